@@ -1,0 +1,88 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+let package = Package(
+    name: "BareBLE",
+    products: [
+        .library(name: "BareBLE", targets: ["BareBLE", "BLECore"]),
+        .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
+        .executable(name: "blescan", targets: ["blescan"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+    ],
+    targets: [
+        .target(name: "CBluetooth"),
+        .target(
+            name: "BLECore",
+            swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]
+        ),
+        .target(
+            name: "BLELinux",
+            dependencies: ["BLECore", "CBluetooth", .product(name: "SystemPackage", package: "swift-system")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "BareBLE",
+            dependencies: ["BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "BareBLETestKit",
+            dependencies: ["BareBLE", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "blescan",
+            dependencies: [
+                "BareBLE", "BareBLETestKit", "BLECore", "BLELinux",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "sample-daemon",
+            dependencies: ["BareBLE"],
+            path: "Tests/SampleDaemon",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BLECoreTests",
+            dependencies: ["BLECore"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BLELinuxTests",
+            dependencies: ["BLECore", "BLELinux", "CBluetooth"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BareBLETests",
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BareBLETestKitTests",
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "blescanTests",
+            dependencies: ["blescan", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

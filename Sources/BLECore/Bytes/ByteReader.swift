@@ -1,0 +1,123 @@
+/// Walks over borrowed bytes from front to back, little-endian, and never reads past the end.
+///
+/// Every read answers `nil` instead of trapping when the bytes run out, and then leaves the offset where it was; a
+/// parser checks once, at the edge of its packet, and throws one `MalformedPacket` there. This is the only file that
+/// subscripts bytes which came from outside.
+package struct ByteReader: ~Escapable {
+    @usableFromInline let bytes: Span<UInt8>
+
+    /// How many bytes have been read so far.
+    package private(set) var offset = 0
+
+    @_lifetime(copy bytes)
+    package init(_ bytes: Span<UInt8>) {
+        self.bytes = bytes
+    }
+
+    /// How many bytes are left.
+    package var remaining: Int { bytes.count - offset }
+
+    /// Whether everything has been read.
+    package var isAtEnd: Bool { offset >= bytes.count }
+
+    @_lifetime(self: copy self)
+    package mutating func u8() -> UInt8? {
+        guard remaining >= 1 else { return nil }
+        defer { offset += 1 }
+        return bytes[offset]
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func i8() -> Int8? {
+        u8().map { Int8(bitPattern: $0) }
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func u16() -> UInt16? {
+        guard remaining >= 2 else { return nil }
+        defer { offset += 2 }
+        return UInt16(bytes[offset]) | UInt16(bytes[offset + 1]) << 8
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func u24() -> UInt32? {
+        guard remaining >= 3 else { return nil }
+        return UInt32(truncatingIfNeeded: littleEndian(3))
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func u32() -> UInt32? {
+        guard remaining >= 4 else { return nil }
+        return UInt32(truncatingIfNeeded: littleEndian(4))
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func u48() -> UInt64? {
+        guard remaining >= 6 else { return nil }
+        return littleEndian(6)
+    }
+
+    @_lifetime(self: copy self)
+    package mutating func u64() -> UInt64? {
+        guard remaining >= 8 else { return nil }
+        return littleEndian(8)
+    }
+
+    /// The next `count` bytes as an array of their own.
+    @_lifetime(self: copy self)
+    package mutating func array(_ count: Int) -> [UInt8]? {
+        guard count >= 0, remaining >= count else { return nil }
+        defer { offset += count }
+        return copy(from: offset, count)
+    }
+
+    /// Everything that is left, as an array of its own.
+    @_lifetime(self: copy self)
+    package mutating func rest() -> [UInt8] {
+        defer { offset = bytes.count }
+        return copy(from: offset, remaining)
+    }
+
+    /// A reader over the next `count` bytes alone; this one goes on behind them.
+    @_lifetime(copy self)
+    @_lifetime(self: copy self)
+    package mutating func take(_ count: Int) -> ByteReader? {
+        guard count >= 0, remaining >= count else { return nil }
+        let part = ByteReader(bytes.extracting(offset..<(offset + count)))
+        offset += count
+        return part
+    }
+
+    /// The bytes not read yet, without reading them.
+    package var unread: Span<UInt8> {
+        @_lifetime(copy self)
+        get { bytes.extracting(offset..<bytes.count) }
+    }
+
+    /// Skips `count` bytes; answers whether there were as many.
+    @_lifetime(self: copy self)
+    package mutating func skip(_ count: Int) -> Bool {
+        guard count >= 0, remaining >= count else { return false }
+        offset += count
+        return true
+    }
+
+    /// The last step of a strict parser: leftovers are an error.
+    package func finish(_ format: StaticString) throws(MalformedPacket) {
+        if remaining > 0 { throw MalformedPacket(format, at: offset, .trailingBytes(remaining)) }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func littleEndian(_ count: Int) -> UInt64 {
+        var value: UInt64 = 0
+        for index in 0..<count { value |= UInt64(bytes[offset + index]) << UInt64(8 * index) }
+        offset += count
+        return value
+    }
+
+    private func copy(from start: Int, _ count: Int) -> [UInt8] {
+        [UInt8](capacity: count) { output in
+            for index in start..<(start + count) { output.append(bytes[index]) }
+        }
+    }
+}

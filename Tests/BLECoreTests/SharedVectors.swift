@@ -1,0 +1,32 @@
+import Foundation
+
+/// The folder of recorded vectors beside the checkout. It is not part of the project: tests that need it say so and are
+/// skipped without it.
+enum SharedVectors {
+    static let root: URL? = {
+        let named = ProcessInfo.processInfo.environment["BAREBLE_SHARED"]
+        let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let folder = named.map { URL(filePath: $0) } ?? package.deletingLastPathComponent().appending(path: "shared")
+        let vectors = folder.appending(path: "vectors")
+        return FileManager.default.fileExists(atPath: vectors.path) ? vectors : nil
+    }()
+
+    /// Whether the vectors are here; prints which suite goes without them when they are not.
+    static func available(for suite: String) -> Bool {
+        if root != nil { return true }
+        print("SKIPPED: \(suite): ../shared is missing")
+        return false
+    }
+
+    static func data(_ path: String) throws -> Data {
+        guard let root else { throw CocoaError(.fileNoSuchFile) }
+        return try Data(contentsOf: root.appending(path: path))
+    }
+
+    /// The objects of a file that holds one JSON object a line.
+    static func lines<T: Decodable>(_ path: String, as type: T.Type) throws -> [T] {
+        let decoder = JSONDecoder()
+        return try data(path).split(separator: 0x0A).map { try decoder.decode(type, from: Data($0)) }
+    }
+}
