@@ -1,0 +1,64 @@
+# BareBLE: everything a person or a machine runs. `make help` lists it.
+# Works on Debian (bookworm and newer) with a Swift toolchain, as root or with sudo.
+
+SHELL  := /bin/bash
+TOOLS  := Tests/Tools
+PREFIX ?= /usr/local
+CONFIG := -c release --static-swift-stdlib
+FORMATTED := Package.swift Sources Tests
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-fast test-vm embedded lint format bench fuzz docs install uninstall clean
+
+help: ## List the targets
+	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Build a release and look around: a live scan, or recorded packets and a virtual peripheral
+	@$(TOOLS)/show-main-job .build/release/blescan
+
+build: ## Build the release programs (static Swift runtime)
+	@$(TOOLS)/require libbluetooth-dev
+	swift build $(CONFIG)
+
+test: ## Run everything: unit, socketpair, sanitizer, Embedded, linkage and kernel tests
+	@$(TOOLS)/require python3 libbluetooth-dev
+	@python3 $(TOOLS)/checks.py unit sanitized embedded linkage kernel
+
+test-fast: ## Run the unit and socketpair tests only (debug)
+	@$(TOOLS)/require python3 libbluetooth-dev
+	@python3 $(TOOLS)/checks.py unit
+
+test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine
+	@$(TOOLS)/require python3 libbluetooth-dev
+	@python3 $(TOOLS)/checks.py kernel
+
+embedded: ## Compile BLECore as Embedded Swift
+	@$(TOOLS)/compile-embedded
+
+lint: ## Check the format of all Swift and the syntax of all scripts
+	swift format lint --strict --parallel --recursive $(FORMATTED)
+	@$(TOOLS)/check-scripts
+
+format: ## Put all Swift into the project's format
+	swift format --in-place --parallel --recursive $(FORMATTED)
+
+bench: ## Measure requests, parsing, round trips and size, and compare with the thresholds
+	@$(TOOLS)/require python3 libbluetooth-dev
+	@Tests/Benchmarks/run
+
+fuzz: ## Fuzz every parser of peer bytes for SECONDS each (default 20)
+	@Tests/Fuzz/run
+
+docs: ## Build the DocC documentation of the public modules
+	@$(TOOLS)/require libbluetooth-dev
+	swift package --disable-sandbox generate-documentation \
+		--target BLECore --target BareBLE --target BareBLETestKit --warnings-as-errors
+
+install: build ## Install blescan, its manual pages and completions below PREFIX (/usr/local)
+	@$(TOOLS)/install-files install "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## Remove what install put below PREFIX
+	@$(TOOLS)/install-files uninstall "$(DESTDIR)$(PREFIX)"
+
+clean: ## Remove everything that was built
+	rm -rf .build

@@ -1,0 +1,132 @@
+"""checks.py STEP...: runs the named steps one after the other, and ends with one line:
+
+    N passed, N failed, N skipped
+
+Steps: unit (all Swift tests, debug), sanitized (the core's tests, release, with the address sanitizer), embedded
+(BLECore as Embedded Swift), linkage (what a daemon links), kernel (blescan in a virtual machine).
+
+A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
+next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / ".build" / "checks"
+STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
+
+# Swift Testing says "✔ Test name() passed after 0.1 seconds.", the other steps "ok name" and "not ok name: why".
+SWIFT_TEST = re.compile(r"^\S+ +Test (?!run |case )(.+?) (passed|failed|skipped)(?: after |\b)")
+PLAIN_TEST = re.compile(r"^(ok|not ok|skipped) (.+)$")
+SKIPPED_SUITE = re.compile(r"SKIPPED: ")
+WORTH_SHOWING = re.compile(r"^\s*(✘|not ok |skipped )|SKIPPED: |(: |^)(error|fatal error): |Sanitizer|Fatal error", re.I)
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def read(self, line):
+        if match := SWIFT_TEST.match(line):
+            setattr(self, match[2], getattr(self, match[2]) + 1)
+        elif match := PLAIN_TEST.match(line):
+            kind = {"ok": "passed", "not ok": "failed", "skipped": "skipped"}[match[1]]
+            setattr(self, kind, getattr(self, kind) + 1)
+        elif SKIPPED_SUITE.search(line):
+            self.skipped += 1
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def unit():
+    yield ["swift", "build", "--build-tests"], {}
+    yield ["swift", "test", "--skip-build", "--disable-xctest"], {}
+
+
+def sanitized():
+    # Every truncated and flipped byte runs once more, optimised, with out-of-bounds accesses made visible.
+    options = ["-c", "release", "--sanitize=address", "--scratch-path", ".build/sanitized", "--disable-xctest"]
+    yield ["swift", "test", *options, "--filter", "^BLECoreTests"], {}
+
+
+def embedded():
+    yield ["Tests/Tools/compile-embedded"], {}
+
+
+def linkage():
+    yield ["swift", "build", "--product", "sample-daemon"], {}
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib"], {}
+    yield ["Tests/Tools/check-linkage"], {}
+
+
+def kernel():
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib"], {}
+    yield ["python3", "Tests/VM/run.py"], {}
+
+
+STEPS = {step.__name__: step for step in (unit, sanitized, embedded, linkage, kernel)}
+
+
+def run(name):
+    """Runs one step; returns its tally. A command that ends badly without a failed test counts as one failure."""
+    tally, shown, tail = Tally(), [], []
+    began = time.monotonic()
+    with open(LOGS / f"{name}.log", "w") as log:
+        for command, environment in STEPS[name]():
+            log.write(f"$ {' '.join(command)}\n")
+            child = subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+            for line in child.stdout:
+                log.write(line)
+                log.flush()
+                line = line.rstrip("\n")
+                tally.read(line)
+                tail = (tail + [line])[-15:]
+                if WORTH_SHOWING.search(line) and line not in shown:
+                    shown.append(line)
+            status = child.wait()
+            if status != 0:
+                if tally.failed == 0:
+                    tally.failed = 1
+                    shown += [f"`{' '.join(command)}` ended with status {status}; its last lines:", *tail]
+                break
+    if name in ("embedded", "linkage") and tally.failed == 0 and tally.passed == 0:
+        tally.passed = 1
+    print(f"{name:<10} {tally}  ({time.monotonic() - began:.0f} s)", flush=True)
+    for line in shown[:60]:
+        print("    " + line)
+    if tally.failed or len(shown) > 60:
+        print(f"    all of it: {(LOGS / (name + '.log')).relative_to(ROOT)}", flush=True)
+    return tally
+
+
+def main(names):
+    unknown = [name for name in names if name not in STEPS]
+    if unknown or not names:
+        print(f"checks.py: the steps are {', '.join(STEPS)}", file=sys.stderr)
+        return 64
+    LOGS.mkdir(parents=True, exist_ok=True)
+    total = Tally()
+    for name in names:
+        print(f"{name:<10} ...", flush=True)
+        total.add(run(name))
+    (LOGS / "summary").write_text(f"{total}\n")
+    print(total, flush=True)
+    if STRICT and total.skipped and not total.failed:
+        print("A skipped test is a failure on a build machine (CI is set).", file=sys.stderr)
+    return 1 if total.failed or total.passed == 0 or (STRICT and total.skipped) else 0
+
+
+sys.exit(main(sys.argv[1:]))
