@@ -1,0 +1,166 @@
+/// The first byte of every ATT PDU: what kind of packet it is.
+///
+/// An open set: any byte is a value, and bytes without a name here keep their place in the scheme (`kind`).
+///
+/// Spec: Core Vol 3 Part F, 3.3.1 and 3.4.8.
+public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The byte on the wire.
+    public let rawValue: UInt8
+
+    /// The opcode with this byte.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The part that a packet plays in the protocol.
+    public enum Kind: Hashable, Sendable {
+        /// Asks for a response; one may be outstanding in each direction.
+        case request
+        /// Ends a request.
+        case response
+        /// Asks for something and is never answered.
+        case command
+        /// Carries values and is never answered.
+        case notification
+        /// Carries a value and asks for a confirmation; one may be outstanding.
+        case indication
+        /// Ends an indication.
+        case confirmation
+    }
+
+    /// The part this opcode plays; unnamed ones follow the command flag, then odd (responses) and even (requests).
+    public var kind: Kind {
+        if isCommand { return .command }
+        switch self {
+        case .handleValueNotification, .multipleHandleValueNotification: return .notification
+        case .handleValueIndication: return .indication
+        case .handleValueConfirmation: return .confirmation
+        default: return rawValue & 1 == 0 ? .request : .response
+        }
+    }
+
+    /// Whether the command flag (bit 6) is set: the receiver does not answer, and ignores what it does not know.
+    public var isCommand: Bool { rawValue & 0x40 != 0 }
+
+    /// Whether the packet ends with a signature of 12 bytes (bit 7).
+    public var isSigned: Bool { rawValue & 0x80 != 0 }
+
+    /// Whether the receiver must answer with a response or an Error Response.
+    public var isRequest: Bool { kind == .request }
+
+    /// Whether the packet ends a request.
+    public var isResponse: Bool { kind == .response }
+
+    /// The opcode of the response to this request; `nil` for everything that is no request.
+    public var response: ATTOpcode? {
+        isRequest ? ATTOpcode(rawValue: rawValue | 1) : nil
+    }
+
+    /// The specification's name such as `ATT_READ_REQ`; `nil` for bytes that it leaves unused.
+    public var specificationName: String? {
+        switch self {
+        case .errorResponse: "ATT_ERROR_RSP"
+        case .exchangeMTURequest: "ATT_EXCHANGE_MTU_REQ"
+        case .exchangeMTUResponse: "ATT_EXCHANGE_MTU_RSP"
+        case .findInformationRequest: "ATT_FIND_INFORMATION_REQ"
+        case .findInformationResponse: "ATT_FIND_INFORMATION_RSP"
+        case .findByTypeValueRequest: "ATT_FIND_BY_TYPE_VALUE_REQ"
+        case .findByTypeValueResponse: "ATT_FIND_BY_TYPE_VALUE_RSP"
+        case .readByTypeRequest: "ATT_READ_BY_TYPE_REQ"
+        case .readByTypeResponse: "ATT_READ_BY_TYPE_RSP"
+        case .readRequest: "ATT_READ_REQ"
+        case .readResponse: "ATT_READ_RSP"
+        case .readBlobRequest: "ATT_READ_BLOB_REQ"
+        case .readBlobResponse: "ATT_READ_BLOB_RSP"
+        case .readMultipleRequest: "ATT_READ_MULTIPLE_REQ"
+        case .readMultipleResponse: "ATT_READ_MULTIPLE_RSP"
+        case .readByGroupTypeRequest: "ATT_READ_BY_GROUP_TYPE_REQ"
+        case .readByGroupTypeResponse: "ATT_READ_BY_GROUP_TYPE_RSP"
+        case .readMultipleVariableRequest: "ATT_READ_MULTIPLE_VARIABLE_REQ"
+        case .readMultipleVariableResponse: "ATT_READ_MULTIPLE_VARIABLE_RSP"
+        case .writeRequest: "ATT_WRITE_REQ"
+        case .writeResponse: "ATT_WRITE_RSP"
+        case .writeCommand: "ATT_WRITE_CMD"
+        case .signedWriteCommand: "ATT_SIGNED_WRITE_CMD"
+        case .prepareWriteRequest: "ATT_PREPARE_WRITE_REQ"
+        case .prepareWriteResponse: "ATT_PREPARE_WRITE_RSP"
+        case .executeWriteRequest: "ATT_EXECUTE_WRITE_REQ"
+        case .executeWriteResponse: "ATT_EXECUTE_WRITE_RSP"
+        case .handleValueNotification: "ATT_HANDLE_VALUE_NTF"
+        case .handleValueIndication: "ATT_HANDLE_VALUE_IND"
+        case .handleValueConfirmation: "ATT_HANDLE_VALUE_CFM"
+        case .multipleHandleValueNotification: "ATT_MULTIPLE_HANDLE_VALUE_NTF"
+        default: nil
+        }
+    }
+
+    /// The specification's name, or the byte such as "0x2a".
+    public var description: String {
+        specificationName ?? "0x\(Hex.encode([rawValue]))"
+    }
+}
+
+extension ATTOpcode {
+    /// ATT_ERROR_RSP, 0x01.
+    public static let errorResponse = ATTOpcode(rawValue: 0x01)
+    /// ATT_EXCHANGE_MTU_REQ, 0x02.
+    public static let exchangeMTURequest = ATTOpcode(rawValue: 0x02)
+    /// ATT_EXCHANGE_MTU_RSP, 0x03.
+    public static let exchangeMTUResponse = ATTOpcode(rawValue: 0x03)
+    /// ATT_FIND_INFORMATION_REQ, 0x04.
+    public static let findInformationRequest = ATTOpcode(rawValue: 0x04)
+    /// ATT_FIND_INFORMATION_RSP, 0x05.
+    public static let findInformationResponse = ATTOpcode(rawValue: 0x05)
+    /// ATT_FIND_BY_TYPE_VALUE_REQ, 0x06.
+    public static let findByTypeValueRequest = ATTOpcode(rawValue: 0x06)
+    /// ATT_FIND_BY_TYPE_VALUE_RSP, 0x07.
+    public static let findByTypeValueResponse = ATTOpcode(rawValue: 0x07)
+    /// ATT_READ_BY_TYPE_REQ, 0x08.
+    public static let readByTypeRequest = ATTOpcode(rawValue: 0x08)
+    /// ATT_READ_BY_TYPE_RSP, 0x09.
+    public static let readByTypeResponse = ATTOpcode(rawValue: 0x09)
+    /// ATT_READ_REQ, 0x0A.
+    public static let readRequest = ATTOpcode(rawValue: 0x0A)
+    /// ATT_READ_RSP, 0x0B.
+    public static let readResponse = ATTOpcode(rawValue: 0x0B)
+    /// ATT_READ_BLOB_REQ, 0x0C.
+    public static let readBlobRequest = ATTOpcode(rawValue: 0x0C)
+    /// ATT_READ_BLOB_RSP, 0x0D.
+    public static let readBlobResponse = ATTOpcode(rawValue: 0x0D)
+    /// ATT_READ_MULTIPLE_REQ, 0x0E.
+    public static let readMultipleRequest = ATTOpcode(rawValue: 0x0E)
+    /// ATT_READ_MULTIPLE_RSP, 0x0F.
+    public static let readMultipleResponse = ATTOpcode(rawValue: 0x0F)
+    /// ATT_READ_BY_GROUP_TYPE_REQ, 0x10.
+    public static let readByGroupTypeRequest = ATTOpcode(rawValue: 0x10)
+    /// ATT_READ_BY_GROUP_TYPE_RSP, 0x11.
+    public static let readByGroupTypeResponse = ATTOpcode(rawValue: 0x11)
+    /// ATT_WRITE_REQ, 0x12.
+    public static let writeRequest = ATTOpcode(rawValue: 0x12)
+    /// ATT_WRITE_RSP, 0x13.
+    public static let writeResponse = ATTOpcode(rawValue: 0x13)
+    /// ATT_PREPARE_WRITE_REQ, 0x16.
+    public static let prepareWriteRequest = ATTOpcode(rawValue: 0x16)
+    /// ATT_PREPARE_WRITE_RSP, 0x17.
+    public static let prepareWriteResponse = ATTOpcode(rawValue: 0x17)
+    /// ATT_EXECUTE_WRITE_REQ, 0x18.
+    public static let executeWriteRequest = ATTOpcode(rawValue: 0x18)
+    /// ATT_EXECUTE_WRITE_RSP, 0x19.
+    public static let executeWriteResponse = ATTOpcode(rawValue: 0x19)
+    /// ATT_HANDLE_VALUE_NTF, 0x1B.
+    public static let handleValueNotification = ATTOpcode(rawValue: 0x1B)
+    /// ATT_HANDLE_VALUE_IND, 0x1D.
+    public static let handleValueIndication = ATTOpcode(rawValue: 0x1D)
+    /// ATT_HANDLE_VALUE_CFM, 0x1E.
+    public static let handleValueConfirmation = ATTOpcode(rawValue: 0x1E)
+    /// ATT_READ_MULTIPLE_VARIABLE_REQ, 0x20.
+    public static let readMultipleVariableRequest = ATTOpcode(rawValue: 0x20)
+    /// ATT_READ_MULTIPLE_VARIABLE_RSP, 0x21.
+    public static let readMultipleVariableResponse = ATTOpcode(rawValue: 0x21)
+    /// ATT_MULTIPLE_HANDLE_VALUE_NTF, 0x23.
+    public static let multipleHandleValueNotification = ATTOpcode(rawValue: 0x23)
+    /// ATT_WRITE_CMD, 0x52.
+    public static let writeCommand = ATTOpcode(rawValue: 0x52)
+    /// ATT_SIGNED_WRITE_CMD, 0xD2.
+    public static let signedWriteCommand = ATTOpcode(rawValue: 0xD2)
+}
