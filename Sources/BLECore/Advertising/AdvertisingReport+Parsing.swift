@@ -1,0 +1,201 @@
+// The three LE Meta subevents that carry reports.
+//
+// An event holds Num_Reports reports one behind the other. A report that cannot be read by its length leaves no place
+// where the next one could begin, so everything behind it is lost with it. A report that can be delimited but breaks a rule
+// is left out alone. Either way the event is not an error: what was good is delivered and what was not is counted
+// (rows H01 to H04 and H08 to H10 of the reliability catalogue).
+
+extension AdvertisingReport {
+    /// What an event announced and did not deliver.
+    public struct Losses: Hashable, Sendable {
+        /// Reports that the event announced and its end cut off.
+        public var missing = 0
+        /// Reports with a reserved event type, data status or address type.
+        public var reserved = 0
+        /// Reports of a legacy packet with more than the 31 bytes it can hold.
+        public var oversized = 0
+        /// Bytes left over behind the last announced report.
+        public var trailingBytes = 0
+
+        /// No losses.
+        public init() {}
+
+        /// How many reports were lost.
+        public var reports: Int { missing &+ reserved &+ oversized }
+        /// Whether the event was exactly as it should be.
+        public var isEmpty: Bool { self == Losses() }
+
+        /// Counts the losses of another event in as well.
+        public static func += (left: inout Losses, right: Losses) {
+            left.missing &+= right.missing
+            left.reserved &+= right.reserved
+            left.oversized &+= right.oversized
+            left.trailingBytes &+= right.trailingBytes
+        }
+    }
+
+    /// Everything that one event held.
+    public struct Batch: Hashable, Sendable {
+        /// The reports in the order of the event.
+        public var reports: [AdvertisingReport]
+        /// What could not be delivered.
+        public var losses: Losses
+    }
+
+    /// Reads the reports of one LE Meta event.
+    ///
+    /// - Parameters:
+    ///   - subevent: the subevent code: 0x02, 0x0B or 0x0D.
+    ///   - parameters: the bytes behind the subevent code.
+    /// - Returns: the reports and the losses; `nil` when the subevent carries no reports.
+    public static func parse(subevent: UInt8, parameters: Span<UInt8>) -> Batch? {
+        var reports: [AdvertisingReport] = []
+        guard let losses = parse(subevent: subevent, parameters: parameters, { reports.append($0) }) else { return nil }
+        return Batch(reports: reports, losses: losses)
+    }
+
+    /// Reads the reports of one LE Meta event and hands them over one by one, without collecting them.
+    ///
+    /// - Returns: the losses; `nil` when the subevent carries no reports, which then is not called for.
+    public static func parse(
+        subevent: UInt8, parameters: Span<UInt8>, _ receive: (AdvertisingReport) -> Void
+    ) -> Losses? {
+        switch subevent {
+        case 0x02: read(parameters, legacyReport, receive)
+        case 0x0B: read(parameters, directedReport, receive)
+        case 0x0D: read(parameters, extendedReport, receive)
+        default: nil
+        }
+    }
+
+    private enum Outcome {
+        case report(AdvertisingReport)
+        case reserved
+        case oversized
+        case cutOff
+    }
+
+    private static func read(
+        _ parameters: Span<UInt8>, _ next: (inout ByteReader) -> Outcome, _ receive: (AdvertisingReport) -> Void
+    ) -> Losses {
+        var losses = Losses()
+        var reader = ByteReader(parameters)
+        guard let announced = reader.u8() else {
+            losses.missing = 1
+            return losses
+        }
+        for index in 0..<Int(announced) {
+            switch next(&reader) {
+            case .report(let report):
+                receive(report)
+            case .reserved:
+                losses.reserved += 1
+            case .oversized:
+                losses.oversized += 1
+            case .cutOff:
+                losses.missing += Int(announced) - index
+                return losses
+            }
+        }
+        losses.trailingBytes = reader.remaining
+        return losses
+    }
+
+    /// Event_Type 1 | Address_Type 1 | Address 6 | Data_Length 1 | Data | RSSI 1
+    private static func legacyReport(_ reader: inout ByteReader) -> Outcome {
+        guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
+            let length = reader.u8(), let data = reader.array(Int(length)), let rssi = reader.i8()
+        else { return .cutOff }
+        let properties: Properties
+        switch eventType {
+        case 0: properties = [.legacy, .connectable, .scannable]
+        case 1: properties = [.legacy, .connectable, .directed]
+        case 2: properties = [.legacy, .scannable]
+        case 3: properties = [.legacy]
+        case 4: properties = [.legacy, .scanResponse]
+        default: return .reserved
+        }
+        guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
+        guard length <= 31 else { return .oversized }
+        return .report(
+            AdvertisingReport(
+                event: .legacy, eventType: UInt16(eventType), properties: properties, address: advertiser.address,
+                addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data))
+    }
+
+    /// Event_Type 1 | Address_Type 1 | Address 6 | Direct_Address_Type 1 | Direct_Address 6 | RSSI 1
+    private static func directedReport(_ reader: inout ByteReader) -> Outcome {
+        guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
+            let directType = reader.u8(), let directAddress = reader.address(), let rssi = reader.i8()
+        else { return .cutOff }
+        guard eventType == 1, let advertiser = Advertiser(type: addressType, address: address),
+            let direct = Advertiser(target: directType, address: directAddress)
+        else { return .reserved }
+        var report = AdvertisingReport(
+            event: .directed, eventType: UInt16(eventType), properties: [.legacy, .connectable, .directed],
+            address: advertiser.address, addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: [])
+        report.directAddress = direct.address
+        report.directAddressType = direct.type
+        return .report(report)
+    }
+
+    /// Event_Type 2 | Address_Type 1 | Address 6 | Primary_PHY 1 | Secondary_PHY 1 | Advertising_SID 1 | TX_Power 1 |
+    /// RSSI 1 | Periodic_Advertising_Interval 2 | Direct_Address_Type 1 | Direct_Address 6 | Data_Length 1 | Data
+    private static func extendedReport(_ reader: inout ByteReader) -> Outcome {
+        guard let eventType = reader.u16(), let addressType = reader.u8(), let address = reader.address(),
+            let primaryPHY = reader.u8(), let secondaryPHY = reader.u8(), let sid = reader.u8(),
+            let txPower = reader.i8(), let rssi = reader.i8(), let interval = reader.u16(),
+            let directType = reader.u8(), let directAddress = reader.address(),
+            let length = reader.u8(), let data = reader.array(Int(length))
+        else { return .cutOff }
+        guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
+        let properties = Properties(rawValue: UInt8(truncatingIfNeeded: eventType & 0x1F))
+        guard !properties.contains(.legacy) || length <= 31 else { return .oversized }
+        var report = AdvertisingReport(
+            event: .extended, eventType: eventType, properties: properties, address: advertiser.address,
+            addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data)
+        switch eventType >> 5 & 0b11 {
+        case 0b00: report.dataStatus = .complete
+        case 0b01: report.dataStatus = .incomplete
+        case 0b10: report.dataStatus = .truncated
+        default: return .reserved
+        }
+        report.primaryPHY = PHY(rawValue: primaryPHY)
+        report.secondaryPHY = secondaryPHY == 0 ? nil : PHY(rawValue: secondaryPHY)
+        report.sid = sid == 0xFF ? nil : sid
+        report.txPower = txPower == 127 ? nil : txPower
+        report.periodicInterval = interval == 0 ? nil : interval
+        if properties.contains(.directed) {
+            guard let direct = Advertiser(target: directType, address: directAddress) else { return .reserved }
+            report.directAddress = direct.address
+            report.directAddressType = direct.type
+        }
+        return .report(report)
+    }
+
+    /// An address with its type as reports spell it.
+    private struct Advertiser {
+        let address: BluetoothAddress?
+        let type: AddressType?
+
+        /// 0xFF says that the advertiser is anonymous; 0xFE is used for an address that nobody could resolve. The six bytes
+        /// mean nothing then.
+        init?(type: UInt8, address: BluetoothAddress) {
+            if type >= 0xFE {
+                self.address = nil
+                self.type = nil
+            } else {
+                guard let known = AddressType(rawValue: type) else { return nil }
+                self.address = address
+                self.type = known
+            }
+        }
+
+        /// The target of a directed advertisement, where 0xFE is a random address that the controller could not resolve.
+        init?(target: UInt8, address: BluetoothAddress) {
+            guard let known = AddressType(rawValue: target == 0xFE ? 1 : target) else { return nil }
+            self.address = address
+            self.type = known
+        }
+    }
+}

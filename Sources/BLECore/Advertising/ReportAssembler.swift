@@ -1,0 +1,128 @@
+// A long extended advertisement arrives as several reports: all but the last are marked incomplete. The assembler joins
+// them and hands on one report for the whole.
+//
+// Duties and invariants:
+// - Fragments belong together when address type, address, SID and both PHYs agree. A fragment of another kind (an
+//   advertisement beside a scan response) abandons the chain that was open under its key: chains are never glued.
+// - Controllers number no fragments, so a lost one cannot be seen. A chain that was quiet for `patience` is therefore
+//   abandoned: its last fragment got lost and what comes now is a new advertisement.
+// - At most `capacity` chains are open. One more evicts the one that began first.
+// - A chain ends at `limit` bytes: it is handed on as truncated, and its remaining fragments are swallowed up to its end,
+//   because on their own they would read as garbage.
+// - Everything that is not a fragment passes through at once, unchanged; a host without long advertisers pays nothing.
+// - Whatever is lost moves a counter.
+
+/// Joins the fragments of extended advertisements.
+package struct ReportAssembler: ~Copyable {
+    /// What was lost so far.
+    package struct Losses: Hashable, Sendable {
+        /// Chains given up because too many were open.
+        package var evicted = 0
+        /// Chains given up because their end never came.
+        package var abandoned = 0
+        /// Chains cut because they were too long.
+        package var cut = 0
+        /// Fragments swallowed behind a cut.
+        package var swallowedFragments = 0
+    }
+
+    /// What was lost so far.
+    package private(set) var losses = Losses()
+
+    /// How many chains are open.
+    package var openChains: Int { chains.count }
+
+    private var chains: [Chain] = []
+
+    package init() {}
+
+    /// Takes the next report in order of arrival.
+    ///
+    /// - Returns: the report to hand on: the given one, the joined one, or `nil` while a chain is open.
+    package mutating func received(_ report: AdvertisingReport, at now: BootInstant) -> AdvertisingReport? {
+        if report.isLegacy || report.dataStatus != .incomplete && chains.isEmpty { return report }
+        let key = Key(report)
+        var open = chains.firstIndex { $0.key == key }
+        if let index = open, !chains[index].accepts(report, at: now) {
+            chains.remove(at: index)
+            losses.abandoned &+= 1
+            open = nil
+        }
+        guard let index = open else { return begin(report, key, at: now) }
+        return chains[index].isCut ? swallow(report, index, at: now) : join(report, index, at: now)
+    }
+
+    private mutating func begin(_ report: AdvertisingReport, _ key: Key, at now: BootInstant) -> AdvertisingReport? {
+        guard report.dataStatus == .incomplete else { return report }
+        if chains.count >= Self.capacity {
+            chains.removeFirst()
+            losses.evicted &+= 1
+        }
+        chains.append(Chain(key: key, properties: report.properties, data: report.data, isCut: false, lastHeard: now))
+        return nil
+    }
+
+    private mutating func join(_ report: AdvertisingReport, _ index: Int, at now: BootInstant) -> AdvertisingReport? {
+        chains[index].data.append(contentsOf: report.data)
+        chains[index].lastHeard = now
+        let tooLong = chains[index].data.count > Self.limit
+        guard tooLong || report.dataStatus != .incomplete else { return nil }
+        var whole = report
+        whole.data = chains[index].data
+        if tooLong {
+            whole.data.removeSubrange(Self.limit...)
+            whole.dataStatus = .truncated
+            losses.cut &+= 1
+        }
+        if report.dataStatus == .incomplete {
+            chains[index].isCut = true
+            chains[index].data = []
+        } else {
+            chains.remove(at: index)
+        }
+        return whole
+    }
+
+    private mutating func swallow(_ report: AdvertisingReport, _ index: Int, at now: BootInstant) -> AdvertisingReport?
+    {
+        losses.swallowedFragments &+= 1
+        chains[index].lastHeard = now
+        if report.dataStatus != .incomplete { chains.remove(at: index) }
+        return nil
+    }
+
+    private struct Key: Equatable {
+        let address: BluetoothAddress?
+        let addressType: AddressType?
+        let sid: UInt8?
+        let primaryPHY: PHY
+        let secondaryPHY: PHY?
+
+        init(_ report: AdvertisingReport) {
+            address = report.address
+            addressType = report.addressType
+            sid = report.sid
+            primaryPHY = report.primaryPHY
+            secondaryPHY = report.secondaryPHY
+        }
+    }
+
+    private struct Chain {
+        let key: Key
+        let properties: AdvertisingReport.Properties
+        var data: [UInt8]
+        var isCut: Bool
+        var lastHeard: BootInstant
+
+        func accepts(_ report: AdvertisingReport, at now: BootInstant) -> Bool {
+            properties == report.properties && now - lastHeard <= ReportAssembler.patience
+        }
+    }
+
+    /// How many chains may be open at once.
+    package static let capacity = 32
+    /// The longest advertising data, in bytes: Core Vol 4 Part E, 7.8.57.
+    package static let limit = 1650
+    /// How long a chain waits for its next fragment. Controllers deliver them within one advertising event.
+    package static let patience: Duration = .seconds(2)
+}
