@@ -1,0 +1,101 @@
+/// The link types of pcap files that hold traffic between a host and a controller.
+///
+/// Spec: the registry of link-layer header types at tcpdump.org.
+enum PcapLinkType: UInt32, Hashable, Sendable {
+    /// H4 packets; nothing tells the direction, but the type mostly does.
+    case h4 = 187
+    /// H4 packets behind four bytes of direction, big-endian, 0 when sent.
+    case h4WithDirection = 201
+    /// Linux's monitor: controller 2, opcode 2, both big-endian, packet.
+    case linuxMonitor = 254
+
+    func packet(_ bytes: [UInt8], timestamp: Duration) -> CapturedPacket? {
+        var reader = ByteReader(bytes.span)
+        switch self {
+        case .h4:
+            guard let type = reader.u8(), let kind = CapturedPacket.kind(ofType: type) else { return nil }
+            let direction: CapturedPacket.Direction = kind == .event ? .received : .sent
+            return CapturedPacket(direction: direction, kind: kind, bytes: reader.rest(), timestamp: timestamp)
+        case .h4WithDirection:
+            guard let received = reader.u32BigEndian(), let type = reader.u8(),
+                let kind = CapturedPacket.kind(ofType: type)
+            else { return nil }
+            return CapturedPacket(
+                direction: received & 1 == 0 ? .sent : .received, kind: kind, bytes: reader.rest(),
+                timestamp: timestamp)
+        case .linuxMonitor:
+            guard let controller = reader.u16BigEndian(), let opcode = reader.u16BigEndian() else { return nil }
+            let (kind, direction) = CapturedPacket.monitored(opcode)
+            return CapturedPacket(
+                direction: direction, kind: kind, bytes: reader.rest(), timestamp: timestamp, controller: controller)
+        }
+    }
+}
+
+/// Reads the records of a classic pcap file, of either byte order.
+///
+///     magic 4 | version 4 | zone 4 | accuracy 4 | longest 4 | link type 4 | record*
+///     record: seconds 4 | micro- or nanoseconds 4 | included length 4 | original length 4 | packet
+///
+/// Spec: draft-ietf-opsawg-pcap.
+struct PcapParser: Sendable {
+    private let isBigEndian: Bool
+    private let isNanoseconds: Bool
+    private var linkType: PcapLinkType?
+    private var packetsRead = 0
+
+    /// A parser if `magic`, read little-endian, opens a pcap file.
+    init?(magic: UInt32) {
+        switch magic {
+        case 0xA1B2_C3D4: (isBigEndian, isNanoseconds) = (false, false)
+        case 0xD4C3_B2A1: (isBigEndian, isNanoseconds) = (true, false)
+        case 0xA1B2_3C4D: (isBigEndian, isNanoseconds) = (false, true)
+        case 0x4D3C_B2A1: (isBigEndian, isNanoseconds) = (true, true)
+        default: return nil
+        }
+    }
+
+    /// The next packet; `nil` when it has not arrived in whole.
+    mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
+        if linkType == nil {
+            var reader = buffer.reader
+            guard reader.skip(20), let number = reader.u32(bigEndian: isBigEndian) else { return nil }
+            // The upper bits tell about frame check sequences, which Bluetooth links have none of.
+            guard let known = PcapLinkType(rawValue: number & 0xFFFF) else { throw .unsupportedDatalink(number) }
+            linkType = known
+            buffer.drop(reader.offset)
+        }
+        guard let linkType else { return nil }
+        while true {
+            var reader = buffer.reader
+            guard let seconds = reader.u32(bigEndian: isBigEndian), let fraction = reader.u32(bigEndian: isBigEndian),
+                let included = reader.u32(bigEndian: isBigEndian), let original = reader.u32(bigEndian: isBigEndian)
+            else { return nil }
+            guard included <= BTSnoop.longestRecord else { throw .corruptRecord(packetsRead: packetsRead) }
+            guard let bytes = reader.array(Int(included)) else { return nil }
+            buffer.drop(reader.offset)
+            let part: Duration = isNanoseconds ? .nanoseconds(Int64(fraction)) : .microseconds(Int64(fraction))
+            guard var packet = linkType.packet(bytes, timestamp: .seconds(Int64(seconds)) + part) else { continue }
+            packet.missingByteCount = original > included ? Int(original &- included) : 0
+            packetsRead &+= 1
+            return packet
+        }
+    }
+
+    /// The file has ended: whatever waits is the beginning of a record that never came.
+    func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
+        if buffer.count > 0 || linkType == nil { throw .truncated(packetsRead: packetsRead) }
+    }
+}
+
+extension ByteReader {
+    @_lifetime(self: copy self)
+    mutating func u32(bigEndian: Bool) -> UInt32? {
+        bigEndian ? u32BigEndian() : u32()
+    }
+
+    @_lifetime(self: copy self)
+    mutating func u16(bigEndian: Bool) -> UInt16? {
+        bigEndian ? u16BigEndian() : u16()
+    }
+}
