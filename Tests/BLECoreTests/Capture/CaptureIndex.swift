@@ -6,10 +6,16 @@ import Testing
 struct CaptureIndexEntry: Decodable, CustomTestStringConvertible {
     struct Counts: Decodable {
         var packets: Int
-        var hci_packet_types: [String: Int]?
-        var le_meta_subevents: [String: Int]?
-        var att_opcodes: [String: Int]?
-        var l2cap_cids: [String: Int]?
+        var kinds: [String: Int]?
+        var subevents: [String: Int]?
+        var attributes: [String: Int]?
+
+        enum CodingKeys: String, CodingKey {
+            case packets
+            case kinds = "hci_packet_types"
+            case subevents = "le_meta_subevents"
+            case attributes = "att_opcodes"
+        }
     }
 
     var file: String
