@@ -1,0 +1,66 @@
+/// Why an operation on a peer's attributes ended without a result.
+///
+/// None of these ends the link.
+public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The peer refused a request. The handle is the one the peer named, which need not be the one that was asked for.
+    case att(request: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode)
+    /// The peer's answer is not what its format asks for.
+    case malformed(MalformedPacket)
+    /// The peer's answers to a discovery lead nowhere: it repeats itself or spends more requests than it has
+    /// attributes. The handle says where the discovery stood.
+    case noProgress(at: AttributeHandle)
+    /// The peer answered with a handle outside the range that it was asked about.
+    case outOfRange(AttributeHandle)
+    /// The peer has more attributes than a database may hold.
+    case databaseTooLarge(limit: Int)
+    /// Strict discovery only: the peer did something that the specification does not allow.
+    case quirk(GATTQuirk)
+    /// The value is longer than an attribute may be, in the peer or in the call. What was read so far comes with it.
+    case valueTooLong(partial: [UInt8])
+    /// The peer did not repeat a prepared write as it was sent. Nothing was written.
+    case reliableWriteMismatch(AttributeHandle)
+    /// The value cannot be subscribed to: it has no Client Characteristic Configuration.
+    case noCCCD(valueHandle: AttributeHandle)
+    /// The peer has no attribute of this kind.
+    case attributeNotFound(BluetoothUUID)
+    /// The call asks for something that cannot be sent: no handles, or more than fit into one packet.
+    case impossibleRequest(ATTOpcode)
+
+    /// A sentence for people.
+    public var description: String {
+        switch self {
+        case .att(let request, let handle, let code):
+            "\(request) at handle \(Self.text(handle)) was refused: \(code). \(code.sentence)"
+        case .malformed(let packet):
+            "\(packet)"
+        case .noProgress(let handle):
+            "The device repeats itself instead of listing its attributes, at handle \(Self.text(handle))."
+        case .outOfRange(let handle):
+            "The device answered with handle \(Self.text(handle)), which it was not asked about."
+        case .databaseTooLarge(let limit):
+            "The device has more than \(limit) attributes."
+        case .quirk(let quirk):
+            "The device does not keep to the specification: \(quirk)."
+        case .valueTooLong(let partial):
+            "The value is longer than an attribute may be (\(partial.count) bytes are known)."
+        case .reliableWriteMismatch(let handle):
+            "The device did not repeat what it was to write at handle \(Self.text(handle)); nothing was written."
+        case .noCCCD(let handle):
+            "The value at handle \(Self.text(handle)) cannot be subscribed to: it has no configuration descriptor."
+        case .attributeNotFound(let uuid):
+            "The device has no attribute \(uuid)."
+        case .impossibleRequest(let opcode):
+            "\(opcode) cannot be sent with these arguments."
+        }
+    }
+
+    static func text(_ handle: AttributeHandle) -> String {
+        "0x" + Hex.encode([UInt8(truncatingIfNeeded: handle >> 8), UInt8(truncatingIfNeeded: handle)])
+    }
+}
+
+extension GATTFailure {
+    init(_ error: ATTErrorResponse) {
+        self = .att(request: error.requestOpcode, handle: error.handle, code: error.code)
+    }
+}
