@@ -1,0 +1,100 @@
+/// The number of an HCI command: 6 bits of group and 10 bits of command.
+///
+/// Spec: OpCode, Core Vol 4 Part E, 5.4.1.
+public struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The sixteen bits as a number; 0x200C is command 0x00C of group 0x08.
+    public let rawValue: UInt16
+
+    /// The opcode with these sixteen bits.
+    public init(rawValue: UInt16) {
+        self.rawValue = rawValue
+    }
+
+    /// The opcode group field: 1 link control, 3 controller and baseband, 4 information, 5 status, 8 LE.
+    public var group: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 10) }
+
+    /// The opcode command field: the number inside the group.
+    public var command: UInt16 { rawValue & 0x03FF }
+
+    /// The name and the number, such as `LE Set Scan Enable (0x200c)`.
+    public var description: String {
+        let digits = Hex.encode([UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue)])
+        return "\(name ?? "Command") (0x\(digits))"
+    }
+}
+
+extension HCIOpcode {
+    /// No command at all: a controller uses it to tell how many commands it can take.
+    public static let none = HCIOpcode(rawValue: 0x0000)
+    /// HCI_Disconnect.
+    public static let disconnect = HCIOpcode(rawValue: 0x0406)
+    /// HCI_Read_Remote_Version_Information.
+    public static let readRemoteVersion = HCIOpcode(rawValue: 0x041D)
+    /// HCI_Reset. BareBLE never sends it: it would end the links of every other program.
+    public static let reset = HCIOpcode(rawValue: 0x0C03)
+    /// HCI_Write_LE_Host_Support.
+    public static let writeLEHostSupport = HCIOpcode(rawValue: 0x0C6D)
+    /// HCI_Read_Local_Version_Information.
+    public static let readLocalVersion = HCIOpcode(rawValue: 0x1001)
+    /// HCI_Read_Local_Supported_Commands.
+    public static let readLocalSupportedCommands = HCIOpcode(rawValue: 0x1002)
+    /// HCI_Read_BD_ADDR.
+    public static let readAddress = HCIOpcode(rawValue: 0x1009)
+    /// HCI_Read_RSSI.
+    public static let readRSSI = HCIOpcode(rawValue: 0x1405)
+    /// HCI_LE_Read_Local_Supported_Features.
+    public static let leReadLocalFeatures = HCIOpcode(rawValue: 0x2003)
+    /// HCI_LE_Set_Scan_Parameters.
+    public static let leSetScanParameters = HCIOpcode(rawValue: 0x200B)
+    /// HCI_LE_Set_Scan_Enable.
+    public static let leSetScanEnable = HCIOpcode(rawValue: 0x200C)
+    /// HCI_LE_Create_Connection.
+    public static let leCreateConnection = HCIOpcode(rawValue: 0x200D)
+    /// HCI_LE_Create_Connection_Cancel.
+    public static let leCreateConnectionCancel = HCIOpcode(rawValue: 0x200E)
+    /// HCI_LE_Connection_Update.
+    public static let leConnectionUpdate = HCIOpcode(rawValue: 0x2013)
+    /// HCI_LE_Read_Remote_Features.
+    public static let leReadRemoteFeatures = HCIOpcode(rawValue: 0x2016)
+    /// HCI_LE_Set_Data_Length.
+    public static let leSetDataLength = HCIOpcode(rawValue: 0x2022)
+    /// HCI_LE_Read_PHY.
+    public static let leReadPHY = HCIOpcode(rawValue: 0x2030)
+    /// HCI_LE_Set_PHY.
+    public static let leSetPHY = HCIOpcode(rawValue: 0x2032)
+    /// HCI_LE_Set_Extended_Scan_Parameters.
+    public static let leSetExtendedScanParameters = HCIOpcode(rawValue: 0x2041)
+    /// HCI_LE_Set_Extended_Scan_Enable.
+    public static let leSetExtendedScanEnable = HCIOpcode(rawValue: 0x2042)
+    /// HCI_LE_Extended_Create_Connection.
+    public static let leExtendedCreateConnection = HCIOpcode(rawValue: 0x2043)
+
+    /// The specification's name of the command in words; `nil` for commands that BareBLE does not send.
+    public var name: String? {
+        switch self {
+        case .none: "No Operation"
+        case .disconnect: "Disconnect"
+        case .readRemoteVersion: "Read Remote Version Information"
+        case .reset: "Reset"
+        case .writeLEHostSupport: "Write LE Host Support"
+        case .readLocalVersion: "Read Local Version Information"
+        case .readLocalSupportedCommands: "Read Local Supported Commands"
+        case .readAddress: "Read BD_ADDR"
+        case .readRSSI: "Read RSSI"
+        case .leReadLocalFeatures: "LE Read Local Supported Features"
+        case .leSetScanParameters: "LE Set Scan Parameters"
+        case .leSetScanEnable: "LE Set Scan Enable"
+        case .leCreateConnection: "LE Create Connection"
+        case .leCreateConnectionCancel: "LE Create Connection Cancel"
+        case .leConnectionUpdate: "LE Connection Update"
+        case .leReadRemoteFeatures: "LE Read Remote Features"
+        case .leSetDataLength: "LE Set Data Length"
+        case .leReadPHY: "LE Read PHY"
+        case .leSetPHY: "LE Set PHY"
+        case .leSetExtendedScanParameters: "LE Set Extended Scan Parameters"
+        case .leSetExtendedScanEnable: "LE Set Extended Scan Enable"
+        case .leExtendedCreateConnection: "LE Extended Create Connection"
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,185 @@
+/// Asks which versions of the specification the controller implements, and who made it.
+///
+///     0x1001 | -                     reply: HCIVersion
+///
+/// Spec: HCI_Read_Local_Version_Information, Core Vol 4 Part E, 7.4.1.
+public struct HCIReadLocalVersion: HCIQuery {
+    /// HCI_Read_Local_Version_Information.
+    public static let opcode = HCIOpcode.readLocalVersion
+    /// Nothing.
+    public var parameters: [UInt8] { [] }
+
+    /// The command.
+    public init() {}
+
+    /// Reads the answer: HCI version 1, HCI revision 2, LMP version 1, company 2, LMP subversion 2.
+    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
+        var reader = ByteReader(returned)
+        guard let version = reader.u8(), let revision = reader.u16(), let link = reader.u8(),
+            let company = reader.u16(), let subversion = reader.u16()
+        else { throw MalformedPacket("HCI_Read_Local_Version_Information", at: returned.count, .tooShort) }
+        try reader.finish("HCI_Read_Local_Version_Information")
+        return HCIVersion(
+            hciVersion: version, hciRevision: revision, linkVersion: link, company: company, linkSubversion: subversion)
+    }
+}
+
+/// Which specification a controller implements, and who made it.
+///
+/// Spec: HCI_Version and Company_Identifier, Core Vol 4 Part E, 7.4.1.
+public struct HCIVersion: Hashable, Sendable {
+    /// The version of the host interface as a number; `specification` is its name.
+    public let hciVersion: UInt8
+    /// The maker's revision of the host interface.
+    public let hciRevision: UInt16
+    /// The version of the link layer as a number.
+    public let linkVersion: UInt8
+    /// The maker's company identifier.
+    public let company: UInt16
+    /// The maker's version of the link layer.
+    public let linkSubversion: UInt16
+
+    /// The version of the Core Specification, such as `5.2`; `nil` for numbers not known yet.
+    public var specification: String? { Self.specification(of: hciVersion) }
+
+    /// The version of the Core Specification that a version number stands for.
+    public static func specification(of version: UInt8) -> String? {
+        switch version {
+        case 0: "1.0b"
+        case 1: "1.1"
+        case 2: "1.2"
+        case 3: "2.0"
+        case 4: "2.1"
+        case 5: "3.0"
+        case 6: "4.0"
+        case 7: "4.1"
+        case 8: "4.2"
+        case 9: "5.0"
+        case 10: "5.1"
+        case 11: "5.2"
+        case 12: "5.3"
+        case 13: "5.4"
+        case 14: "6.0"
+        case 15: "6.1"
+        default: nil
+        }
+    }
+}
+
+/// Asks which commands the controller has.
+///
+///     0x1002 | -                     reply: HCISupportedCommands
+///
+/// Spec: HCI_Read_Local_Supported_Commands, Core Vol 4 Part E, 7.4.2.
+public struct HCIReadLocalSupportedCommands: HCIQuery {
+    /// HCI_Read_Local_Supported_Commands.
+    public static let opcode = HCIOpcode.readLocalSupportedCommands
+    /// Nothing.
+    public var parameters: [UInt8] { [] }
+
+    /// The command.
+    public init() {}
+
+    /// Reads the answer: 64 bytes of bits.
+    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
+        var reader = ByteReader(returned)
+        guard let octets = reader.array(64) else {
+            throw MalformedPacket("HCI_Read_Local_Supported_Commands", at: returned.count, .tooShort)
+        }
+        try reader.finish("HCI_Read_Local_Supported_Commands")
+        return HCISupportedCommands(octets: octets)
+    }
+}
+
+/// The commands that a controller has, one bit each.
+///
+/// Spec: Supported_Commands, Core Vol 4 Part E, 6.27.
+public struct HCISupportedCommands: Hashable, Sendable {
+    /// The bytes as the controller gave them.
+    public let octets: [UInt8]
+
+    /// Whether the bit of an octet is set, counted as the specification's table does.
+    public func contains(octet: Int, bit: Int) -> Bool {
+        guard octets.indices.contains(octet), (0..<8).contains(bit) else { return false }
+        return octets[octet] & (1 << UInt8(bit)) != 0
+    }
+
+    /// LE Set Scan Parameters and LE Set Scan Enable.
+    public var hasLegacyScan: Bool { contains(octet: 26, bit: 2) && contains(octet: 26, bit: 3) }
+    /// LE Create Connection.
+    public var hasLegacyConnect: Bool { contains(octet: 26, bit: 4) }
+    /// LE Set Extended Scan Parameters and LE Set Extended Scan Enable.
+    public var hasExtendedScan: Bool { contains(octet: 37, bit: 5) && contains(octet: 37, bit: 6) }
+    /// LE Extended Create Connection.
+    public var hasExtendedConnect: Bool { contains(octet: 37, bit: 7) }
+}
+
+/// Asks for the controller's public address.
+///
+///     0x1009 | -                     reply: address 6
+///
+/// Spec: HCI_Read_BD_ADDR, Core Vol 4 Part E, 7.4.6.
+public struct HCIReadAddress: HCIQuery {
+    /// HCI_Read_BD_ADDR.
+    public static let opcode = HCIOpcode.readAddress
+    /// Nothing.
+    public var parameters: [UInt8] { [] }
+
+    /// The command.
+    public init() {}
+
+    /// Reads the answer: the address.
+    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
+        var reader = ByteReader(returned)
+        guard let address = reader.address() else {
+            throw MalformedPacket("HCI_Read_BD_ADDR", at: returned.count, .tooShort)
+        }
+        try reader.finish("HCI_Read_BD_ADDR")
+        return address
+    }
+}
+
+/// Asks what the controller can do on LE.
+///
+///     0x2003 | -                     reply: LEFeatures
+///
+/// Spec: HCI_LE_Read_Local_Supported_Features, Core Vol 4 Part E, 7.8.3.
+public struct LEReadLocalFeatures: HCIQuery {
+    /// HCI_LE_Read_Local_Supported_Features.
+    public static let opcode = HCIOpcode.leReadLocalFeatures
+    /// Nothing.
+    public var parameters: [UInt8] { [] }
+
+    /// The command.
+    public init() {}
+
+    /// Reads the answer: 64 bits.
+    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
+        var reader = ByteReader(returned)
+        guard let bits = reader.u64() else {
+            throw MalformedPacket("HCI_LE_Read_Local_Supported_Features", at: returned.count, .tooShort)
+        }
+        try reader.finish("HCI_LE_Read_Local_Supported_Features")
+        return LEFeatures(rawValue: bits)
+    }
+}
+
+/// Switches LE on or off on an adapter that can do BR/EDR as well. The kernel follows.
+///
+///     0x0C6D | LE 1 | simultaneous 1 (always 0)      reply: status
+///
+/// Spec: HCI_Write_LE_Host_Support, Core Vol 4 Part E, 7.3.79.
+public struct HCIWriteLEHostSupport: HCICommand {
+    /// HCI_Write_LE_Host_Support.
+    public static let opcode = HCIOpcode.writeLEHostSupport
+    /// Whether the host is to support LE.
+    public let isSupported: Bool
+
+    /// Switches LE on or off.
+    public init(isSupported: Bool) {
+        self.isSupported = isSupported
+    }
+
+    /// LE and the unused second byte.
+    public var parameters: [UInt8] { [isSupported ? 1 : 0, 0] }
+}
