@@ -1,6 +1,68 @@
+// What Swift cannot import by itself: the kernel's Bluetooth layouts and constants, and the few system calls that the
+// C library's Swift module leaves out.
+//
+// The <bluetooth/...> headers are read for layouts and constants only. None of their inline functions is called and
+// nothing is linked: libbluetooth's licence must not reach a user's program. BLELinux is the only caller of this module.
+//
+// Every function returns what the system call returned, or -errno: Swift could not read errno in time. A call that a signal
+// interrupted is repeated here, except ble_wait, whose caller may have something else to look at first.
 #ifndef CBLUETOOTH_H
 #define CBLUETOOTH_H
+
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <bluetooth/l2cap.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The event loop: epoll, an eventfd to wake it from other threads, a timerfd on the boot-time clock.
+
+#define BLE_READABLE 1  // also set when the other end has gone
+#define BLE_WRITABLE 2
+#define BLE_HANG_UP 4   // error or hang-up: reported whether asked for or not
+
+struct ble_ready {
+    uint64_t tag;
+    int state;
+};
+
+int ble_epoll(void);
+int ble_watch(int epoll, int fd, int interest, uint64_t tag, int already_watched);
+int ble_unwatch(int epoll, int fd);
+int ble_wait(int epoll, struct ble_ready *ready, int capacity, int timeout_ms);
+int ble_wakefd(void);
+int ble_wake(int fd);
+int ble_timerfd(void);
+int ble_timer_set(int fd, int64_t boot_nanoseconds);
+int ble_drain(int fd);
+int64_t ble_boot_nanoseconds(void);
+
+// Sockets. All of them are non-blocking and closed on exec.
+
+int ble_socket(int family, int type, int protocol);
+int ble_socketpair(int fds[2]);
+int ble_connect_unix(int fd, const char *path);
+int ble_bind(int fd, const void *address, unsigned length);
+int ble_connect(int fd, const void *address, unsigned length);
+int ble_set_option(int fd, int level, int name, const void *value, unsigned length);
+int ble_get_option(int fd, int level, int name, void *value, unsigned length);
+int ble_peer_name(int fd);
+int ble_shutdown(int fd);
+int ble_close(int fd);
+
+// One packet. Returns its true length, which may exceed `capacity`; the rest is lost then. `drops` (may be NULL) changes
+// only when the kernel reports how many packets it has dropped on this socket so far; SO_RXQ_OVFL asks it to.
+long ble_receive(int fd, void *buffer, size_t capacity, uint32_t *drops);
+// The length of the next packet, which stays where it is.
+long ble_peek(int fd);
+long ble_send(int fd, const void *bytes, size_t count);
+// BLE_... bits as they stand now, without waiting.
+int ble_poll(int fd);
+
+// HCI ioctls. `ble_ioctl_number` is for those that take the adapter's index itself.
+extern const unsigned long ble_HCIDEVUP, ble_HCIDEVDOWN, ble_HCIDEVRESET;
+extern const unsigned long ble_HCIGETDEVLIST, ble_HCIGETDEVINFO, ble_HCIGETCONNLIST;
+int ble_ioctl_number(int fd, unsigned long request, int number);
+int ble_ioctl_pointer(int fd, unsigned long request, void *argument);
+
 #endif

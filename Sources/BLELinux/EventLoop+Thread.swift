@@ -1,0 +1,41 @@
+internal import CBluetooth
+internal import Glibc
+
+extension EventLoop {
+    /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
+    package func start() {
+        let first = inbox.withLock { inbox in
+            if inbox.owner != nil || inbox.started { return false }
+            inbox.started = true
+            return true
+        }
+        if first { startThread() }
+    }
+
+    /// Makes `run` return, and the thread of `start` end, after the current turn.
+    package func stop() {
+        inbox.withLock { $0.stopping = true }
+        _ = ble_wake(wakefd)
+    }
+
+    private func startThread() {
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(self)
+        let result = unsafe pthread_create(&thread, nil, Self.threadBody, context.toOpaque())
+        precondition(result == 0, "no thread for the event loop")
+        pthread_detach(thread)
+    }
+
+    // A function, not a closure written where it is used: that would inherit the isolation of the place.
+    private static let threadBody: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        guard let context = unsafe context else { return nil }
+        let loop = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue()
+        var signals = sigset_t()
+        unsafe sigfillset(&signals)
+        // Signals belong to the program's own threads.
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+        loop.run()
+        loop.inbox.withLock { $0.started = false }
+        return nil
+    }
+}

@@ -1,0 +1,266 @@
+// One thread that waits for everything: readable and writable descriptors, timers, and the jobs of the actors and tasks that
+// live on it. It is the serial executor of those actors and the task executor of those tasks at once, so a descriptor's
+// handler is inside its actor already (`assumeIsolated`), and awaiting an actor of the loop from a task on the loop
+// leaves the thread as little as a function call does.
+//
+// A turn of the loop: run the jobs that are queued, arm the timer for the earliest deadline, wait, call the handlers of what
+// is ready. While jobs are queued the wait only looks, so neither side starves the other.
+//
+// Invariants
+// - Only the loop's thread, or whoever holds the loop before it runs, touches descriptors and timers. Other threads reach
+//   `enqueue`, `start`, `stop` and `now` only; all that these share is the inbox.
+// - An event of a descriptor that was let go earlier in the same batch is ignored, even if its number is in use again: the
+//   event carries the generation of its registration.
+// - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up descriptor
+//   registered spins; who sees the end of a descriptor lets go of it.
+// - An idle loop sleeps in one system call. A timer that is cancelled may leave one needless wake-up behind: arming the clock
+//   anew for each request that is answered in time would cost a system call every time.
+// - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes.
+
+package import BLECore
+internal import CBluetooth
+internal import Glibc
+
+/// The thread that serves sockets, timers and the actors isolated to it.
+package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
+    package typealias Handler = () -> Void
+
+    /// A loop for all who bring none of their own; its thread starts with the first `start()`.
+    package static let shared = EventLoop()
+
+    let inbox = Lock(Inbox())
+    private let epoll: Int32
+    let wakefd: Int32
+    private let timerfd: Int32
+    private var watched: [Int32: Watch] = [:]
+    private var nextGeneration: UInt32 = 0
+    private var timers = TimerList()
+    private var armedFor: BootInstant?
+    /// How often the loop returned from sleep; for tests of its idleness. Read it on the loop.
+    package private(set) var wakeUps: UInt64 = 0
+
+    /// Makes a loop that nothing drives yet: `run` on a thread of the caller's, or `start`.
+    package init() {
+        epoll = Self.open("epoll_create1", ble_epoll())
+        wakefd = Self.open("eventfd", ble_wakefd())
+        timerfd = Self.open("timerfd_create", ble_timerfd())
+        onReadable(wakefd) { [unowned self] in clearWakeUp() }
+        onReadable(timerfd) { [unowned self] in fireTimers() }
+    }
+
+    deinit {
+        for descriptor in [timerfd, wakefd, epoll] { _ = ble_close(descriptor) }
+    }
+
+    // MARK: Driving
+
+    /// Serves the loop on the calling thread until `stop()` is called or, looked at after every wake-up, `done` is true.
+    ///
+    /// Only one thread may do so at a time. Jobs that are queued when it returns wait for the next run.
+    package func run(until done: () -> Bool = { false }) {
+        inbox.withLock {
+            precondition($0.owner == nil, "the loop runs already")
+            $0.owner = pthread_self()
+        }
+        defer { inbox.withLock { $0.owner = nil } }
+        var batch: [UnownedJob] = []
+        var ready = [ble_ready](repeating: ble_ready(), count: 64)
+        while !takeStop() && !done() {
+            runJobs(&batch)
+            if done() { return }
+            turn(&ready)
+        }
+    }
+
+    // MARK: Descriptors
+
+    /// Calls `handler` on the loop whenever `descriptor` is readable, at its end or failed; `nil` ends that.
+    ///
+    /// - Returns: The error that keeps the kernel from watching the descriptor; none when a handler is taken away.
+    @discardableResult
+    package func onReadable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
+        watch(descriptor) { $0.readable = handler }
+    }
+
+    /// Calls `handler` on the loop whenever `descriptor` can be written to or failed; `nil` ends that.
+    ///
+    /// - Returns: The error that keeps the kernel from watching the descriptor; none when a handler is taken away.
+    @discardableResult
+    package func onWritable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
+        watch(descriptor) { $0.writable = handler }
+    }
+
+    /// Forgets a descriptor, also for events that have been collected already. To be called before it is closed.
+    package func letGo(_ descriptor: Int32) {
+        watch(descriptor) { $0 = Watch(generation: $0.generation) }
+    }
+
+    // MARK: Time
+
+    /// The time now on the clock that the timers follow.
+    package func now() -> BootInstant {
+        BootInstant(nanoseconds: ble_boot_nanoseconds())
+    }
+
+    /// Calls `handler` once on the loop when `deadline` has come; never from within this call.
+    package func schedule(at deadline: BootInstant, _ handler: @escaping Handler) -> TimerID {
+        checkAccess()
+        return timers.add(at: deadline, handler)
+    }
+
+    /// Takes back a timer; does nothing when it has fired or was cancelled.
+    package func cancel(_ timer: TimerID) {
+        checkAccess()
+        timers.remove(timer)
+    }
+
+    // MARK: Executor
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let wake = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            if inbox.woken || inbox.owner == pthread_self() { return false }
+            inbox.woken = true
+            return true
+        }
+        if wake { _ = ble_wake(wakefd) }
+    }
+
+    package func checkIsolated() {
+        precondition(isIsolatingCurrentContext() == true, "not on the event loop")
+    }
+
+    package func isIsolatingCurrentContext() -> Bool? {
+        inbox.withLock { $0.owner == pthread_self() }
+    }
+}
+
+// MARK: - One turn
+
+extension EventLoop {
+    struct Inbox {
+        var jobs: [UnownedJob] = []
+        var woken = false
+        var owner: pthread_t?
+        var started = false
+        var stopping = false
+    }
+
+    private struct Watch {
+        let generation: UInt32
+        var readable: Handler?
+        var writable: Handler?
+
+        var interest: Int32 {
+            (readable == nil ? 0 : BLE_READABLE) | (writable == nil ? 0 : BLE_WRITABLE)
+        }
+    }
+
+    private func runJobs(_ batch: inout [UnownedJob]) {
+        inbox.withLock { swap(&$0.jobs, &batch) }
+        let serial = unsafe asUnownedSerialExecutor()
+        let task = unsafe asUnownedTaskExecutor()
+        for job in batch { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    private func turn(_ ready: inout [ble_ready]) {
+        armTimer()
+        let idle = inbox.withLock { $0.jobs.isEmpty && !$0.stopping }
+        let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), idle ? -1 : 0)
+        if idle { wakeUps &+= 1 }
+        guard count > 0 else {
+            precondition(count == 0 || count == -EINTR, "epoll_wait failed")
+            return
+        }
+        for event in ready.prefix(Int(count)) { serve(event) }
+    }
+
+    private func serve(_ event: ble_ready) {
+        let descriptor = Int32(truncatingIfNeeded: event.tag)
+        let generation = UInt32(truncatingIfNeeded: event.tag >> 32)
+        // Each handler may let go of the descriptor, so each is looked up only when its turn has come.
+        if event.state & (BLE_READABLE | BLE_HANG_UP) != 0 {
+            if let watch = watched[descriptor], watch.generation == generation { watch.readable?() }
+        }
+        if event.state & (BLE_WRITABLE | BLE_HANG_UP) != 0 {
+            if let watch = watched[descriptor], watch.generation == generation { watch.writable?() }
+        }
+    }
+
+    @discardableResult
+    private func watch(_ descriptor: Int32, _ change: (inout Watch) -> Void) -> SystemCallError? {
+        checkAccess()
+        let known = watched[descriptor]
+        var watch = known ?? newWatch()
+        change(&watch)
+        guard watch.interest != 0 else {
+            if known != nil {
+                watched[descriptor] = nil
+                _ = ble_unwatch(epoll, descriptor)
+            }
+            return nil
+        }
+        var result = -ENOENT
+        if known != nil { result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1) }
+        if result == -ENOENT {
+            // Closed behind our back and opened anew: what the old one waited for is void.
+            if known != nil {
+                watch = newWatch()
+                change(&watch)
+            }
+            result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 0)
+        }
+        watched[descriptor] = result < 0 ? nil : watch
+        return result < 0 ? SystemCallError(call: "epoll_ctl", errno: -result) : nil
+    }
+
+    private func newWatch() -> Watch {
+        nextGeneration &+= 1
+        return Watch(generation: nextGeneration)
+    }
+
+    private func tag(_ descriptor: Int32, _ watch: Watch) -> UInt64 {
+        UInt64(watch.generation) << 32 | UInt64(UInt32(bitPattern: descriptor))
+    }
+
+    private func armTimer() {
+        guard let earliest = timers.earliest else { return }
+        if let armedFor, armedFor <= earliest { return }
+        armedFor = earliest
+        _ = ble_timer_set(timerfd, earliest.nanoseconds)
+    }
+
+    private func fireTimers() {
+        _ = ble_drain(timerfd)
+        armedFor = nil
+        let moment = now()
+        // No more than there were: a handler that schedules for now must not keep the others waiting.
+        for _ in 0..<timers.count {
+            guard let handler = timers.takeDue(at: moment) else { return }
+            handler()
+        }
+    }
+
+    private func clearWakeUp() {
+        _ = ble_drain(wakefd)
+        inbox.withLock { $0.woken = false }
+    }
+
+    private func takeStop() -> Bool {
+        inbox.withLock { inbox in
+            defer { inbox.stopping = false }
+            return inbox.stopping
+        }
+    }
+
+    private func checkAccess() {
+        precondition(inbox.withLock { $0.owner == nil || $0.owner == pthread_self() }, "not on the event loop")
+    }
+
+    private static func open(_ call: String, _ descriptor: Int32) -> Int32 {
+        precondition(descriptor >= 0, "\(call) failed: no descriptors left")
+        return descriptor
+    }
+}

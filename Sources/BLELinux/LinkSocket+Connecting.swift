@@ -1,0 +1,95 @@
+package import BLECore
+internal import CBluetooth
+internal import Glibc
+
+/// How a connect that was started stands.
+package enum ConnectProgress: Equatable, Sendable {
+    /// Not decided yet; wait for the descriptor to become writable.
+    case pending
+    /// The link is up.
+    case connected
+    /// There is no link. The error number tells why, see `ConnectFailure`.
+    case failed(errno: Int32)
+}
+
+extension LinkSocket {
+    /// The channel of every ATT link that nothing negotiates.
+    ///
+    /// Spec: ATT bearer, Core Vol 3 Part A, 2.1.
+    static let attributeChannel: UInt16 = 4
+
+    /// Starts to connect to `peer` from the adapter with the address `own`.
+    ///
+    /// The kernel looks for the peer by a passive scan of its own until `sendTimeout` is over, unless a link is up already:
+    /// then it attaches to that in a few milliseconds. Without an adapter that has this address the call fails with
+    /// `EHOSTUNREACH`. Dropping the socket cancels.
+    ///
+    /// - Returns: A socket whose `isConnecting` is true when `finishConnect` has still to tell the outcome.
+    package static func connectingL2CAP(
+        from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, sendTimeout: Duration
+    ) throws(SystemCallError) -> LinkSocket {
+        let descriptor = try SystemCallError.check(
+            "socket", ble_socket(AF_BLUETOOTH, Int32(SOCK_SEQPACKET.rawValue), BTPROTO_L2CAP))
+        var link = LinkSocket(adopting: descriptor)
+        var timeout = timeval(sendTimeout)
+        try SystemCallError.check(
+            "SO_SNDTIMEO",
+            unsafe ble_set_option(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, UInt32(MemoryLayout<timeval>.size)))
+        let size = UInt32(MemoryLayout<sockaddr_l2>.size)
+        var source = socketAddress(own, ownType)
+        try SystemCallError.check("bind", unsafe ble_bind(descriptor, &source, size))
+        var target = socketAddress(peer.address, peer.type)
+        let result = unsafe ble_connect(descriptor, &target, size)
+        if result == -EINPROGRESS {
+            link.isConnecting = true
+        } else {
+            try SystemCallError.check("connect", result)
+        }
+        return link
+    }
+
+    /// Connects to a Unix SEQPACKET socket, behind which something plays a peripheral.
+    package static func connectedUnix(path: String) throws(SystemCallError) -> LinkSocket {
+        let descriptor = try SystemCallError.check(
+            "socket", ble_socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0))
+        let link = LinkSocket(adopting: descriptor)
+        try SystemCallError.check("connect", unsafe path.withCString { unsafe ble_connect_unix(descriptor, $0) })
+        return link
+    }
+
+    /// Asks how the connect went, once the descriptor has become writable.
+    package mutating func finishConnect() -> ConnectProgress {
+        guard isConnecting else { return .connected }
+        let state = ble_poll(descriptor)
+        guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else { return .pending }
+        var reason: Int32 = 0
+        let result = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_ERROR, &reason, 4)
+        if result < 0 { reason = -result }
+        // A socket that was shut down polls as writable and knows no reason.
+        if reason == 0 {
+            let peer = ble_peer_name(descriptor)
+            if peer < 0 { reason = -peer } else if state & BLE_HANG_UP != 0 { reason = ECONNABORTED }
+        }
+        isConnecting = false
+        return reason == 0 ? .connected : .failed(errno: reason)
+    }
+
+    /// The kernel's form of an address on the ATT channel: type 1 is public and 2 random, one more than in HCI.
+    static func socketAddress(_ address: BluetoothAddress, _ type: AddressType) -> sockaddr_l2 {
+        var result = sockaddr_l2()
+        result.l2_family = sa_family_t(AF_BLUETOOTH)
+        result.l2_psm = 0
+        result.l2_cid = attributeChannel.littleEndian
+        result.l2_bdaddr_type = type.space.rawValue + 1
+        unsafe withUnsafeMutableBytes(of: &result.l2_bdaddr) { unsafe $0.copyBytes(from: address.littleEndianBytes) }
+        return result
+    }
+}
+
+extension timeval {
+    /// A kernel time-out; at least a microsecond, because zero means for ever.
+    fileprivate init(_ duration: Duration) {
+        let microseconds = max(1, duration.saturatedNanoseconds / 1000)
+        self.init(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
+    }
+}

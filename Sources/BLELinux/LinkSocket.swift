@@ -1,0 +1,190 @@
+// One end of a link that keeps packets apart: the kernel's L2CAP socket on the ATT channel, or any SEQPACKET descriptor that
+// stands in for it (a socketpair in tests, a Unix socket to a scripted peer).
+//
+// Duties: never block, never lose the reason of the link's end, never take an empty packet for that end, and tell what the
+// kernel had to drop.
+//
+// Invariants
+// - The descriptor is owned: it is closed exactly once, by `deinit`. Let go of it on the event loop first.
+// - The kernel hands out the reason of the end once, to whichever of SO_ERROR, read and write asks first, and it hands it out
+//   before the packets that arrived earlier. So the reason is kept here, and reported after the last packet, by `receive`.
+// - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
+
+internal import CBluetooth
+internal import Glibc
+
+/// What a link socket had to offer.
+package enum LinkInput: Equatable, Sendable {
+    /// One packet of `count` bytes at the start of the buffer. Its length on the link was `length`; where that is more, the
+    /// rest is lost. An empty packet counts zero.
+    case packet(count: Int, length: Int)
+    /// Nothing now; wait for the descriptor to become readable.
+    case wouldBlock
+    /// The link is over. The error number tells why, see `LinkEnd`; 0 when the other end simply closed.
+    case ended(errno: Int32)
+}
+
+/// What became of one packet handed to a socket.
+package enum SendOutcome: Equatable, Sendable {
+    /// The kernel has taken the whole packet.
+    case sent
+    /// The kernel's buffer is full; nothing was taken. Wait for the descriptor to become writable.
+    case wouldBlock
+    /// Nothing was taken, and waiting does not help. When the link is over, `receive` tells so too.
+    case failed(errno: Int32)
+}
+
+/// A connected, or connecting, socket that carries one ATT PDU a packet.
+package struct LinkSocket: ~Copyable, Sendable {
+    /// How many bytes a buffer for `receive` needs: more than the 672 that the kernel accepts on the ATT channel.
+    package static let bufferSize = 1024
+
+    /// The descriptor, for the event loop only.
+    package let descriptor: Int32
+    /// How many packets the kernel has dropped because they were not read in time. It learns of a loss with the next packet
+    /// that arrives after it.
+    package private(set) var droppedPackets: UInt32 = 0
+    /// Whether `finishConnect` has still to say how the connect went.
+    package internal(set) var isConnecting = false
+
+    private let isBluetooth: Bool
+    private var endReason: Int32?
+    private var wokenForNothing = false
+
+    /// Takes over a connected SEQPACKET descriptor, and makes it non-blocking.
+    package init(adopting descriptor: Int32) {
+        self.descriptor = descriptor
+        let flags = fcntl(descriptor, F_GETFL)
+        if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        var domain: Int32 = 0
+        let known = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, 4) >= 0
+        isBluetooth = known && domain == AF_BLUETOOTH
+        guard isBluetooth else { return }
+        var on: Int32 = 1
+        _ = unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RXQ_OVFL, &on, 4)
+    }
+
+    deinit {
+        _ = ble_close(descriptor)
+    }
+
+    // MARK: Packets
+
+    /// Takes the next packet into `buffer`, which keeps its size.
+    package mutating func receive(into buffer: inout [UInt8]) -> LinkInput {
+        while true {
+            let length = receiveOnce(&buffer)
+            switch length {
+            case 1...:
+                wokenForNothing = false
+                return .packet(count: min(length, buffer.count), length: length)
+            case 0:
+                if isEnd() { return .ended(errno: endReason ?? 0) }
+                wokenForNothing = false
+                return .packet(count: 0, length: 0)
+            case -Int(EAGAIN):
+                if let endReason { return .ended(errno: endReason) }
+                // Twice in a row without a packet: the loop sees something here that reading does not clear.
+                if wokenForNothing, ble_poll(descriptor) & BLE_HANG_UP != 0 {
+                    endReason = ENOTCONN
+                    return .ended(errno: ENOTCONN)
+                }
+                wokenForNothing = true
+                return .wouldBlock
+            default:
+                // The reason comes first; what arrived before it is still there.
+                if let endReason { return .ended(errno: endReason) }
+                endReason = Int32(truncatingIfNeeded: -length)
+            }
+        }
+    }
+
+    /// Sends one packet; all of it or nothing.
+    package mutating func send(_ packet: [UInt8]) -> SendOutcome {
+        let result = unsafe packet.withUnsafeBytes { unsafe ble_send(descriptor, $0.baseAddress, $0.count) }
+        guard result < 0 else { return .sent }
+        let error = Int32(truncatingIfNeeded: -result)
+        if error == EAGAIN { return .wouldBlock }
+        if Self.isReasonOfEnd(error), endReason == nil { endReason = error }
+        return .failed(errno: error)
+    }
+
+    /// Ends both directions at once. A kernel link itself lives on for two seconds, see `HCISocket` for an end at once.
+    package mutating func shutdown() {
+        _ = ble_shutdown(descriptor)
+    }
+
+    // MARK: Options
+
+    /// Asks the kernel for room for about `bytes` of unread packets, bookkeeping included; it gives at most its limit.
+    package mutating func raiseReceiveBuffer(to bytes: Int32 = 425_984) throws(SystemCallError) {
+        var size = bytes
+        try SystemCallError.check(
+            "SO_RCVBUF", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4))
+    }
+
+    /// The controller's number for the connected link, as commands and events on an `HCISocket` use it.
+    package func hciHandle() throws(SystemCallError) -> UInt16 {
+        var info = l2cap_conninfo()
+        let size = UInt32(MemoryLayout<l2cap_conninfo>.size)
+        try SystemCallError.check(
+            "L2CAP_CONNINFO", unsafe ble_get_option(descriptor, SOL_L2CAP, L2CAP_CONNINFO, &info, size))
+        return info.hci_handle
+    }
+
+    // MARK: Inside
+
+    private mutating func receiveOnce(_ buffer: inout [UInt8]) -> Int {
+        let descriptor = descriptor
+        guard isBluetooth else {
+            return unsafe buffer.withUnsafeMutableBytes {
+                unsafe ble_receive(descriptor, $0.baseAddress, $0.count, nil)
+            }
+        }
+        var drops = droppedPackets
+        let length = unsafe buffer.withUnsafeMutableBytes {
+            unsafe ble_receive(descriptor, $0.baseAddress, $0.count, &drops)
+        }
+        droppedPackets = drops
+        return length
+    }
+
+    /// Tells the end from an empty packet, both of which read as nothing.
+    private func isEnd() -> Bool {
+        if endReason != nil { return true }
+        guard ble_poll(descriptor) & BLE_HANG_UP != 0 else { return false }
+        // Hung up, but a packet behind the empty one shows that it was one.
+        return ble_peek(descriptor) <= 0
+    }
+
+    private static func isReasonOfEnd(_ errno: Int32) -> Bool {
+        switch errno {
+        // The packet was refused, or the kernel is short of memory: the link is as it was.
+        case EMSGSIZE, EINVAL, ENOMEM, ENOBUFS, EFAULT: false
+        // Also while the kernel pairs on a living link.
+        case ENOTCONN: false
+        // The other end has closed; what it sent before can still be read.
+        case EPIPE: false
+        default: true
+        }
+    }
+}
+
+extension LinkSocket {
+    /// Takes the next packet as an array of its own, cut to `bufferSize`; `nil` when there is none now or any more.
+    ///
+    /// For tests and tools; a link reads with `receive(into:)`, which tells why there is none.
+    package mutating func receivePacket() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
+        guard case .packet(let count, _) = receive(into: &buffer) else { return nil }
+        return Array(buffer.prefix(count))
+    }
+
+    /// The descriptors of two connected sockets, each the other's peer; whoever adopts one owns it.
+    package static func pair() throws(SystemCallError) -> (Int32, Int32) {
+        var descriptors: [Int32] = [-1, -1]
+        try SystemCallError.check("socketpair", unsafe ble_socketpair(&descriptors))
+        return (descriptors[0], descriptors[1])
+    }
+}

@@ -1,0 +1,19 @@
+/// A system call that failed: which one, and with what.
+package struct SystemCallError: Error, Hashable, Sendable {
+    /// The call, e.g. `bind` or `HCIDEVUP`.
+    package let call: String
+    /// The error number; positive.
+    package let errno: Int32
+
+    package init(call: String, errno: Int32) {
+        self.call = call
+        self.errno = errno
+    }
+
+    /// Passes on what a C function returned, or throws the error that it returned as a negative number.
+    @discardableResult
+    static func check(_ call: String, _ result: Int32) throws(SystemCallError) -> Int32 {
+        guard result < 0 else { return result }
+        throw SystemCallError(call: call, errno: -result)
+    }
+}

@@ -1,0 +1,300 @@
+import BLECore
+import CBluetooth
+import Glibc
+import Testing
+
+@testable import BLELinux
+
+/// An actor that lives on a loop, as the library's own do.
+private actor Resident {
+    nonisolated let loop: EventLoop
+    private(set) var events: [String] = []
+    private var waiting: CheckedContinuation<Void, Never>?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    init(loop: EventLoop) {
+        self.loop = loop
+    }
+
+    func note(_ event: String) {
+        events.append(event)
+        waiting?.resume()
+        waiting = nil
+    }
+
+    func watch(_ descriptor: Int32) {
+        loop.onReadable(descriptor) {
+            self.assumeIsolated {
+                $0.loop.letGo(descriptor)
+                $0.note("readable")
+            }
+        }
+    }
+
+    func schedule(_ name: String, after delay: Duration) -> TimerID {
+        loop.schedule(at: loop.now() + delay) { self.assumeIsolated { $0.note(name) } }
+    }
+
+    func cancel(_ timer: TimerID) { loop.cancel(timer) }
+
+    func waitForEvents(_ count: Int) async -> [String] {
+        while events.count < count { await withCheckedContinuation { waiting = $0 } }
+        return events
+    }
+
+    func threadID() -> UInt { UInt(pthread_self()) }
+    func wakeUps() -> UInt64 { loop.wakeUps }
+}
+
+/// Sends one byte.
+private func poke(_ descriptor: Int32) {
+    #expect(unsafe send(descriptor, [1], 1, 0) == 1)
+}
+
+private func currentThread() async -> UInt { UInt(pthread_self()) }
+
+@Suite("Event loop", .timeLimit(.minutes(1))) struct EventLoopTests {
+    @Test func timersFireInOrder() {
+        let loop = EventLoop()
+        var fired: [Int] = []
+        let start = loop.now()
+        _ = loop.schedule(at: start + .milliseconds(4)) { fired.append(3) }
+        _ = loop.schedule(at: start + .milliseconds(2)) { fired.append(1) }
+        let cancelled = loop.schedule(at: start + .milliseconds(3)) { fired.append(0) }
+        _ = loop.schedule(at: start + .milliseconds(2)) { fired.append(2) }
+        loop.cancel(cancelled)
+        loop.cancel(cancelled)
+        loop.run { fired.count == 3 }
+        #expect(fired == [1, 2, 3])
+        #expect(loop.now() >= start + .milliseconds(4))
+    }
+
+    @Test func aTimerInThePastFiresOnceAndNotAtOnce() {
+        let loop = EventLoop()
+        var fired = 0
+        _ = loop.schedule(at: BootInstant(nanoseconds: -5)) { fired += 1 }
+        _ = loop.schedule(at: .zero) { fired += 1 }
+        #expect(fired == 0)
+        loop.run { fired == 2 }
+        #expect(fired == 2)
+    }
+
+    @Test func aHandlerMayScheduleAndCancel() {
+        let loop = EventLoop()
+        var fired: [String] = []
+        var rounds = 0
+        func again() {
+            rounds += 1
+            _ = loop.schedule(at: loop.now()) { again() }
+        }
+        let victim = loop.schedule(at: BootInstant(nanoseconds: 2)) { fired.append("victim") }
+        _ = loop.schedule(at: BootInstant(nanoseconds: 1)) {
+            fired.append("first")
+            loop.cancel(victim)
+            again()
+        }
+        _ = loop.schedule(at: BootInstant(nanoseconds: 3)) { fired.append("last") }
+        loop.run { rounds > 10 }
+        #expect(fired == ["first", "last"])
+    }
+
+    @Test func timerListKeepsOrderAndForgets() {
+        var list = TimerList()
+        var seen: [Int64] = []
+        var expected: [Int64] = []
+        var ids: [TimerID] = []
+        for index: Int64 in 0..<200 {
+            let at = index * 7919 % 101
+            ids.append(list.add(at: BootInstant(nanoseconds: at)) { seen.append(at) })
+            if index % 3 != 0 { expected.append(at) }
+        }
+        for (index, id) in ids.enumerated() where index % 3 == 0 { list.remove(id) }
+        #expect(list.takeDue(at: BootInstant(nanoseconds: -1)) == nil)
+        while let handler = list.takeDue(at: BootInstant(nanoseconds: 1000)) { handler() }
+        #expect(seen == expected.sorted())
+        #expect(list.earliest == nil)
+    }
+
+    /// Two descriptors are ready in one batch; whichever handler runs first puts a new descriptor under the other's number.
+    @Test func aStaleEventIsIgnored() throws {
+        let loop = EventLoop()
+        var sockets: [(near: Int32, far: Int32)] = []
+        for _ in 0..<2 { sockets.append(try LinkSocket.pair()) }
+        let fresh = try LinkSocket.pair()
+        var calls: [String] = []
+        func replace(_ other: Int32) {
+            calls.append("old")
+            loop.letGo(other)
+            #expect(dup2(fresh.0, other) == other)
+            loop.onReadable(other) { calls.append("new") }
+        }
+        for index in 0..<2 {
+            poke(sockets[index].far)
+            let own = sockets[index].near
+            let other = sockets[1 - index].near
+            loop.onReadable(own) {
+                loop.letGo(own)
+                replace(other)
+            }
+        }
+        loop.run { !calls.isEmpty }
+        #expect(calls == ["old"])
+        // The new one is watched all the same.
+        poke(fresh.1)
+        loop.run { calls.count > 1 }
+        #expect(calls == ["old", "new"])
+        for socket in sockets + [(fresh.0, fresh.1)] {
+            close(socket.near)
+            close(socket.far)
+        }
+    }
+
+    @Test func aDescriptorClosedBehindTheLoopIsWatchedAnew() throws {
+        let loop = EventLoop()
+        let old = try LinkSocket.pair()
+        let new = try LinkSocket.pair()
+        var calls: [String] = []
+        loop.onReadable(old.0) { calls.append("old") }
+        #expect(dup2(new.0, old.0) == old.0)
+        #expect(loop.onReadable(old.0) { calls.append("new") } == nil)
+        poke(new.1)
+        loop.run { !calls.isEmpty }
+        #expect(calls == ["new"])
+        for descriptor in [old.0, old.1, new.0, new.1] { close(descriptor) }
+    }
+
+    @Test func bothDirectionsAndTheirRemoval() throws {
+        let loop = EventLoop()
+        let (near, far) = try LinkSocket.pair()
+        var readable = 0
+        var writable = 0
+        loop.onReadable(near) { readable += 1 }
+        loop.onWritable(near) { writable += 1 }
+        loop.run { writable > 0 }
+        #expect(readable == 0)
+        loop.onWritable(near, nil)
+        writable = 0
+        poke(far)
+        loop.run { readable > 0 }
+        #expect(writable == 0)
+        // A hang-up reaches whoever is left.
+        loop.onReadable(near, nil)
+        loop.onWritable(near) { writable += 1 }
+        close(far)
+        loop.run { writable > 0 }
+        loop.letGo(near)
+        close(near)
+        #expect(loop.onReadable(near) {}?.errno == EBADF)
+        #expect(loop.onReadable(near, nil) == nil)
+    }
+
+    @Test func anActorOnTheLoopIsEnteredByHandlers() async throws {
+        let loop = EventLoop()
+        loop.start()
+        loop.start()
+        let resident = Resident(loop: loop)
+        let (near, far) = try LinkSocket.pair()
+        await resident.watch(near)
+        poke(far)
+        #expect(await resident.waitForEvents(1) == ["readable"])
+        let never = await resident.schedule("never", after: .seconds(3600))
+        _ = await resident.schedule("soon", after: .milliseconds(1))
+        await resident.cancel(never)
+        #expect(await resident.waitForEvents(2) == ["readable", "soon"])
+        #expect(await resident.threadID() != UInt(pthread_self()))
+        close(near)
+        close(far)
+        loop.stop()
+    }
+
+    @Test func jobsFromManyThreadsArriveOnce() async {
+        let loop = EventLoop()
+        loop.start()
+        let resident = Resident(loop: loop)
+        await withTaskGroup(of: Void.self) { group in
+            for worker in 0..<8 {
+                group.addTask { for index in 0..<500 { await resident.note("\(worker).\(index)") } }
+            }
+        }
+        let events = await resident.events
+        #expect(events.count == 4000)
+        #expect(Set(events).count == 4000)
+        for worker in 0..<8 {
+            #expect(events.filter { $0.hasPrefix("\(worker).") } == (0..<500).map { "\(worker).\($0)" })
+        }
+        loop.stop()
+    }
+
+    @Test func aTaskThatPrefersTheLoopStaysOnIt() async {
+        let loop = EventLoop()
+        loop.start()
+        let resident = Resident(loop: loop)
+        let threads = await Task(executorPreference: loop) {
+            async let child = currentThread()
+            return [await currentThread(), await child, await resident.threadID(), UInt(pthread_self())]
+        }.value
+        #expect(Set(threads).count == 1)
+        #expect(threads.first == (await resident.threadID()))
+        loop.stop()
+    }
+
+    /// In a process of its own, where nothing else starts threads.
+    @Test func aTaskOnTheLoopStartsNoThread() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventLoop()
+            let before = threadCount()
+            let outcome = Lock<Int?>(nil)
+            Task(executorPreference: loop) {
+                let resident = Resident(loop: loop)
+                for _ in 0..<100 {
+                    await resident.note("x")
+                    _ = await currentThread()
+                }
+                _ = await resident.schedule("timer", after: .milliseconds(1))
+                let events = await resident.waitForEvents(101)
+                outcome.withLock { $0 = events.count }
+            }
+            loop.run { outcome.withLock { $0 != nil } }
+            guard outcome.withLock({ $0 }) == 101, threadCount() == before else { exit(1) }
+        }
+    }
+
+    @Test func anIdleLoopSleeps() async {
+        let loop = EventLoop()
+        loop.start()
+        let resident = Resident(loop: loop)
+        _ = await resident.schedule("far", after: .seconds(3600))
+        let first = await resident.wakeUps()
+        // Real time must pass for a loop that wakes up without a cause to be caught.
+        try? await Task.sleep(for: .milliseconds(150))
+        let second = await resident.wakeUps()
+        // One for the question itself, one when the first answer had left something behind.
+        #expect(second - first <= 2)
+        loop.stop()
+    }
+
+    @Test func stopEndsARunAndALaterOneGoesOn() {
+        let loop = EventLoop()
+        loop.stop()
+        loop.run()
+        var fired = false
+        _ = loop.schedule(at: loop.now()) {
+            fired = true
+            loop.stop()
+        }
+        loop.run()
+        #expect(fired)
+        #expect(loop.isIsolatingCurrentContext() == false)
+    }
+}
+
+private func threadCount() -> Int {
+    guard let directory = unsafe opendir("/proc/self/task") else { return -1 }
+    defer { unsafe closedir(directory) }
+    var count = 0
+    while let entry = unsafe readdir(directory) {
+        if unsafe entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
+    }
+    return count
+}
