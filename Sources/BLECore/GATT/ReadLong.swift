@@ -1,0 +1,52 @@
+/// Reads one value to its end, however long.
+///
+/// The first request is a plain read; only a value that fills its packet is asked for further pieces. The end shows as
+/// a piece that does not fill its packet, or as one of the two errors by which peers say that nothing is left: Invalid
+/// Offset, and Attribute Not Long for a value of exactly one packet. A peer that goes on for ever is left at 512 bytes.
+///
+/// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
+package struct ReadLong: GATTProcedure {
+    private let handle: AttributeHandle
+    private let mtu: UInt16
+    private var value: [UInt8] = []
+    private var isFirst = true
+
+    package init(handle: AttributeHandle, mtu: UInt16) {
+        self.handle = handle
+        self.mtu = max(mtu, MTUExchange.minimum)
+    }
+
+    package mutating func begin() -> GATTStep<[UInt8]> {
+        .send(ATTReadRequest(handle: handle).bytes)
+    }
+
+    package mutating func received(_ reply: ATTReply) -> GATTStep<[UInt8]> {
+        .attempt { () throws(GATTFailure) in
+            let part: [UInt8]
+            if isFirst {
+                part = try Self.response(to: ATTReadRequest.self, in: reply).value
+            } else {
+                if case .error(let error) = reply, Self.isEnd(error.code) { return .finished(value) }
+                part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
+            }
+            isFirst = false
+            value += part
+            if value.count > GATTLimits.value {
+                throw .valueTooLong(partial: Array(value.prefix(GATTLimits.value)))
+            }
+            if part.count < Int(mtu) - 1 { return .finished(value) }
+            let offset = UInt16(truncatingIfNeeded: value.count)
+            return .send(ATTReadBlobRequest(handle: handle, offset: offset).bytes)
+        }
+    }
+
+    private static func isEnd(_ code: ATTErrorCode) -> Bool {
+        code == .invalidOffset || code == .attributeNotLong
+    }
+}
+
+/// What the specification allows an attribute to be.
+package enum GATTLimits {
+    /// The largest value in bytes. Spec: Core Vol 3 Part F, 3.2.9.
+    package static let value = 512
+}
