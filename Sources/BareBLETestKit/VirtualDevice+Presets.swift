@@ -1,0 +1,119 @@
+internal import BLECore
+
+extension VirtualDevice {
+    /// A heart rate belt: device information, heart rate once a second, battery level.
+    public static var heartRate: VirtualDevice {
+        let beats: [UInt8] = [72, 73, 74, 75, 75, 74, 73, 72]
+        // Flags 0x16: skin contact, beats in one byte, RR intervals in 1/1024 s.
+        let values = beats.map { beat -> [UInt8] in
+            let interval = UInt16(61_440 / UInt32(beat))
+            return [0x16, beat, UInt8(truncatingIfNeeded: interval), UInt8(truncatingIfNeeded: interval >> 8)]
+        }
+        return VirtualDevice(
+            name: "Virtual HRM",
+            services: [
+                .genericAccess(name: "Virtual HRM", appearance: 0x0341),
+                .genericAttribute,
+                VirtualService(
+                    0x180D,
+                    [
+                        VirtualCharacteristic(0x2A37, .notify, plan: NotifyPlan(values, every: .seconds(1))),
+                        VirtualCharacteristic(0x2A38, .read, value: [0x01]),
+                        VirtualCharacteristic(
+                            0x2A39, .write,
+                            onWrite: .call { value in
+                                value == [0x01] ? nil : ATTErrorCode(rawValue: 0x80)
+                            }),
+                    ]),
+                .battery(level: 87),
+                .deviceInformation(manufacturer: "BareBLE", model: "HRM-1"),
+            ])
+    }
+
+    /// A device with a battery and nothing else.
+    public static var battery: VirtualDevice {
+        VirtualDevice(
+            name: "Virtual battery",
+            services: [.genericAccess(name: "Virtual battery", appearance: 0), .battery(level: 64)])
+    }
+
+    /// A serial line over Bluetooth that sends back what it is sent, on the 128-bit UUIDs that such devices share.
+    public static var uart: VirtualDevice {
+        VirtualDevice(
+            name: "Virtual UART",
+            services: [
+                .genericAccess(name: "Virtual UART", appearance: 0),
+                VirtualService(
+                    Self.uart(1),
+                    [
+                        VirtualCharacteristic(
+                            Self.uart(2), [.write, .writeWithoutResponse], onWrite: .echo(Self.uart(3))),
+                        VirtualCharacteristic(
+                            Self.uart(3), .notify,
+                            descriptors: [VirtualDescriptor(0x2901, value: Array("Echo".utf8))]),
+                    ]),
+            ])
+    }
+
+    /// A device with a value of 512 bytes that can be read and written, and others that refuse to be read.
+    public static var longValue: VirtualDevice {
+        let long = (0..<512).map { UInt8(truncatingIfNeeded: $0) }
+        return VirtualDevice(
+            name: "Virtual long value",
+            services: [
+                .genericAccess(name: "Virtual long value", appearance: 0),
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(0xFFF1, [.read, .write], value: long),
+                        VirtualCharacteristic(0xFFF2, .read, onRead: .refuse(.insufficientAuthentication)),
+                        VirtualCharacteristic(0xFFF3, .read, onRead: .refuse(ATTErrorCode(rawValue: 0x81))),
+                        VirtualCharacteristic(0xFFF4, [.write, .indicate], onWrite: .echo(0xFFF4)),
+                    ]),
+            ])
+    }
+
+    /// The ready-made devices by the names that `demo:NAME` uses.
+    public static var presets: [(name: String, device: VirtualDevice)] {
+        [("heart-rate", .heartRate), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
+    }
+
+    /// 6E40000n-B5A3-F393-E0A9-E50E24DCCA9E.
+    private static func uart(_ number: UInt64) -> BluetoothUUID {
+        BluetoothUUID(high: 0x6E40_0000_B5A3_F393 | number << 32, low: 0xE0A9_E50E_24DC_CA9E)
+    }
+}
+
+extension VirtualService {
+    /// Generic Access: the device's name and appearance.
+    public static func genericAccess(name: String, appearance: UInt16) -> VirtualService {
+        let bytes = [UInt8(truncatingIfNeeded: appearance), UInt8(truncatingIfNeeded: appearance >> 8)]
+        return VirtualService(
+            0x1800,
+            [
+                VirtualCharacteristic(0x2A00, .read, value: Array(name.utf8)),
+                VirtualCharacteristic(0x2A01, .read, value: bytes),
+            ])
+    }
+
+    /// Generic Attribute: a database that never changes.
+    public static var genericAttribute: VirtualService {
+        VirtualService(0x1801, [VirtualCharacteristic(0x2A05, .indicate)])
+    }
+
+    /// Battery: a level in percent that can be read, and sent when `notify` is called.
+    public static func battery(level: UInt8) -> VirtualService {
+        VirtualService(0x180F, [VirtualCharacteristic(0x2A19, [.read, .notify], value: [level])])
+    }
+
+    /// Device Information: who made the device and what it is.
+    public static func deviceInformation(manufacturer: String, model: String) -> VirtualService {
+        VirtualService(
+            0x180A,
+            [
+                VirtualCharacteristic(0x2A29, .read, value: Array(manufacturer.utf8)),
+                VirtualCharacteristic(0x2A24, .read, value: Array(model.utf8)),
+                VirtualCharacteristic(0x2A26, .read, value: Array("1.0".utf8)),
+            ])
+    }
+}

@@ -1,0 +1,203 @@
+// A GATT server in this process, on one end of a SEQPACKET socketpair: what the code under test has on the other end cannot
+// be told from an L2CAP link.
+//
+// Duties: move PDUs between the socket and the `AttributeServer`, run the notify plans, keep a transcript, and misbehave on
+// request: answer late, not at all, or hang up.
+//
+// Invariants
+// - Everything runs on the loop of the test kit; the actor is isolated to it, so a readable socket enters it at once.
+// - One link at a time. Values survive it, client configurations do not.
+
+public import BLECore
+internal import BLELinux
+
+/// A GATT server to test a client against, without a radio.
+///
+///     let peripheral = VirtualPeripheral(.heartRate)
+///     let descriptor = try await peripheral.connect()     // the client's end
+public actor VirtualPeripheral {
+    /// How many PDUs the transcript keeps; later ones are only counted.
+    public static let transcriptLength = 65_536
+
+    private let loop = EventLoop.peers
+    private let latency: Duration
+    private var server: AttributeServer
+    private var link: PeerLink?
+    private var answers = true
+    private var plans: [AttributeHandle: RunningPlan] = [:]
+    private var steps: [Dialogue.Step] = []
+    /// How many links the peripheral has had.
+    public private(set) var connectionCount = 0
+    /// How many PDUs the client has sent, over all connections.
+    public private(set) var receivedCount = 0
+
+    private struct RunningPlan {
+        var sent = 0
+        var timer: TimerID?
+    }
+
+    /// A peripheral that serves `device` and answers `latency` after each request.
+    public init(_ device: VirtualDevice, latency: Duration = .zero) {
+        self.latency = latency
+        server = AttributeServer(device)
+    }
+
+    isolated deinit {
+        link?.close()
+    }
+
+    /// Isolates the peripheral to the test kit's own thread.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe EventLoop.peers.asUnownedSerialExecutor()
+    }
+
+    // MARK: The link
+
+    /// Opens a link; returns the client's end of it, which the caller owns.
+    ///
+    /// - Throws: `TestLinkError` when it is connected already, or when the system has no descriptors left.
+    public func connect() throws(TestLinkError) -> Int32 {
+        guard link == nil else { throw .connectedAlready }
+        let (link, other) = try PeerLink.open(on: loop)
+        self.link = link
+        connectionCount += 1
+        answers = true
+        link.start(
+            packet: { [weak self] pdu in self?.assumeIsolated { $0.received(pdu) } },
+            ended: { [weak self] in self?.assumeIsolated { $0.disconnect() } })
+        return other
+    }
+
+    /// Ends the link; what the client has sent and was not answered stays unanswered.
+    public func disconnect() {
+        guard let link else { return }
+        link.close()
+        self.link = nil
+        for plan in plans.values { plan.timer.map(loop.cancel) }
+        plans = [:]
+        server.disconnected()
+        record(.linkLost)
+    }
+
+    /// Whether a client is connected.
+    public var isConnected: Bool { link != nil }
+
+    /// From now on the peripheral reads requests, and says nothing to them.
+    public func stopAnswering() {
+        answers = false
+    }
+
+    /// Ends `stopAnswering`. What went unanswered meanwhile stays so.
+    public func resumeAnswering() {
+        answers = true
+    }
+
+    // MARK: Values
+
+    /// Sends a value of the first characteristic of that kind, and keeps it as the value that reads give.
+    ///
+    /// - Returns: Whether the client had asked for it; else nothing was sent.
+    /// - Throws: `TestLinkError.noSuchCharacteristic`.
+    @discardableResult
+    public func notify(_ uuid: BluetoothUUID, _ value: [UInt8]) throws(TestLinkError) -> Bool {
+        let handle = try handle(of: uuid)
+        server.setValue(value, of: handle)
+        guard link != nil, server.isSubscribed(to: handle) else { return false }
+        if let pdu = server.send(value, of: handle) { send(pdu) }
+        return true
+    }
+
+    /// The value that the first characteristic of that kind has now.
+    ///
+    /// - Throws: `TestLinkError.noSuchCharacteristic`.
+    public func value(_ uuid: BluetoothUUID) throws(TestLinkError) -> [UInt8] {
+        server.value(of: try handle(of: uuid)) ?? []
+    }
+
+    /// Sends any PDU as it is, for peers that break the rules.
+    public func send(raw pdu: [UInt8]) {
+        send(pdu)
+    }
+
+    // MARK: What happened
+
+    /// How many requests were answered, over all connections.
+    public var requestCount: Int { server.requestCount }
+
+    /// How many requests were answered with an Error Response.
+    public var errorCount: Int { server.errorCount }
+
+    /// The MTU that was agreed on, 23 without an exchange.
+    public var mtu: UInt16 { server.mtu }
+
+    /// Whether the client has asked for the values of the first characteristic of that kind.
+    public func isSubscribed(to uuid: BluetoothUUID) -> Bool {
+        server.handle(of: uuid).map { server.isSubscribed(to: $0) } ?? false
+    }
+
+    /// Everything that was exchanged, from the client's side: `<` is what the client sent.
+    public var transcript: Dialogue {
+        Dialogue(steps: steps)
+    }
+
+    // MARK: Inside
+
+    private func handle(of uuid: BluetoothUUID) throws(TestLinkError) -> AttributeHandle {
+        guard let handle = server.handle(of: uuid) else { throw .noSuchCharacteristic(uuid.description) }
+        return handle
+    }
+
+    private func received(_ pdu: [UInt8]) {
+        receivedCount += 1
+        record(.sent(pdu))
+        guard answers else { return }
+        guard latency > .zero else { return answer(pdu) }
+        let connection = connectionCount
+        _ = loop.schedule(at: loop.now() + latency) { [weak self] in
+            self?.assumeIsolated { peripheral in
+                if peripheral.connectionCount == connection, peripheral.isConnected { peripheral.answer(pdu) }
+            }
+        }
+    }
+
+    private func answer(_ pdu: [UInt8]) {
+        for answer in server.received(pdu) { send(answer) }
+        updatePlans()
+    }
+
+    private func send(_ pdu: [UInt8]) {
+        guard let link else { return }
+        record(.received(pdu))
+        link.send(pdu)
+    }
+
+    private func record(_ event: Dialogue.Event) {
+        if steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
+    }
+
+    private func updatePlans() {
+        for attribute in server.table.attributes where attribute.plan != nil {
+            let isWanted = server.isSubscribed(to: attribute.handle)
+            if isWanted, plans[attribute.handle] == nil {
+                plans[attribute.handle] = RunningPlan()
+                next(of: attribute.handle)
+            } else if !isWanted, let plan = plans.removeValue(forKey: attribute.handle) {
+                plan.timer.map(loop.cancel)
+            }
+        }
+    }
+
+    private func next(of handle: AttributeHandle) {
+        guard link != nil, var running = plans[handle], let plan = server.table[handle]?.plan, !plan.values.isEmpty,
+            running.sent < plan.count ?? .max
+        else { return }
+        let value = plan.values[running.sent % plan.values.count]
+        server.setValue(value, of: handle)
+        running.sent += 1
+        running.timer = loop.schedule(at: loop.now() + plan.interval) { [weak self] in
+            self?.assumeIsolated { $0.next(of: handle) }
+        }
+        plans[handle] = running
+        if let pdu = server.send(value, of: handle) { send(pdu) }
+    }
+}

@@ -1,0 +1,116 @@
+import BLECore
+import BareBLETestKit
+import Testing
+
+/// Bytes are laid out by hand after the specification, Core Vol 3 Part F, 3.4.
+@Suite("Attribute server")
+struct AttributeServerTests {
+    static let device = VirtualDevice(
+        name: "Test",
+        services: [
+            VirtualService(
+                0xFFF0, includes: [1],
+                [
+                    VirtualCharacteristic(0xFFF1, [.read, .write], value: (0..<30).map { UInt8($0) }),
+                    VirtualCharacteristic(0xFFF2, .indicate, descriptors: [VirtualDescriptor(0x2901, value: [0x41])]),
+                    VirtualCharacteristic(0xFFF3, .read, onRead: .refuse(.insufficientEncryption)),
+                ]),
+            VirtualService(0xFFE0, isPrimary: false, [VirtualCharacteristic(0xFFE1, .read, value: [7])]),
+        ])
+
+    private func exchange(_ server: inout AttributeServer, _ request: String) throws -> [String] {
+        server.received(try Hex.decode(request)).map { Hex.encode($0) }
+    }
+
+    /// Handles of the device: 1 service, 2 include, 3 and 4 first characteristic, 5 to 8 second, 9 and 10 third; 11 the
+    /// secondary service, 12 and 13 its characteristic.
+    static let exchanges: [(request: String, answer: String)] = [
+        ("02 0002", "030502"),
+        ("10 0100ffff 0028", "110601000a00f0ff"),
+        ("10 0100ffff 0128", "11060b000d00e0ff"),
+        ("10 0100ffff 0328", "0110010010"),
+        ("08 0100ffff 0228", "090802000b000d00e0ff"),
+        ("08 0100ffff 0328", "090703000a0400f1ff0500200600f2ff090002 0a00f3ff"),
+        ("04 0700ffff", "0501070002290800012909000328 0a00f3ff 0b000128"),
+        ("06 0100ffff 0028 f0ff", "0701000a00"),
+        ("06 0100ffff 0028 f1ff", "010601000a"),
+        ("0a 0400", "0b000102030405060708090a0b0c0d0e0f101112131415"),
+        ("0c 0400 1600", "0d161718191a1b1c1d"),
+        ("0c 0400 1f00", "010c040007"),
+        ("0a 0000", "010a000001"),
+        ("0a ff00", "010aff0001"),
+        ("0a 0a00", "010a0a000f"),
+        ("0a 0600", "010a060002"),
+        ("12 0600 00", "0112060003"),
+        ("12 0700 01", "011207000d"),
+        ("0e 0400 0d00", "0f000102030405060708090a0b0c0d0e0f101112131415"),
+        ("20 0d00 0800", "21010007010041"),
+        ("0a", "010a000004"),
+        ("0a 0400 00", "010a000004"),
+        ("08 0200 0100 0028", "0108020001"),
+        ("2a 00", "012a000006"),
+    ]
+
+    @Test("One request, one answer", arguments: exchanges)
+    func answers(_ request: String, _ answer: String) throws {
+        var server = AttributeServer(Self.device)
+        #expect(try server.received(Hex.decode(request)) == [Hex.decode(answer)])
+    }
+
+    @Test(
+        "Commands, responses and confirmations are never answered",
+        arguments: ["520400ff", "ff00", "52", "0b01", "1e", ""])
+    func silence(_ pdu: String) throws {
+        var server = AttributeServer(Self.device)
+        #expect(try exchange(&server, pdu).isEmpty)
+        #expect(server.requestCount == 0)
+    }
+
+    @Test("A second indication waits for the confirmation of the first")
+    func indications() throws {
+        var server = AttributeServer(Self.device)
+        #expect(server.send([1], of: 6) == nil)
+        #expect(try exchange(&server, "1207000200") == ["13"])
+        #expect(server.send([1], of: 6).map { Hex.encode($0) } == "1d060001")
+        #expect(server.send([2], of: 6) == nil)
+        #expect(try exchange(&server, "1e") == ["1d060002"])
+        #expect(try exchange(&server, "1e") == [])
+        #expect(server.send([3], of: 6) != nil)
+        server.disconnected()
+        #expect(server.send([4], of: 6) == nil)
+    }
+
+    @Test("Prepared writes are carried out together, or not at all")
+    func preparedWrites() throws {
+        var server = AttributeServer(Self.device)
+        #expect(try exchange(&server, "16 0400 0000 aabb") == ["1704000000aabb"])
+        #expect(try exchange(&server, "16 0400 0200 cc") == ["1704000200cc"])
+        #expect(try exchange(&server, "18 01") == ["19"])
+        #expect(server.value(of: 4) == [0xAA, 0xBB, 0xCC])
+        _ = try exchange(&server, "16 0400 0000 11")
+        _ = try exchange(&server, "16 0400 0500 22")
+        #expect(try exchange(&server, "18 01") == ["0118040007"])
+        #expect(server.value(of: 4) == [0xAA, 0xBB, 0xCC])
+        _ = try exchange(&server, "16 0400 0000 11")
+        #expect(try exchange(&server, "18 00") == ["19"])
+        #expect(try exchange(&server, "18 01") == ["19"])
+        #expect(server.value(of: 4) == [0xAA, 0xBB, 0xCC])
+        for _ in 0..<64 { _ = try exchange(&server, "16 0400 0000 11") }
+        #expect(try exchange(&server, "16 0400 0000 11") == ["0116040009"])
+    }
+
+    @Test("Whatever follows an opcode, nothing traps, and a request gets one answer within the MTU")
+    func anything() {
+        let fresh = AttributeServer(.heartRate)
+        for opcode in 0...UInt8.max {
+            for count in 0..<24 {
+                for fill: UInt8 in [0x01, 0xFF] {
+                    var server = fresh
+                    let answers = server.received([opcode] + [UInt8](repeating: fill, count: count))
+                    #expect(answers.count == (ATTOpcode(rawValue: opcode).isRequest ? 1 : 0))
+                    #expect(answers.allSatisfy { $0.count <= 23 })
+                }
+            }
+        }
+    }
+}
