@@ -61,22 +61,23 @@ extension AdvertisingReport {
         subevent: UInt8, parameters: Span<UInt8>, _ receive: (AdvertisingReport) -> Void
     ) -> Losses? {
         switch subevent {
-        case 0x02: read(parameters, legacyReport, receive)
-        case 0x0B: read(parameters, directedReport, receive)
-        case 0x0D: read(parameters, extendedReport, receive)
+        case 0x02: read(.legacy, parameters, receive)
+        case 0x0B: read(.directed, parameters, receive)
+        case 0x0D: read(.extended, parameters, receive)
         default: nil
         }
     }
 
+    /// How the attempt to read one report ended. A good one was handed over already: returned in here it would be copied.
     private enum Outcome {
-        case report(AdvertisingReport)
+        case delivered
         case reserved
         case oversized
         case cutOff
     }
 
     private static func read(
-        _ parameters: Span<UInt8>, _ next: (inout ByteReader) -> Outcome, _ receive: (AdvertisingReport) -> Void
+        _ event: Event, _ parameters: Span<UInt8>, _ receive: (AdvertisingReport) -> Void
     ) -> Losses {
         var losses = Losses()
         var reader = ByteReader(parameters)
@@ -85,9 +86,15 @@ extension AdvertisingReport {
             return losses
         }
         for index in 0..<Int(announced) {
-            switch next(&reader) {
-            case .report(let report):
-                receive(report)
+            let outcome =
+                switch event {
+                case .legacy: legacyReport(&reader, receive)
+                case .directed: directedReport(&reader, receive)
+                case .extended: extendedReport(&reader, receive)
+                }
+            switch outcome {
+            case .delivered:
+                break
             case .reserved:
                 losses.reserved += 1
             case .oversized:
@@ -102,7 +109,7 @@ extension AdvertisingReport {
     }
 
     /// Event_Type 1 | Address_Type 1 | Address 6 | Data_Length 1 | Data | RSSI 1
-    private static func legacyReport(_ reader: inout ByteReader) -> Outcome {
+    private static func legacyReport(_ reader: inout ByteReader, _ receive: (AdvertisingReport) -> Void) -> Outcome {
         guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
             let length = reader.u8(), let data = reader.array(Int(length)), let rssi = reader.i8()
         else { return .cutOff }
@@ -117,14 +124,15 @@ extension AdvertisingReport {
         }
         guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
         guard length <= 31 else { return .oversized }
-        return .report(
+        receive(
             AdvertisingReport(
                 event: .legacy, eventType: UInt16(eventType), properties: properties, address: advertiser.address,
                 addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data))
+        return .delivered
     }
 
     /// Event_Type 1 | Address_Type 1 | Address 6 | Direct_Address_Type 1 | Direct_Address 6 | RSSI 1
-    private static func directedReport(_ reader: inout ByteReader) -> Outcome {
+    private static func directedReport(_ reader: inout ByteReader, _ receive: (AdvertisingReport) -> Void) -> Outcome {
         guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
             let directType = reader.u8(), let directAddress = reader.address(), let rssi = reader.i8()
         else { return .cutOff }
@@ -136,12 +144,13 @@ extension AdvertisingReport {
             address: advertiser.address, addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: [])
         report.directAddress = direct.address
         report.directAddressType = direct.type
-        return .report(report)
+        receive(report)
+        return .delivered
     }
 
     /// Event_Type 2 | Address_Type 1 | Address 6 | Primary_PHY 1 | Secondary_PHY 1 | Advertising_SID 1 | TX_Power 1 |
     /// RSSI 1 | Periodic_Advertising_Interval 2 | Direct_Address_Type 1 | Direct_Address 6 | Data_Length 1 | Data
-    private static func extendedReport(_ reader: inout ByteReader) -> Outcome {
+    private static func extendedReport(_ reader: inout ByteReader, _ receive: (AdvertisingReport) -> Void) -> Outcome {
         guard let eventType = reader.u16(), let addressType = reader.u8(), let address = reader.address(),
             let primaryPHY = reader.u8(), let secondaryPHY = reader.u8(), let sid = reader.u8(),
             let txPower = reader.i8(), let rssi = reader.i8(), let interval = reader.u16(),
@@ -170,7 +179,8 @@ extension AdvertisingReport {
             report.directAddress = direct.address
             report.directAddressType = direct.type
         }
-        return .report(report)
+        receive(report)
+        return .delivered
     }
 
     /// An address with its type as reports spell it.

@@ -21,6 +21,7 @@ package struct ByteReader: ~Escapable {
     package var isAtEnd: Bool { offset >= bytes.count }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func u8() -> UInt8? {
         guard remaining >= 1 else { return nil }
         defer { offset += 1 }
@@ -28,11 +29,14 @@ package struct ByteReader: ~Escapable {
     }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func i8() -> Int8? {
-        u8().map { Int8(bitPattern: $0) }
+        guard let byte = u8() else { return nil }
+        return Int8(bitPattern: byte)
     }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func u16() -> UInt16? {
         guard remaining >= 2 else { return nil }
         defer { offset += 2 }
@@ -42,25 +46,30 @@ package struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     package mutating func u24() -> UInt32? {
         guard remaining >= 3 else { return nil }
-        return UInt32(truncatingIfNeeded: littleEndian(3))
+        defer { offset += 3 }
+        return UInt32(bytes[offset]) | UInt32(bytes[offset + 1]) << 8 | UInt32(bytes[offset + 2]) << 16
     }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func u32() -> UInt32? {
         guard remaining >= 4 else { return nil }
-        return UInt32(truncatingIfNeeded: littleEndian(4))
+        defer { offset += 4 }
+        return UInt32(bytes[offset]) | UInt32(bytes[offset + 1]) << 8 | UInt32(bytes[offset + 2]) << 16
+            | UInt32(bytes[offset + 3]) << 24
     }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func u48() -> UInt64? {
-        guard remaining >= 6 else { return nil }
-        return littleEndian(6)
+        guard remaining >= 6, let low = u32(), let high = u16() else { return nil }
+        return UInt64(low) | UInt64(high) << 32
     }
 
     @_lifetime(self: copy self)
     package mutating func u64() -> UInt64? {
-        guard remaining >= 8 else { return nil }
-        return littleEndian(8)
+        guard remaining >= 8, let low = u32(), let high = u32() else { return nil }
+        return UInt64(low) | UInt64(high) << 32
     }
 
     /// The next `count` bytes as an array of their own.
@@ -81,6 +90,7 @@ package struct ByteReader: ~Escapable {
     /// A reader over the next `count` bytes alone; this one goes on behind them.
     @_lifetime(copy self)
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func take(_ count: Int) -> ByteReader? {
         guard count >= 0, remaining >= count else { return nil }
         let part = ByteReader(bytes.extracting(offset..<(offset + count)))
@@ -96,6 +106,7 @@ package struct ByteReader: ~Escapable {
 
     /// Skips `count` bytes; answers whether there were as many.
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func skip(_ count: Int) -> Bool {
         guard count >= 0, remaining >= count else { return false }
         offset += count
@@ -107,17 +118,8 @@ package struct ByteReader: ~Escapable {
         if remaining > 0 { throw MalformedPacket(format, at: offset, .trailingBytes(remaining)) }
     }
 
-    @_lifetime(self: copy self)
-    private mutating func littleEndian(_ count: Int) -> UInt64 {
-        var value: UInt64 = 0
-        for index in 0..<count { value |= UInt64(bytes[offset + index]) << UInt64(8 * index) }
-        offset += count
-        return value
-    }
-
     private func copy(from start: Int, _ count: Int) -> [UInt8] {
-        [UInt8](capacity: count) { output in
-            for index in start..<(start + count) { output.append(bytes[index]) }
-        }
+        // The safe ways to build an array byte by byte look its type up at run time, which costs twice the copy itself.
+        unsafe bytes.extracting(start..<(start + count)).withUnsafeBufferPointer { unsafe [UInt8]($0) }
     }
 }

@@ -133,6 +133,7 @@ extension ByteReader {
     /// A device address, least significant byte first.
     @_lifetime(self: copy self)
     package mutating func address() -> BluetoothAddress? {
-        u48().map { BluetoothAddress(rawValue: $0) }
+        guard let value = u48() else { return nil }
+        return BluetoothAddress(rawValue: value)
     }
 }
