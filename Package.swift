@@ -58,6 +58,12 @@ let package = Package(
             path: "Tests/SampleDaemon",
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "benchmarks",
+            dependencies: ["BLECore"],
+            path: "Tests/Benchmarks/Swift",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "BLECoreTests",
             dependencies: ["BLECore"],

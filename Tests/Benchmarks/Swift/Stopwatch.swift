@@ -1,0 +1,15 @@
+import Glibc
+
+/// Nanoseconds of the monotonic clock that `work` takes.
+func nanoseconds(_ work: () -> Void) -> Int {
+    let start = ContinuousClock.now
+    work()
+    let (seconds, attoseconds) = (ContinuousClock.now - start).components
+    return Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
+}
+
+/// Prints an answer at once, though standard output is a pipe.
+func answer(_ line: String) {
+    print(line)
+    fflush(nil)
+}
