@@ -1,0 +1,166 @@
+/// The configurations in a range, by their type.
+struct ConfigurationSearch: Sendable {
+    var place: SearchRange
+
+    var request: ATTReadByTypeRequest {
+        ATTReadByTypeRequest(
+            startHandle: place.start, endHandle: place.range.upperBound, type: .clientCharacteristicConfiguration)
+    }
+}
+
+extension GATTDiscovery {
+    /// The search that explains most of what this level wants to know; `nil` when everything is explained.
+    mutating func nextExplanation() -> Search? {
+        switch level {
+        case .structure:
+            return nil
+        case .subscribable:
+            let gaps = found.openSubscribableGaps()
+            guard let first = gaps.first, let last = gaps.last else { return nil }
+            let whole = first.lowerBound...last.upperBound
+            if mayAskForConfigurations {
+                mayAskForConfigurations = false
+                let wanted = gaps.count + found.inferredCount(in: whole)
+                let perAnswer = max(1, (mtu - 2) / 4)
+                let byType = (wanted + perAnswer - 1) / perAnswer
+                if byType < inquiryCount(for: gaps) {
+                    return .configurations(ConfigurationSearch(place: SearchRange(whole)))
+                }
+            }
+            return .information(inquiry(for: gaps[...]).handles)
+        case .full:
+            let open = found.open.ranges
+            return open.isEmpty ? nil : .information(inquiry(for: open[...]).handles)
+        }
+    }
+
+    /// The handles to ask about first, and how many of the ranges that covers.
+    ///
+    /// One answer holds so many short types. As long as all handles in between fit into it too, asking about the next
+    /// range in the same request saves one.
+    private func inquiry(
+        for ranges: ArraySlice<ClosedRange<AttributeHandle>>
+    ) -> (handles: ClosedRange<AttributeHandle>, count: Int) {
+        guard let first = ranges.first else { return (0...0, 1) }
+        var end = first.upperBound
+        var count = 1
+        for range in ranges.dropFirst() {
+            guard Int(range.upperBound) - Int(first.lowerBound) + 1 <= (mtu - 2) / 4, range.lowerBound > end &+ 1,
+                found.hasOnlyShortTypes(in: (end &+ 1)...(range.lowerBound &- 1))
+            else { break }
+            end = range.upperBound
+            count += 1
+        }
+        return (first.lowerBound...end, count)
+    }
+
+    private func inquiryCount(for ranges: [ClosedRange<AttributeHandle>]) -> Int {
+        var left = ranges[...]
+        var count = 0
+        while !left.isEmpty {
+            left = left.dropFirst(inquiry(for: left).count)
+            count += 1
+        }
+        return count
+    }
+
+    mutating func received(_ reply: ATTReply, for search: ConfigurationSearch) throws(GATTFailure) -> Search? {
+        var search = search
+        if case .error(let error) = reply {
+            // Any other error is a peer that does not let itself be asked in this way: types are asked for instead.
+            guard error.code == .attributeNotFound else { return nil }
+            for gap in found.openSubscribableGaps() where Int(gap.lowerBound) >= search.place.cursor {
+                found.explain(gap)
+            }
+            return nil
+        }
+        let entries = try Self.response(to: ATTReadByTypeRequest.self, in: reply).entries
+        guard entries.first?.value.count == 2 else {
+            throw .malformed(ATTReadByTypeResponse.malformed(at: 1, .invalidField("length")))
+        }
+        if let first = entries.first { try search.place.check(first.handle) }
+        let gaps = found.openSubscribableGaps()
+        for entry in entries {
+            guard search.place.range.contains(entry.handle) else { throw .outOfRange(entry.handle) }
+            guard Int(entry.handle) >= search.place.cursor else {
+                try found.note(.informationDropped(entry.handle))
+                continue
+            }
+            try found.add(.clientCharacteristicConfiguration, at: entry.handle)
+            search.place.cursor = Int(entry.handle) + 1
+        }
+        for gap in gaps where Int(gap.upperBound) < search.place.cursor { found.explain(gap) }
+        let isWanted = found.openSubscribableGaps().contains { Int($0.upperBound) >= search.place.cursor }
+        return isWanted && search.place.count > 0 ? .configurations(search) : nil
+    }
+
+    mutating func received(
+        _ reply: ATTReply, forInformation range: ClosedRange<AttributeHandle>
+    ) throws(GATTFailure) -> Search? {
+        if case .error(let error) = reply {
+            if error.code != .attributeNotFound { try found.note(.informationRefused(range.lowerBound)) }
+            found.explain(range)
+            return nil
+        }
+        let entries = try Self.response(to: ATTFindInformationRequest.self, in: reply).entries
+        var place = SearchRange(range)
+        if let first = entries.first { try place.check(first.handle) }
+        var declarations: [(AttributeHandle, BluetoothUUID)] = []
+        for entry in entries {
+            guard range.contains(entry.handle) else { throw .outOfRange(entry.handle) }
+            guard Int(entry.handle) >= place.cursor else {
+                try found.note(.informationDropped(entry.handle))
+                continue
+            }
+            let isNew = found.types[entry.handle] == nil
+            // Handles that the list leaves out do not exist.
+            found.explain(place.start...entry.handle)
+            place.cursor = Int(entry.handle) + 1
+            guard isNew || found.isInferred(entry.handle) else { continue }
+            try found.add(entry.type, at: entry.handle)
+            if entry.type.isDeclaration { declarations.append((entry.handle, entry.type)) }
+        }
+        follow(declarations)
+        return nil
+    }
+
+    /// Declarations turned up where none were expected; asks what they declare, one search for each stretch of a kind.
+    private mutating func follow(_ declarations: [(AttributeHandle, BluetoothUUID)]) {
+        var searches: [Search] = []
+        var index = declarations.startIndex
+        while index < declarations.endIndex {
+            let (handle, type) = declarations[index]
+            let region =
+                type.isServiceDeclaration ? found.serviceRegionBegun(at: handle) : found.regionBegun(at: handle)
+            var last = handle
+            index += 1
+            while index < declarations.endIndex, declarations[index].1 == type, region.contains(declarations[index].0) {
+                last = declarations[index].0
+                index += 1
+            }
+            switch type {
+            case .primaryServiceDeclaration, .secondaryServiceDeclaration:
+                let isPrimary = type == .primaryServiceDeclaration
+                searches.append(.services(ServiceSearch(isPrimary: isPrimary, hole: region, lastSeen: last)))
+            case .characteristicDeclaration:
+                searches.append(.characteristics(CharacteristicSearch(range: region, lastSeen: last)))
+            default:
+                if level == .full {
+                    searches.append(.includes(IncludeSearch(range: handle...last)))
+                }
+            }
+        }
+        pending += searches.reversed()
+    }
+}
+
+extension BluetoothUUID {
+    /// Whether attributes of this type say what is behind them, instead of holding data.
+    fileprivate var isDeclaration: Bool {
+        isServiceDeclaration || self == .characteristicDeclaration || self == .includeDeclaration
+    }
+
+    fileprivate var isServiceDeclaration: Bool {
+        self == .primaryServiceDeclaration || self == .secondaryServiceDeclaration
+    }
+}
