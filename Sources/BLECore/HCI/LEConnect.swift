@@ -1,0 +1,236 @@
+// One call to a peer through the controller: LE (Extended) Create Connection, its end, and a cancel that really cancels.
+//
+// Duties: send the call, wait for the Connection Complete that belongs to it, keep the deadline, take the call back when it
+// passes or the caller gives up. The owner has paused the scan before and resumes it afterwards; it attaches a socket to
+// the link within 2 s, else the kernel drops the link.
+//
+// Invariants:
+// - The call ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
+//   controller is free for the next call, or has been given 3 s to become so.
+// - A controller calls one peer at a time. Refused with Command Disallowed, somebody else's call is out: this one waits
+//   its turn, within its deadline.
+// - The link may come up in the very moment in which the call is taken back. It is then disconnected, never left over.
+// - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
+//   call may be reported without an address.
+// - Cancel answered with Command Disallowed says that no call is out: its completion is on its way, or was lost.
+
+/// Calls one peer.
+package struct LEConnect: ~Copyable {
+    /// What to call, and how.
+    package struct Call: Hashable, Sendable {
+        package var initiation: LEInitiation
+        /// The PHYs to call on with the extended command.
+        package var phys: LEPHYs
+        /// Whether the controller has the extended command; the legacy one must then not be used.
+        package var isExtended: Bool
+        package var deadline: BootInstant
+
+        package init(
+            _ initiation: LEInitiation, phys: LEPHYs = .le1M, isExtended: Bool, deadline: BootInstant
+        ) {
+            self.initiation = initiation
+            self.phys = phys
+            self.isExtended = isExtended
+            self.deadline = deadline
+        }
+    }
+
+    /// Why there is no link.
+    package enum Failure: Error, Hashable, Sendable {
+        /// The controller did not take the call, or was silent.
+        case refused(HCICommandFailure)
+        /// The controller took the call, and it failed.
+        case failed(HCIStatus)
+        /// Somebody else's call was out until the deadline.
+        case busy
+        /// The peer was not heard before the deadline.
+        case timedOut
+        /// The caller gave up.
+        case cancelled
+        /// The adapter was unplugged, switched off or reset.
+        case adapterLost
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Put this command into the adapter's queue, and call `commandFinished` with what comes of it.
+        case send(HCICommandPacket)
+        /// Tell the caller.
+        case finish(Result<LEConnectionComplete, Failure>)
+    }
+
+    private enum State {
+        case idle
+        /// The call was sent and is not confirmed; `giveUp` when it is unwanted already.
+        case calling(giveUp: Failure?)
+        /// The controller refused because of another call; ours is sent again at `until`.
+        case waitingForTurn(until: BootInstant)
+        /// The controller calls.
+        case waiting
+        /// The call is being taken back; the end comes by `until`.
+        case cancelling(Failure, until: BootInstant)
+        case finished
+    }
+
+    private let call: Call
+    private let peer: PeerID
+    private var state = State.idle
+    private var turns = 0
+
+    package init(_ call: Call) {
+        self.call = call
+        peer = PeerID(address: call.initiation.peerAddress, type: call.initiation.peerAddressType)
+    }
+
+    /// Whether the call has ended.
+    package var isFinished: Bool {
+        if case .finished = state { return true }
+        return false
+    }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .idle, .calling, .finished: nil
+        case .waitingForTurn(let until): min(until, call.deadline)
+        case .waiting: call.deadline
+        case .cancelling(_, let until): until
+        }
+    }
+
+    /// Sends the call.
+    package mutating func begin(at now: BootInstant) -> [Action] {
+        guard case .idle = state else { return [] }
+        guard call.deadline > now else { return finish(.failure(.timedOut)) }
+        return send()
+    }
+
+    /// A command of this call has been answered, or failed for the reason given.
+    package mutating func commandFinished(
+        _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
+    ) -> [Action] {
+        switch state {
+        case .idle, .waitingForTurn, .waiting, .finished:
+            return []
+        case .calling(let giveUp):
+            guard opcode == callOpcode else { return [] }
+            guard let failure else {
+                guard let giveUp else {
+                    state = .waiting
+                    return call.deadline <= now ? takeBack(.timedOut, at: now) : []
+                }
+                return takeBack(giveUp, at: now)
+            }
+            if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
+            if failure.reason == .timeout {
+                // The controller may be calling all the same.
+                return takeBack(.refused(failure), at: now)
+            }
+            if let giveUp { return finish(.failure(giveUp)) }
+            guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
+            turns += 1
+            state = .waitingForTurn(until: now + min(Self.firstTurn * turns, Self.longestTurn))
+            return call.deadline <= now ? finish(.failure(.busy)) : []
+        case .cancelling(let reason, _):
+            guard opcode == .leCreateConnectionCancel, let failure else { return [] }
+            if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
+            if failure.status == .commandDisallowed { return [] }
+            return finish(.failure(reason))
+        }
+    }
+
+    /// A Connection Complete was read.
+    package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
+        guard isOurs(complete) else { return [] }
+        switch state {
+        case .idle, .waitingForTurn, .finished:
+            return []
+        case .calling(let giveUp):
+            // The socket that carries LE events may be ahead of the one that carries the confirmation.
+            guard complete.status.isSuccess else { return [] }
+            return giveUp.map { drop(complete, $0) } ?? finish(.success(complete))
+        case .waiting:
+            return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
+        case .cancelling(let reason, _):
+            return complete.status.isSuccess ? drop(complete, reason) : finish(.failure(reason))
+        }
+    }
+
+    /// The caller gives up.
+    package mutating func cancel(at now: BootInstant) -> [Action] {
+        giveUp(.cancelled, at: now)
+    }
+
+    /// The clock went on.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
+        switch state {
+        case .idle, .calling, .finished: return []
+        case .waitingForTurn: return call.deadline <= now ? finish(.failure(.busy)) : send()
+        case .waiting: return takeBack(.timedOut, at: now)
+        case .cancelling(let reason, _): return finish(.failure(reason))
+        }
+    }
+
+    /// The adapter was unplugged, switched off or reset.
+    package mutating func adapterLost() -> [Action] {
+        if isFinished { return [] }
+        return finish(.failure(.adapterLost))
+    }
+}
+
+extension LEConnect {
+    private var callOpcode: HCIOpcode {
+        call.isExtended ? .leExtendedCreateConnection : .leCreateConnection
+    }
+
+    private func isOurs(_ complete: LEConnectionComplete) -> Bool {
+        guard complete.isCentral else { return false }
+        return complete.peer == peer || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
+    }
+
+    private mutating func send() -> [Action] {
+        state = .calling(giveUp: nil)
+        return [
+            .send(
+                call.isExtended
+                    ? HCICommandPacket(LEExtendedCreateConnection(call.initiation, phys: call.phys))
+                    : HCICommandPacket(LECreateConnection(call.initiation)))
+        ]
+    }
+
+    private mutating func giveUp(_ reason: Failure, at now: BootInstant) -> [Action] {
+        switch state {
+        case .idle, .waitingForTurn:
+            return finish(.failure(reason))
+        case .calling:
+            state = .calling(giveUp: reason)
+            return []
+        case .waiting:
+            return takeBack(reason, at: now)
+        case .cancelling, .finished:
+            return []
+        }
+    }
+
+    private mutating func takeBack(_ reason: Failure, at now: BootInstant) -> [Action] {
+        state = .cancelling(reason, until: now + Self.patience)
+        return [.send(HCICommandPacket(LECreateConnectionCancel()))]
+    }
+
+    private mutating func drop(_ complete: LEConnectionComplete, _ reason: Failure) -> [Action] {
+        [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))] + finish(.failure(reason))
+    }
+
+    private mutating func finish(_ result: Result<LEConnectionComplete, Failure>) -> [Action] {
+        state = .finished
+        return [.finish(result)]
+    }
+
+    /// How long the end of a call that was taken back may take.
+    package static let patience: Duration = .seconds(3)
+    /// The first wait for somebody else's call; each further one is this much longer.
+    package static let firstTurn: Duration = .milliseconds(100)
+    /// The longest wait for somebody else's call.
+    package static let longestTurn: Duration = .milliseconds(500)
+}

@@ -1,0 +1,310 @@
+// The scan of one adapter: gets it going, keeps it going, and ends it.
+//
+// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Begin each
+// time from the same place: disable, set parameters, enable; a scan of a program that died may still run. Notice when
+// somebody else touched the scan and set it up again. Notice a controller that has gone quiet.
+//
+// Invariants:
+// - One command of the session is out at a time; what is wanted meanwhile is kept in `wanted` and `isPaused` and looked at
+//   when the answer is there.
+// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. On the parameters
+//   it means that a scan runs: disable and try once more, then say `scanBusy` and wait (row H14).
+// - Whatever fails is tried again after a pause that doubles up to 30 s, and starts small again after a healthy minute.
+//   Two programs that take the scan from each other therefore do so ever more rarely.
+// - The kernel turns scanning off around each of its own connects, and nobody turns it on again: somebody else's
+//   completion of a scan enable leads to a fresh start half a second later, not at once, because the kernel may be
+//   calling a peer just then.
+// - A report without data is no sign of life: stuck controllers go on sending those (row H16).
+// - `pause` and `stop` are answered exactly once, by `paused` and `ended`, when the radio no longer scans for us.
+//
+// The session never acts; it returns commands to send and events to tell, in order.
+
+/// Keeps a scan going on one adapter.
+package struct ScanSession: ~Copyable {
+    private enum State {
+        /// No scan of ours runs and no command is out.
+        case resting
+        /// Scan off is out; `again` when parameters were refused before.
+        case disabling(again: Bool)
+        /// The parameters are out; `again` when they were refused before.
+        case configuring(again: Bool)
+        /// Scan on is out.
+        case enabling
+        /// The scan runs.
+        case scanning(since: BootInstant)
+        /// The scan runs or not; it is set up anew at `until`.
+        case waiting(until: BootInstant)
+        /// The adapter is down.
+        case asleep
+    }
+
+    private let controller: Controller
+    private var state = State.resting
+    private var wanted: ScanPlan?
+    private var configured: ScanPlan?
+    private var isPaused = false
+    private var owesPaused = false
+    private var owesEnded = false
+    private var wasDisturbed = false
+    private var lastLife = BootInstant.zero
+    private var attempts = 0
+    private var stalls = 0
+
+    package init(_ controller: Controller) {
+        self.controller = controller
+    }
+
+    /// Whether reports can come in.
+    package var isScanning: Bool {
+        if case .scanning = state { return true }
+        return false
+    }
+
+    /// When `timePassed` is to be called at the latest. A report moves it later: there is no need to look after each.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .resting, .asleep, .disabling, .configuring, .enabling: nil
+        case .scanning: lastLife + Self.patience
+        case .waiting(let until): until
+        }
+    }
+}
+
+// MARK: - What is wanted
+
+extension ScanSession {
+    /// Scans under a plan from now on; also for a new plan while a scan runs.
+    package mutating func start(_ plan: ScanPlan, at now: BootInstant) -> [Action] {
+        var plan = plan
+        if !controller.hasCodedPHY { plan.phys = .le1M }
+        wanted = plan
+        attempts = 0
+        stalls = 0
+        var actions = settleEnded()
+        actions += proceed(at: now)
+        return actions
+    }
+
+    /// Ends the scan; answered by `ended`.
+    package mutating func stop(at now: BootInstant) -> [Action] {
+        wanted = nil
+        owesEnded = true
+        return proceed(at: now)
+    }
+
+    /// Makes way for a connect; answered by `paused`.
+    package mutating func pause(at now: BootInstant) -> [Action] {
+        isPaused = true
+        owesPaused = true
+        return proceed(at: now)
+    }
+
+    /// Scans again, if a scan is wanted.
+    package mutating func resume(at now: BootInstant) -> [Action] {
+        isPaused = false
+        var actions: [Action] = []
+        if owesPaused {
+            owesPaused = false
+            actions.append(.tell(.paused))
+        }
+        attempts = 0
+        actions += proceed(at: now)
+        return actions
+    }
+}
+
+// MARK: - What happens
+
+extension ScanSession {
+    /// The command that was sent last has been answered, or failed for the reason given.
+    package mutating func commandFinished(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
+        let refused = failure?.status == .commandDisallowed
+        switch state {
+        case .resting, .scanning, .waiting, .asleep:
+            return []
+        case .disabling(let again):
+            // Whatever the answer, there is nothing more to do against a scan that nobody wants.
+            guard shouldScan else { return rest(at: now) }
+            if let failure, !refused { return fail(failure, at: now) }
+            return configure(again: again)
+        case .configuring(let again):
+            guard shouldScan else { return disable() }
+            guard let failure else { return enable() }
+            guard refused else { return fail(failure, at: now) }
+            return again ? fail(nil, at: now) : disable(again: true)
+        case .enabling:
+            if let failure, !refused {
+                state = .resting
+                return shouldScan ? fail(failure, at: now) : disable()
+            }
+            state = .scanning(since: now)
+            lastLife = now
+            let disturbed = wasDisturbed
+            wasDisturbed = false
+            var actions: [Action] = shouldScan ? [.tell(.started)] : []
+            if disturbed && shouldScan {
+                state = .waiting(until: now + nextPause())
+            } else {
+                actions += proceed(at: now)
+            }
+            return actions
+        }
+    }
+
+    /// Somebody else's command was answered on this adapter.
+    package mutating func foreignCompletion(
+        _ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant
+    ) -> [Action] {
+        guard opcode == .leSetScanEnable || opcode == .leSetExtendedScanEnable, status == .success else { return [] }
+        switch state {
+        case .resting, .asleep, .waiting, .disabling, .configuring:
+            return []
+        case .enabling:
+            wasDisturbed = true
+            return []
+        case .scanning(let since):
+            if now - since >= Self.healthy { attempts = 0 }
+            state = .waiting(until: now + nextPause())
+            return [.tell(.disturbed(by: opcode))]
+        }
+    }
+
+    /// A report was read.
+    package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
+        guard hasData else { return }
+        lastLife = now
+        stalls = 0
+    }
+
+    /// The clock went on.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
+        if case .waiting = state { return proceed(at: now) }
+        stalls += 1
+        return [.tell(.stalled(count: stalls))] + disable()
+    }
+
+    /// The adapter went down, was unplugged or is being reset: whatever ran has ended.
+    package mutating func adapterDown() -> [Action] {
+        state = .asleep
+        configured = nil
+        wasDisturbed = false
+        return settle()
+    }
+
+    /// The adapter is up again.
+    package mutating func adapterUp(at now: BootInstant) -> [Action] {
+        guard case .asleep = state else { return [] }
+        state = .resting
+        attempts = 0
+        return proceed(at: now)
+    }
+}
+
+// MARK: - Steps
+
+extension ScanSession {
+    private var shouldScan: Bool { wanted != nil && !isPaused }
+
+    /// Goes on from a state in which no command is out; from any other the answer will do it.
+    private mutating func proceed(at now: BootInstant) -> [Action] {
+        switch state {
+        case .disabling, .configuring, .enabling:
+            return []
+        case .asleep:
+            return settle()
+        case .resting:
+            return shouldScan ? disable() : settle()
+        case .scanning:
+            if shouldScan && configured == wanted { return [] }
+            return disable()
+        case .waiting:
+            return disable()
+        }
+    }
+
+    private mutating func disable(again: Bool = false) -> [Action] {
+        state = .disabling(again: again)
+        let command =
+            controller.hasExtendedScan
+            ? HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
+            : HCICommandPacket(LESetScanEnable(isEnabled: false))
+        return [.send(command)]
+    }
+
+    private mutating func configure(again: Bool) -> [Action] {
+        guard let plan = wanted else { return [] }
+        state = .configuring(again: again)
+        configured = plan
+        let command =
+            controller.hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window, phys: plan.phys,
+                    ownAddressType: controller.ownAddressType))
+            : HCICommandPacket(
+                LESetScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window,
+                    ownAddressType: controller.ownAddressType))
+        return [.send(command)]
+    }
+
+    private mutating func enable() -> [Action] {
+        guard let plan = configured else { return [] }
+        state = .enabling
+        wasDisturbed = false
+        let command =
+            controller.hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
+            : HCICommandPacket(LESetScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
+        return [.send(command)]
+    }
+
+    /// Waits before the next attempt; without a failure the scanner is held by somebody else.
+    private mutating func fail(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
+        if failure?.reason == .adapterLost { return adapterDown() }
+        let pause = nextPause()
+        state = .waiting(until: now + pause)
+        configured = nil
+        guard let failure else { return [.tell(.scanBusy(retry: pause))] }
+        return [.tell(.unable(failure, retry: pause))]
+    }
+
+    private mutating func rest(at now: BootInstant) -> [Action] {
+        state = .resting
+        configured = nil
+        return settle()
+    }
+
+    /// Answers what was asked for while the radio was not free.
+    private mutating func settle() -> [Action] {
+        var actions = settleEnded()
+        if owesPaused {
+            owesPaused = false
+            actions.append(.tell(.paused))
+        }
+        return actions
+    }
+
+    private mutating func settleEnded() -> [Action] {
+        guard owesEnded else { return [] }
+        owesEnded = false
+        return [.tell(.ended)]
+    }
+
+    private mutating func nextPause() -> Duration {
+        let pause = Self.firstPause * (1 << min(attempts, 6))
+        attempts += 1
+        return min(pause, Self.longestPause)
+    }
+
+    /// How long a running scan may bring no data before it is set up again.
+    package static let patience: Duration = .seconds(90)
+    /// After how long without trouble pauses are short again.
+    package static let healthy: Duration = .seconds(60)
+    /// The first pause before an attempt is repeated.
+    package static let firstPause: Duration = .milliseconds(500)
+    /// The longest pause before an attempt is repeated.
+    package static let longestPause: Duration = .seconds(30)
+}

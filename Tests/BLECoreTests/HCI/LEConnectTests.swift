@@ -1,0 +1,203 @@
+import BLECore
+import Testing
+
+@Suite struct LEConnectTests {
+    private let start = BootInstant(nanoseconds: 7_000_000_000)
+    private let peer = PeerID("60:AA:00:0F:AF:46/random")
+    private let create = HCIOpcode.leCreateConnection
+    private let cancelPacket = LEConnect.Action.send(HCICommandPacket(LECreateConnectionCancel()))
+
+    @Test func connects() throws {
+        var connect = try call()
+        #expect(try connect.begin(at: start) == [.send(HCICommandPacket(LECreateConnection(initiation())))])
+        #expect(connect.commandFinished(create, nil, at: start) == [])
+        #expect(connect.nextDeadlineNow == start + .seconds(10))
+        #expect(try connect.received(complete(), at: start) == [.finish(.success(complete()))])
+        #expect(connect.nextDeadlineNow == nil)
+        #expect(try connect.received(complete(), at: start) == [])
+    }
+
+    @Test func usesTheExtendedCommandAlone() throws {
+        var connect = LEConnect(
+            LEConnect.Call(try initiation(), phys: [.le1M, .coded], isExtended: true, deadline: start + .seconds(1)))
+        let packet = HCICommandPacket(LEExtendedCreateConnection(try initiation(), phys: [.le1M, .coded]))
+        #expect(connect.begin(at: start) == [.send(packet)])
+    }
+
+    @Test func theLinkMayBeSeenBeforeTheConfirmation() throws {
+        var connect = try call()
+        _ = connect.begin(at: start)
+        #expect(try connect.received(complete(), at: start) == [.finish(.success(complete()))])
+        #expect(connect.commandFinished(create, nil, at: start) == [])
+    }
+
+    @Test func otherLinksAreNotOurs() throws {
+        var connect = try waiting()
+        #expect(try connect.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(try connect.received(complete(role: "01"), at: start) == [])
+        #expect(try connect.received(complete(status: "3e", peer: "010203040506"), at: start) == [])
+        #expect(
+            try connect.received(complete(status: "3e"), at: start) == [
+                .finish(.failure(.failed(.connectionFailedToBeEstablished)))
+            ])
+    }
+
+    @Test func aRefusalEndsTheCall() throws {
+        var connect = try call()
+        _ = connect.begin(at: start)
+        let refusal = failure(.status(.invalidParameters))
+        #expect(connect.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+    }
+
+    @Test func somebodyElsesCallIsWaitedForUntilTheDeadline() throws {
+        var connect = try call(seconds: 1)
+        var now = start
+        _ = connect.begin(at: now)
+        var waits: [Duration] = []
+        while waits.count < 20 {
+            #expect(connect.commandFinished(create, failure(.status(.commandDisallowed)), at: now) == [])
+            guard let until = connect.nextDeadlineNow else { break }
+            waits.append(until - now)
+            now = until
+            let actions = connect.timePassed(now)
+            if actions == [.finish(.failure(.busy))] { break }
+            #expect(try actions == [.send(HCICommandPacket(LECreateConnection(initiation())))])
+        }
+        #expect(waits == [.milliseconds(100), .milliseconds(200), .milliseconds(300), .milliseconds(400)])
+        #expect(now == start + .seconds(1))
+    }
+
+    @Test func theDeadlineTakesTheCallBack() throws {
+        var connect = try waiting()
+        #expect(connect.timePassed(start + .seconds(9)) == [])
+        let late = start + .seconds(10)
+        #expect(connect.timePassed(late) == [cancelPacket])
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nil, at: late) == [])
+        // The shape of FrankHJCuypers_fuut__btsnoop_hci20241230_02:338: status 02, no address.
+        #expect(
+            try connect.received(complete(status: "02", peer: "000000000000"), at: late) == [
+                .finish(.failure(.timedOut))
+            ])
+    }
+
+    @Test func cancelAtEachStep() throws {
+        var idle = try call()
+        #expect(idle.cancel(at: start) == [.finish(.failure(.cancelled))])
+
+        var unconfirmed = try call()
+        _ = unconfirmed.begin(at: start)
+        #expect(unconfirmed.cancel(at: start) == [])
+        #expect(unconfirmed.commandFinished(create, nil, at: start) == [cancelPacket])
+
+        var refused = try call()
+        _ = refused.begin(at: start)
+        _ = refused.cancel(at: start)
+        #expect(
+            refused.commandFinished(create, failure(.status(.commandDisallowed)), at: start)
+                == [.finish(.failure(.cancelled))])
+
+        var turn = try call()
+        _ = turn.begin(at: start)
+        _ = turn.commandFinished(create, failure(.status(.commandDisallowed)), at: start)
+        #expect(turn.cancel(at: start) == [.finish(.failure(.cancelled))])
+
+        var waiting = try waiting()
+        #expect(waiting.cancel(at: start) == [cancelPacket])
+        #expect(waiting.cancel(at: start) == [])
+        #expect(waiting.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try waiting.received(complete(status: "02"), at: start) == [.finish(.failure(.cancelled))])
+        #expect(waiting.cancel(at: start) == [])
+    }
+
+    @Test func aLinkThatCameUpAnywayIsDisconnected() throws {
+        let hangUp = LEConnect.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        var connect = try waiting()
+        _ = connect.cancel(at: start)
+        let nothingPending = HCICommandFailure(
+            opcode: .leCreateConnectionCancel, reason: .status(.commandDisallowed))
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [])
+        #expect(try connect.received(complete(), at: start) == [hangUp, .finish(.failure(.cancelled))])
+
+        var early = try call()
+        _ = early.begin(at: start)
+        _ = early.cancel(at: start)
+        #expect(try early.received(complete(), at: start) == [hangUp, .finish(.failure(.cancelled))])
+    }
+
+    @Test func aCompletionThatNeverComesEndsByItself() throws {
+        var connect = try waiting()
+        _ = connect.cancel(at: start)
+        let nothingPending = HCICommandFailure(
+            opcode: .leCreateConnectionCancel, reason: .status(.commandDisallowed))
+        _ = connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start)
+        #expect(connect.nextDeadlineNow == start + .seconds(3))
+        #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelled))])
+    }
+
+    @Test func h13ASilentControllerGetsACancelAndTheCallEnds() throws {
+        var connect = try call()
+        _ = connect.begin(at: start)
+        let silent = failure(.timeout)
+        #expect(connect.commandFinished(create, silent, at: start) == [cancelPacket])
+        let again = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .timeout)
+        #expect(
+            connect.commandFinished(.leCreateConnectionCancel, again, at: start)
+                == [.finish(.failure(.refused(silent)))])
+    }
+
+    @Test func h15TheAdapterMayGoAtAnyStep() throws {
+        var idle = try call()
+        #expect(idle.adapterLost() == [.finish(.failure(.adapterLost))])
+        #expect(idle.adapterLost() == [])
+        var calling = try call()
+        _ = calling.begin(at: start)
+        #expect(calling.commandFinished(create, failure(.adapterLost), at: start) == [.finish(.failure(.adapterLost))])
+        var waiting = try waiting()
+        #expect(waiting.adapterLost() == [.finish(.failure(.adapterLost))])
+        var cancelling = try self.waiting()
+        _ = cancelling.cancel(at: start)
+        #expect(cancelling.adapterLost() == [.finish(.failure(.adapterLost))])
+    }
+
+    @Test func aDeadlineInThePastSendsNothing() throws {
+        var connect = try call(seconds: 0)
+        #expect(connect.begin(at: start) == [.finish(.failure(.timedOut))])
+    }
+
+    private func initiation() throws -> LEInitiation {
+        LEInitiation(peer: try #require(peer))
+    }
+
+    private func call(seconds: Int = 10) throws -> LEConnect {
+        LEConnect(LEConnect.Call(try initiation(), isExtended: false, deadline: start + .seconds(seconds)))
+    }
+
+    private func waiting() throws -> LEConnect {
+        var connect = try call()
+        _ = connect.begin(at: start)
+        _ = connect.commandFinished(create, nil, at: start)
+        return connect
+    }
+
+    private func failure(_ reason: HCICommandFailure.Reason) -> HCICommandFailure {
+        HCICommandFailure(opcode: create, reason: reason)
+    }
+
+    /// LE Connection Complete by the layout of 7.7.65.1.
+    private func complete(
+        status: String = "00", peer: String = "46af0f00aa60", role: String = "00"
+    ) throws -> LEConnectionComplete {
+        let packet = bytes("3e1301" + status + "4000" + role + "01" + peer + "28000000f40100")
+        guard case .connectionComplete(let complete) = try HCIEvent(packet.span) else {
+            throw MalformedPacket(format: "test", offset: 0, reason: .tooShort)
+        }
+        return complete
+    }
+}
+
+extension LEConnect {
+    /// The deadline as a method's result, which the test macros can take from a noncopyable value.
+    fileprivate var nextDeadlineNow: BootInstant? {
+        mutating get { nextDeadline }
+    }
+}

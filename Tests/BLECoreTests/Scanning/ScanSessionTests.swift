@@ -1,0 +1,220 @@
+import BLECore
+import Testing
+
+@Suite struct ScanSessionTests {
+    private let start = BootInstant(nanoseconds: 5_000_000_000)
+    private let plan = ScanPlan(.balanced)
+    private static let legacy = ScanSession.Controller(features: [])
+    private static let extended = ScanSession.Controller(features: [.extendedAdvertising, .coded])
+
+    private let off = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: false)))
+    private let set = ScanSession.Action.send(
+        HCICommandPacket(LESetScanParameters(isActive: true, interval: 160, window: 48)))
+    private let on = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: true)))
+
+    @Test func disablesSetsEnablesOnALegacyController() {
+        var session = ScanSession(Self.legacy)
+        #expect(session.start(plan, at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [set])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(nil, at: start) == [.tell(.started)])
+        let scanning = session.isScanning
+        #expect(scanning)
+    }
+
+    @Test func usesOnlyTheExtendedSetWhereThereIsOne() {
+        var session = ScanSession(Self.extended)
+        let opcodes = opcodes(session.start(ScanPlan(.longRange), at: start), &session)
+        #expect(opcodes == [.leSetExtendedScanEnable, .leSetExtendedScanParameters, .leSetExtendedScanEnable])
+        var older = ScanSession(ScanSession.Controller(features: [.extendedAdvertising], commands: nil))
+        let plan = ScanPlan(.longRange)
+        _ = older.start(plan, at: start)
+        // Without the coded PHY the scan listens on 1M.
+        let parameters = LESetExtendedScanParameters(isActive: true, interval: 320, window: 96, phys: .le1M)
+        #expect(older.commandFinished(nil, at: start) == [.send(HCICommandPacket(parameters))])
+    }
+
+    @Test func disallowedOnOffAndOnMeansAlreadySo() {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        #expect(session.commandFinished(disallowed, at: start) == [set])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(disallowed, at: start) == [.tell(.started)])
+    }
+
+    @Test func h14DisallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
+        var session = ScanSession(Self.legacy)
+        var now = start
+        _ = session.start(plan, at: now)
+        var pauses: [Duration] = []
+        for _ in 0..<9 {
+            #expect(session.commandFinished(nil, at: now) == [set])
+            #expect(session.commandFinished(disallowed, at: now) == [off])
+            #expect(session.commandFinished(nil, at: now) == [set])
+            guard case .tell(.scanBusy(let pause)) = session.commandFinished(disallowed, at: now).first else {
+                Issue.record("the scanner is busy")
+                return
+            }
+            pauses.append(pause)
+            #expect(session.timePassed(now) == [])
+            now = now + pause
+            #expect(session.timePassed(now) == [off])
+        }
+        #expect(pauses.prefix(4) == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4)])
+        #expect(pauses.last == .seconds(30))
+    }
+
+    @Test func h13ASilentControllerIsTriedAgain() {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
+        #expect(session.commandFinished(failure, at: start) == [.tell(.unable(failure, retry: .milliseconds(500)))])
+        #expect(session.timePassed(start + .milliseconds(500)) == [off])
+    }
+
+    @Test func aStrangersScanCommandLeadsToAFreshStart() {
+        var session = running()
+        #expect(session.foreignCompletion(.leSetScanParameters, .success, at: start) == [])
+        #expect(session.foreignCompletion(.leSetScanEnable, .commandDisallowed, at: start) == [])
+        #expect(
+            session.foreignCompletion(.leSetScanEnable, .success, at: start) == [
+                .tell(.disturbed(by: .leSetScanEnable))
+            ])
+        #expect(session.foreignCompletion(.leSetScanEnable, .success, at: start) == [])
+        let later = start + .milliseconds(500)
+        #expect(session.timePassed(later) == [off])
+        #expect(session.commandFinished(nil, at: later) == [set])
+        #expect(session.commandFinished(nil, at: later) == [on])
+        #expect(session.foreignCompletion(.leSetScanEnable, .success, at: later) == [])
+        #expect(session.commandFinished(nil, at: later) == [.tell(.started)])
+        // It was disturbed while it was set up: once more, a longer pause later.
+        #expect(session.nextDeadlineNow == later + .seconds(1))
+    }
+
+    @Test func h16SilenceAndEmptyReportsStall() {
+        var session = running()
+        session.reportSeen(hasData: true, at: start + .seconds(10))
+        session.reportSeen(hasData: false, at: start + .seconds(60))
+        #expect(session.nextDeadlineNow == start + .seconds(100))
+        #expect(session.timePassed(start + .seconds(90)) == [])
+        var now = start + .seconds(100)
+        #expect(session.timePassed(now) == [.tell(.stalled(count: 1)), off])
+        for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
+        now = now + .seconds(90)
+        #expect(session.timePassed(now) == [.tell(.stalled(count: 2)), off])
+        for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
+        session.reportSeen(hasData: true, at: now)
+        #expect(session.timePassed(now + .seconds(90)) == [.tell(.stalled(count: 1)), off])
+    }
+
+    @Test func pausesForAConnectAndResumes() {
+        var session = running()
+        #expect(session.pause(at: start) == [off])
+        #expect(session.commandFinished(disallowed, at: start) == [.tell(.paused)])
+        #expect(session.foreignCompletion(.leSetScanEnable, .success, at: start) == [])
+        #expect(session.nextDeadlineNow == nil)
+        #expect(session.resume(at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [set])
+    }
+
+    /// A pause at each step of the start ends with the scan off and one answer.
+    @Test(arguments: 0...3) func pauseAtEachStep(step: Int) {
+        var session = ScanSession(Self.legacy)
+        var actions = session.start(plan, at: start)
+        for _ in 0..<step { actions = session.commandFinished(nil, at: start) }
+        actions = session.pause(at: start)
+        var told: [ScanSession.Action] = []
+        for _ in 0..<4 {
+            told += actions.filter { if case .tell = $0 { true } else { false } }
+            guard actions.contains(where: { if case .send = $0 { true } else { false } }) || told.isEmpty else { break }
+            actions = session.commandFinished(nil, at: start)
+        }
+        #expect(told == [.tell(.paused)])
+        #expect(session.nextDeadlineNow == nil)
+    }
+
+    @Test func stopEndsOnceAndAtOnceWhenNothingRuns() {
+        var session = running()
+        #expect(session.stop(at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [.tell(.ended)])
+        #expect(session.stop(at: start) == [.tell(.ended)])
+        var waiting = running()
+        _ = waiting.foreignCompletion(.leSetScanEnable, .success, at: start)
+        #expect(waiting.stop(at: start) == [off])
+        let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
+        #expect(waiting.commandFinished(failure, at: start) == [.tell(.ended)])
+    }
+
+    @Test func aNewPlanIsSetUpAfresh() {
+        var session = running()
+        #expect(session.start(plan, at: start) == [])
+        #expect(session.start(ScanPlan(.passive), at: start) == [off])
+        let passive = HCICommandPacket(LESetScanParameters(isActive: false, interval: 160, window: 48))
+        #expect(session.commandFinished(nil, at: start) == [.send(passive)])
+        // And once more while the first change is under way.
+        #expect(session.start(plan, at: start) == [])
+        #expect(session.commandFinished(nil, at: start) == [on])
+        #expect(session.commandFinished(nil, at: start) == [.tell(.started), off])
+        #expect(session.commandFinished(nil, at: start) == [set])
+    }
+
+    @Test func h15DownAndUpAgain() {
+        var session = running()
+        #expect(session.adapterDown() == [])
+        #expect(session.commandFinished(nil, at: start) == [])
+        #expect(session.pause(at: start) == [.tell(.paused)])
+        #expect(session.resume(at: start) == [])
+        #expect(session.adapterUp(at: start) == [off])
+        let lost = HCICommandFailure(opcode: .leSetScanEnable, reason: .adapterLost)
+        #expect(session.commandFinished(lost, at: start) == [])
+        #expect(session.stop(at: start) == [.tell(.ended)])
+        #expect(session.adapterUp(at: start) == [])
+    }
+
+    @Test func settingsAreChecked() throws {
+        typealias Invalid = ScanSettings.Invalid
+        #expect(throws: Invalid.interval) { try ScanSettings(interval: .milliseconds(2)) }
+        #expect(throws: Invalid.interval) { try ScanSettings(interval: .seconds(11)) }
+        #expect(throws: Invalid.window) { try ScanSettings(window: .milliseconds(1)) }
+        #expect(throws: Invalid.windowLongerThanInterval) { try ScanSettings(window: .milliseconds(101)) }
+        #expect(throws: Invalid.phys) { try ScanSettings(phys: .le2M) }
+        #expect(try ScanSettings() == .balanced)
+        #expect(ScanSettings.lowLatency.window == .milliseconds(60))
+    }
+
+    @Test func onePlanCoversSeveralScans() throws {
+        #expect(ScanPlan(covering: []) == nil)
+        let merged = try #require(ScanPlan(covering: [.passive, .longRange, .lowLatency]))
+        #expect(merged.isActive && merged.phys == [.le1M, .coded])
+        #expect(merged.interval == 96 && merged.window == 96)
+        #expect(!merged.filtersDuplicates)
+    }
+
+    private var disallowed: HCICommandFailure {
+        HCICommandFailure(opcode: .leSetScanEnable, reason: .status(.commandDisallowed))
+    }
+
+    private func running() -> ScanSession {
+        var session = ScanSession(Self.legacy)
+        _ = session.start(plan, at: start)
+        for _ in 0..<3 { _ = session.commandFinished(nil, at: start) }
+        return session
+    }
+
+    private func opcodes(_ first: [ScanSession.Action], _ session: inout ScanSession) -> [HCIOpcode] {
+        var opcodes: [HCIOpcode] = []
+        var actions = first
+        while case .send(let packet) = actions.first {
+            opcodes.append(packet.opcode)
+            actions = session.commandFinished(nil, at: start)
+        }
+        return opcodes
+    }
+}
+
+extension ScanSession {
+    /// The deadline as a method's result, which the test macros can take from a noncopyable value.
+    fileprivate var nextDeadlineNow: BootInstant? {
+        mutating get { nextDeadline }
+    }
+}
