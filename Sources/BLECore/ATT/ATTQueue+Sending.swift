@@ -1,0 +1,201 @@
+// Our own operations: into the queue, out to the socket, and the time they may take.
+
+extension ATTQueue {
+    /// How many operations are unfinished, those included whose caller gave up while the peer thinks.
+    package var count: Int {
+        if case .taken = slot { waiting.count + 1 } else { waiting.count }
+    }
+
+    /// Takes a request or command; it is sent when its turn comes.
+    ///
+    /// - Parameters:
+    ///   - pdu: the whole packet. Anything but a request is finished as soon as it was sent.
+    ///   - id: names the caller in `.finish`, which comes exactly once.
+    ///   - deadline: when the caller gives up; `nil` leaves it to the response time.
+    package mutating func enqueue(
+        _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, at now: BootInstant
+    ) -> ATTActions {
+        var actions = ATTActions()
+        closeIfUnanswered(&actions, at: now)
+        if case .closed(let reason) = slot {
+            // When it closed just now, `.close` stays last.
+            var late = ATTActions()
+            late.append(.finish(id, .failure(.closed(reason))))
+            for action in actions { late.append(action) }
+            return late
+        }
+        guard let first = pdu.first else {
+            actions.append(.finish(id, .failure(.malformed(MalformedPacket("ATT PDU", at: 0, .tooShort)))))
+            return actions
+        }
+        guard count < limits.operations else {
+            statistics.refusedByFullQueue += 1
+            actions.append(.finish(id, .failure(.queueFull)))
+            return actions
+        }
+        let isRequest = ATTOpcode(rawValue: first).isRequest
+        waiting.append(Operation(id: id, pdu: pdu, isRequest: isRequest, deadline: deadline))
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Gives an operation up. What was not sent yet never will be; what was sent keeps its slot until the peer answers.
+    package mutating func cancel(_ id: RequestID, at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard giveUp(id, .cancelled, &actions) else { return actions }
+        statistics.cancelled += 1
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Tells that the last `.send` was written.
+    package mutating func sent(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .offered(let offer) = writing else { return actions }
+        writing = .ready
+        if isClosed { return actions }
+        switch offer {
+        case .confirmation:
+            confirmationsDue -= 1
+            statistics.confirmations += 1
+        case .answer:
+            answer = nil
+            answeredPeer()
+        case .operation:
+            operationWasSent(&actions, at: now)
+        }
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Tells that the last `.send` could not be written now; it comes again after `writable`.
+    package mutating func blocked() {
+        guard case .offered(let offer) = writing else { return }
+        writing = .blocked
+        if case .operation = offer, let first = waiting.first, first.id == nil { waiting.removeFirst() }
+    }
+
+    /// Tells that the socket takes packets again.
+    package mutating func writable(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .blocked = writing else { return actions }
+        writing = .ready
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// When `timePassed` must be called next; `nil` while nothing waits for the time.
+    package var nextDeadline: BootInstant? {
+        var next = confirmationHeldUntil
+        func consider(_ moment: BootInstant?) {
+            guard let moment else { return }
+            next = next.map { min($0, moment) } ?? moment
+        }
+        if case .taken(let request) = slot {
+            consider(request.end)
+            if request.id != nil { consider(request.deadline) }
+        }
+        for operation in waiting where operation.id != nil { consider(operation.deadline) }
+        return next
+    }
+
+    /// Ends what has waited long enough.
+    package mutating func timePassed(_ now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        if isClosed { return actions }
+        var late: [RequestID] = []
+        if case .taken(let request) = slot, let id = request.id, let deadline = request.deadline, deadline <= now {
+            late.append(id)
+        }
+        for operation in waiting {
+            if let id = operation.id, let deadline = operation.deadline, deadline <= now { late.append(id) }
+        }
+        for id in late where giveUp(id, .timedOut, &actions) { statistics.timedOut += 1 }
+        closeIfUnanswered(&actions, at: now)
+        releaseHeldConfirmation(at: now)
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Closes the link when the peer has been silent for too long; also called before a late packet is looked at.
+    mutating func closeIfUnanswered(_ actions: inout ATTActions, at now: BootInstant) {
+        if case .taken(let request) = slot, request.end <= now { close(.responseTimeout, &actions) }
+    }
+
+    /// Hands the owner the next packet, if it can take one and there is one whose turn it is.
+    mutating func offerNext(_ actions: inout ATTActions, at now: BootInstant) {
+        guard case .ready = writing, !isClosed else { return }
+        if confirmationsDue > 0 {
+            writing = .offered(.confirmation)
+            return actions.append(.send(ATTHandleValueConfirmation().bytes))
+        }
+        if let answer {
+            writing = .offered(.answer)
+            return actions.append(.send(answer))
+        }
+        while let operation = waiting.first {
+            if let failure = reasonNotToSend(operation, at: now) {
+                waiting.removeFirst()
+                if let id = operation.id { actions.append(.finish(id, .failure(failure))) }
+                continue
+            }
+            if operation.isRequest, case .taken = slot { return }
+            writing = .offered(.operation)
+            return actions.append(.send(operation.pdu))
+        }
+    }
+
+    private mutating func reasonNotToSend(_ operation: Operation, at now: BootInstant) -> ATTFailure? {
+        if let deadline = operation.deadline, deadline <= now {
+            statistics.timedOut += 1
+            return .timedOut
+        }
+        return operation.pdu.count > Int(mtu) ? .tooLong(mtu: mtu) : nil
+    }
+
+    private mutating func operationWasSent(_ actions: inout ATTActions, at now: BootInstant) {
+        guard !waiting.isEmpty else { return }
+        let operation = waiting.removeFirst()
+        if operation.isRequest {
+            statistics.requestsSent += 1
+            slot = .taken(Outstanding(operation, end: now + limits.responseTime))
+        } else {
+            statistics.commandsSent += 1
+            if let id = operation.id { actions.append(.finish(id, .success([]))) }
+        }
+    }
+
+    /// Finishes one caller early; answers whether it was still there.
+    private mutating func giveUp(_ id: RequestID, _ failure: ATTFailure, _ actions: inout ATTActions) -> Bool {
+        if case .taken(var request) = slot, request.id == id {
+            request.id = nil
+            slot = .taken(request)
+        } else if let index = waiting.firstIndex(where: { $0.id == id }) {
+            if index == 0, case .offered(.operation) = writing {
+                waiting[index].id = nil
+            } else {
+                waiting.remove(at: index)
+            }
+        } else {
+            return false
+        }
+        actions.append(.finish(id, .failure(failure)))
+        return true
+    }
+}
+
+extension ATTQueue.Outstanding {
+    init(_ operation: ATTQueue.Operation, end: BootInstant) {
+        var reader = ByteReader(operation.pdu.span)
+        opcode = ATTOpcode(rawValue: reader.u8() ?? 0)
+        let parameter = reader.u16()
+        switch opcode {
+        case .exchangeMTURequest: (handle, offeredMTU) = (nil, parameter)
+        case .executeWriteRequest: (handle, offeredMTU) = (nil, nil)
+        default: (handle, offeredMTU) = (parameter, nil)
+        }
+        id = operation.id
+        deadline = operation.deadline
+        self.end = end
+    }
+}

@@ -1,0 +1,61 @@
+/// What happened on one link's attribute channel, counted: nothing is dropped without leaving a number here.
+public struct ATTStatistics: Hashable, Sendable {
+    /// Requests sent.
+    public var requestsSent = 0
+    /// Commands sent.
+    public var commandsSent = 0
+    /// Answers that reached their caller, refusals included.
+    public var answers = 0
+    /// Answers that came after their caller had given up; discarded.
+    public var lateAnswers = 0
+    /// Error Responses that named another handle than the request; used all the same.
+    public var handleMismatches = 0
+    /// Answers that belong to the request but are malformed.
+    public var malformedAnswers = 0
+    /// Answers out of turn with a known cause: a second MTU response, an answer to what had just ended, an error about
+    /// a command; dropped.
+    public var knownStrays = 0
+    /// Answers that nothing explains; dropped.
+    public var unexplainedAnswers = 0
+    /// Answers longer than the MTU.
+    public var oversizedAnswers = 0
+    /// Operations that found the queue full.
+    public var refusedByFullQueue = 0
+    /// Operations whose own deadline passed.
+    public var timedOut = 0
+    /// Operations whose caller gave up.
+    public var cancelled = 0
+
+    /// Values delivered from notifications.
+    public var notifications = 0
+    /// Values delivered from indications.
+    public var indications = 0
+    /// Confirmations sent.
+    public var confirmations = 0
+    /// Confirmations sent before the value was taken, because that took too long.
+    public var confirmationsForced = 0
+    /// Indications that did not wait for the confirmation of the one before.
+    public var overlappingIndications = 0
+    /// Notifications and indications longer than the MTU or 512 bytes of value; dropped.
+    public var oversizedValues = 0
+    /// Notifications and indications without a whole handle; dropped.
+    public var shortValues = 0
+    /// Notifications and indications for handle 0; dropped.
+    public var valuesWithoutHandle = 0
+    /// Multiple Handle Value Notifications whose list does not add up; dropped as a whole.
+    public var malformedLists = 0
+
+    /// MTU requests of the peer; answered.
+    public var peerMTURequests = 0
+    /// Other requests of the peer; answered with an error.
+    public var peerRequestsRefused = 0
+    /// Commands of the peer; ignored.
+    public var peerCommandsIgnored = 0
+    /// Confirmations of indications that were never sent; ignored.
+    public var strayConfirmations = 0
+    /// Packets without any byte; ignored.
+    public var emptyPackets = 0
+
+    /// Nothing happened yet.
+    public init() {}
+}

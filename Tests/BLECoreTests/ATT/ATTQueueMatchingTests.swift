@@ -1,0 +1,153 @@
+import BLECore
+import Testing
+
+@Suite struct ATTQueueMatchingTests {
+    @Test("T01: an answer that nobody waits for is dropped, and closes a strict link", arguments: [false, true])
+    func nobodyWaits(isStrict: Bool) {
+        let link = ATTLink { $0.isStrict = isStrict }
+        for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
+        #expect(link.closed == (isStrict ? .unexplainedResponses : nil))
+        #expect(link.statistics.unexplainedAnswers == (isStrict ? 1 : 5))
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test(
+        "T02: a read answered by a write response goes on waiting, and closes a strict link", arguments: [false, true])
+    func wrongAnswer(isStrict: Bool) {
+        let link = ATTLink { $0.isStrict = isStrict }
+        let request = link.enqueue("0a0300")
+        link.receive("13")
+        #expect(link.result(request) == (isStrict ? "closed: unexplainedResponses" : nil))
+        link.receive("0b01")
+        #expect(link.result(request) == (isStrict ? "closed: unexplainedResponses" : "0b01"))
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("T02: three unexplained answers within one request close the link") func threeOfThem() {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300")
+        link.receive("13")
+        link.receive("0902")
+        link.receive("0b01")
+        #expect(link.result(first) == "0b01")
+        let second = link.enqueue("0a0400")
+        link.receive("13")
+        link.receive("0902")
+        #expect(link.closed == nil)
+        link.receive("13")
+        #expect(link.closed == .unexplainedResponses)
+        #expect(link.result(second) == "closed: unexplainedResponses")
+        #expect(link.statistics.unexplainedAnswers == 5)
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test(
+        "T03: an Error Response of the wrong length fails the request",
+        arguments: ["010a", "010a0300", "010a03000a00", "01"])
+    func malformedError(pdu: String) {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive(pdu)
+        #expect(link.result(request) == "malformed")
+        #expect(link.statistics.malformedAnswers == 1)
+        #expect(link.closed == nil)
+        #expect(link.result(link.enqueue("0a0300")) == nil)
+    }
+
+    @Test("T04: an Error Response with another handle is used") func otherHandle() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive("010a990005")
+        #expect(link.result(request) == "refused 05")
+        #expect(link.statistics.handleMismatches == 1)
+        link.enqueue("0a0300")
+        link.receive("010a030005")
+        #expect(link.statistics.handleMismatches == 1)
+    }
+
+    @Test("T04: an Error Response about another request is not the answer", arguments: ["0112030005", "011203"])
+    func otherRequest(pdu: String) {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive(pdu)
+        #expect(link.result(request) == nil)
+        #expect(link.statistics.unexplainedAnswers == 1)
+        link.receive("0b01")
+        #expect(link.result(request) == "0b01")
+    }
+
+    @Test("T05: every error code reaches the caller as it is") func everyCode() {
+        let link = ATTLink()
+        for code in UInt8.min...UInt8.max {
+            let request = link.enqueue("0a0300")
+            link.receive("010a0300" + Hex.encode([code]))
+            #expect(link.result(request) == "refused \(Hex.encode([code]))")
+        }
+        #expect(link.closed == nil)
+    }
+
+    @Test("T10: a packet without bytes is counted") func emptyPacket() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive("")
+        #expect(link.statistics.emptyPackets == 1)
+        link.receive("0b")
+        #expect(link.result(request) == "0b")
+    }
+
+    @Test("T13: an answer longer than the MTU closes the link", arguments: [23, 24, 672]) func oversized(count: Int) {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive("0b" + String(repeating: "55", count: count - 1))
+        #expect(link.closed == (count > 23 ? .oversizedResponse : nil))
+        #expect(link.result(request)?.hasPrefix(count > 23 ? "closed: oversizedResponse" : "0b55") == true)
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("an answer to what has just ended is a known stray") func lateSecondAnswer() {
+        let link = ATTLink()
+        link.enqueue("100100ffff0028")
+        link.receive("011001000a")
+        let next = link.enqueue("080100ffff0328")
+        for _ in 0..<9 {
+            link.receive("1106010004000118")
+            link.receive("011001000a")
+        }
+        #expect(link.closed == nil)
+        #expect(link.statistics.knownStrays == 18)
+        #expect(link.statistics.unexplainedAnswers == 0)
+        link.receive("09070200020300002a")
+        #expect(link.result(next) == "09070200020300002a")
+    }
+
+    // Some peripherals answer commands with an error, which the specification forbids.
+    @Test func anErrorAboutACommandIsAKnownStray() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        for _ in 0..<9 { link.receive("0152030003") }
+        #expect(link.closed == nil)
+        #expect(link.statistics.knownStrays == 9)
+        link.receive("0b01")
+        #expect(link.result(request) == "0b01")
+    }
+
+    // Some stacks take the peer's own request for the answer to theirs.
+    @Test func aRequestOfThePeerIsNotTheAnswerToOurs() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.receive("021700")
+        #expect(link.sent == ["0a0300", "030502"])
+        #expect(link.result(request) == nil)
+        link.receive("0b01")
+        #expect(link.result(request) == "0b01")
+    }
+
+    @Test("T17: values in between do not disturb a request") func valuesInBetween() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        for _ in 0..<1_000 { link.receive("1b030001") }
+        link.receive("0b01")
+        #expect(link.result(request) == "0b01")
+        #expect(link.delivered.count == 1_000)
+    }
+}

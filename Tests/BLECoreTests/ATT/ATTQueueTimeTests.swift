@@ -1,0 +1,121 @@
+import BLECore
+import Testing
+
+@Suite struct ATTQueueTimeTests {
+    @Test("T06: silence closes the link after 30 s and fails everything once") func silence() {
+        let link = ATTLink()
+        let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
+        #expect(link.nextDeadline == link.now + .seconds(30))
+        link.pass(.seconds(30) - .nanoseconds(1))
+        #expect(link.closed == nil)
+        link.pass(.nanoseconds(1))
+        #expect(link.closed == .responseTimeout)
+        #expect(link.finishedOrder == ids)
+        #expect(ids.allSatisfy { link.result($0) == "closed: responseTimeout" })
+        #expect(link.sent == ["0a0300"])
+        #expect(link.result(link.enqueue("0a0300")) == "closed: responseTimeout")
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("T07: an answer at 29.999 s counts") func justInTime() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.wait(.milliseconds(29_999))
+        link.receive("0b01")
+        #expect(link.result(request) == "0b01")
+        #expect(link.nextDeadline == nil)
+    }
+
+    @Test("T07: an answer at 30.001 s meets a closed link, also when the timer is late") func tooLate() {
+        let link = ATTLink()
+        let request = link.enqueue("0a0300")
+        link.wait(.milliseconds(30_001))
+        link.receive("0b01")
+        #expect(link.result(request) == "closed: responseTimeout")
+        #expect(link.closed == .responseTimeout)
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("T06: an operation that comes while the timer is late fails with the others") func lateTimer() {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300")
+        link.wait(.seconds(31))
+        let second = link.enqueue("0a0400")
+        #expect(link.finishedOrder.sorted { $0.rawValue < $1.rawValue } == [first, second])
+        #expect(link.result(second) == "closed: responseTimeout")
+        #expect(link.sent == ["0a0300"])
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("T08: cancelled in flight, the late answer is discarded and the next request gets its own") func orphan() {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300")
+        link.cancel(first)
+        #expect(link.result(first) == "cancelled")
+        let second = link.enqueue("0a0400")
+        #expect(link.sent == ["0a0300"])
+        link.receive("0b01")
+        #expect(link.result(second) == nil)
+        #expect(link.sent == ["0a0300", "0a0400"])
+        link.receive("0b02")
+        #expect(link.result(second) == "0b02")
+        #expect(link.statistics.lateAnswers == 1)
+        #expect(link.closed == nil)
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test("T09: cancelled in flight and never answered, the link closes 30 s after sending") func orphanWithoutAnswer()
+    {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300")
+        link.pass(.seconds(10))
+        link.cancel(first)
+        let second = link.enqueue("0a0400")
+        link.pass(.seconds(19))
+        #expect(link.closed == nil)
+        link.pass(.seconds(1))
+        #expect(link.closed == .responseTimeout)
+        #expect(link.result(first) == "cancelled")
+        #expect(link.result(second) == "closed: responseTimeout")
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test func aDeadlineReleasesOnlyTheCaller() {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300", within: .seconds(2))
+        let second = link.enqueue("0a0400", within: .seconds(1))
+        let third = link.enqueue("0a0500")
+        #expect(link.nextDeadline == link.now + .seconds(1))
+        link.pass(.seconds(1))
+        #expect(link.result(second) == "timed out")
+        #expect(link.nextDeadline == link.now + .seconds(1))
+        link.pass(.seconds(1))
+        #expect(link.result(first) == "timed out")
+        #expect(link.nextDeadline == link.now + .seconds(28))
+        link.receive("0b01")
+        #expect(link.sent == ["0a0300", "0a0500"])
+        link.receive("0b02")
+        #expect(link.result(third) == "0b02")
+        #expect(link.statistics.timedOut == 2)
+        #expect(link.wrongs.isEmpty)
+    }
+
+    @Test func whatIsTooLateIsNotSent() {
+        let link = ATTLink()
+        link.enqueue("0a0300")
+        let second = link.enqueue("0a0400", within: .seconds(1))
+        link.wait(.seconds(2))
+        link.receive("0b01")
+        #expect(link.sent == ["0a0300"])
+        #expect(link.result(second) == "timed out")
+    }
+
+    @Test func aStrayDoesNotRestartTheTimer() {
+        let link = ATTLink()
+        link.enqueue("0a0300")
+        link.pass(.seconds(29))
+        link.receive("13")
+        link.pass(.seconds(1))
+        #expect(link.closed == .responseTimeout)
+    }
+}
