@@ -1,0 +1,109 @@
+internal import CBluetooth
+internal import Glibc
+
+/// The adapters of this machine, as the kernel lists them.
+package enum Controllers {
+    /// The most adapters that a list can hold; the kernel numbers far fewer.
+    private static let mostAdapters = 64
+    private static let mostLinks = 64
+    /// The kernel's type of an LE link and its state of a link that is up.
+    private static let lowEnergyLink: UInt8 = 0x80
+    private static let connected: UInt16 = 1
+
+    /// Whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network namespace.
+    package static var isAddressFamilyAvailable: Bool {
+        do throws(SystemCallError) {
+            _ = try OwnedDescriptor.hciSocket()
+            return true
+        } catch {
+            return error.errno != EAFNOSUPPORT && error.errno != EPROTONOSUPPORT
+        }
+    }
+
+    /// All adapters, by index; those that disappear meanwhile are left out.
+    package static func list() throws(SystemCallError) -> [ControllerInfo] {
+        let socket = try OwnedDescriptor.hciSocket()
+        var request = KernelRecord(count: 4 + mostAdapters * 8)
+        request.store(UInt16(mostAdapters), at: 0)
+        try SystemCallError.check("HCIGETDEVLIST", request.ioctl(socket.number, ble_HCIGETDEVLIST))
+        var found: [ControllerInfo] = []
+        for index in adapterIndices(request).sorted() {
+            do throws(SystemCallError) {
+                found.append(try info(index, socket.number))
+            } catch  where error.errno == ENODEV {
+                continue
+            }
+        }
+        return found
+    }
+
+    /// One adapter; `ENODEV` when there is none with this index.
+    package static func info(_ index: UInt16) throws(SystemCallError) -> ControllerInfo {
+        let socket = try OwnedDescriptor.hciSocket()
+        return try info(index, socket.number)
+    }
+
+    /// Powers an adapter, and waits until the kernel has set it up, which may take half a second. Needs CAP_NET_ADMIN.
+    ///
+    /// Needed after plugging in too: an adapter that looks on then goes off two seconds later.
+    package static func powerUp(_ index: UInt16) throws(SystemCallError) {
+        try change("HCIDEVUP", ble_HCIDEVUP, index)
+    }
+
+    /// Switches an adapter off, also when it is off already; all links of all programs end. Needs CAP_NET_ADMIN.
+    package static func powerDown(_ index: UInt16) throws(SystemCallError) {
+        try change("HCIDEVDOWN", ble_HCIDEVDOWN, index)
+    }
+
+    /// Resets a controller that is on; all links of all programs end. Needs CAP_NET_ADMIN.
+    package static func reset(_ index: UInt16) throws(SystemCallError) {
+        try change("HCIDEVRESET", ble_HCIDEVRESET, index)
+    }
+
+    /// The LE links that the kernel knows on an adapter, whoever uses them.
+    package static func links(of index: UInt16) throws(SystemCallError) -> [ControllerLink] {
+        let socket = try OwnedDescriptor.hciSocket()
+        var request = KernelRecord(count: 4 + mostLinks * MemoryLayout<hci_conn_info>.size)
+        request.store(index, at: 0)
+        request.store(UInt16(mostLinks), at: 2)
+        try SystemCallError.check("HCIGETCONNLIST", request.ioctl(socket.number, ble_HCIGETCONNLIST))
+        return links(request)
+    }
+
+    // MARK: Inside
+
+    private static func info(_ index: UInt16, _ socket: Int32) throws(SystemCallError) -> ControllerInfo {
+        var request = KernelRecord(count: MemoryLayout<hci_dev_info>.size)
+        request.store(index, at: 0)
+        try SystemCallError.check("HCIGETDEVINFO", request.ioctl(socket, ble_HCIGETDEVINFO))
+        return ControllerInfo(request)
+    }
+
+    private static func change(_ call: String, _ request: UInt, _ index: UInt16) throws(SystemCallError) {
+        let socket = try OwnedDescriptor.hciSocket()
+        let result = ble_ioctl_number(socket.number, request, Int32(index))
+        // Up already, or in its first two seconds, which the call turns into staying up.
+        if result == -EALREADY { return }
+        try SystemCallError.check(call, result)
+    }
+
+    /// Reads `hci_dev_list_req`: a count, two bytes of padding, then index, padding and flags of each.
+    static func adapterIndices(_ record: KernelRecord) -> [UInt16] {
+        let count = min(Int(record.load(UInt16.self, at: 0)), mostAdapters)
+        return (0..<count).map { record.load(UInt16.self, at: 4 + $0 * 8) }
+    }
+
+    /// Reads `hci_conn_list_req`: index, count, then sixteen bytes of each link.
+    static func links(_ record: KernelRecord) -> [ControllerLink] {
+        let count = min(Int(record.load(UInt16.self, at: 2)), mostLinks)
+        return (0..<count).compactMap { position -> ControllerLink? in
+            let start = 4 + position * 16
+            guard record.load(UInt8.self, at: start + 8) == lowEnergyLink else { return nil }
+            return ControllerLink(
+                handle: record.load(UInt16.self, at: start),
+                address: record.address(at: start + 2),
+                isCentral: record.load(UInt8.self, at: start + 9) != 0,
+                isConnected: record.load(UInt16.self, at: start + 10) == connected)
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// What the kernel's error numbers mean, which depends on the moment.
+//
+// The kernel translates the controller's status into an error number and loses much: most statuses become ENOSYS. And it uses
+// the same numbers for causes on this machine. So the same number is read in three ways: while connecting
+// (`ConnectFailure`), at the end of a link (`LinkEnd`), and from a call on this machine (`LocalFailure`). The exact
+// status, where the program may see it, is in the controller's own events.
+
+package import BLECore
+internal import Glibc
+
+/// The statuses that the kernel turns into an error number.
+package enum ErrnoMeaning {
+    /// The controller's statuses behind `errno`, the likeliest first; empty when it never stands for one.
+    ///
+    /// ENOSYS stands for all that have no number of their own; those that a link really meets are listed.
+    package static func statuses(_ errno: Int32) -> [HCIStatus] {
+        switch errno {
+        case EBADRQC: [.unknownCommand]
+        case ENOTCONN: [.unknownConnection]
+        case EIO: [.hardwareFailure]
+        case EHOSTDOWN: [.pageTimeout, .advertisingTimeout]
+        case EACCES: [.authenticationFailure, .pairingNotAllowed]
+        case EBADE: [.keyMissing]
+        case ENOMEM: [.memoryCapacityExceeded]
+        case ETIMEDOUT: [.connectionTimeout, .connectionAcceptTimeout]
+        case EMLINK: [.connectionLimitExceeded, .synchronousConnectionLimitExceeded]
+        case EALREADY: [.connectionAlreadyExists]
+        case EBUSY: [.commandDisallowed]
+        case ECONNREFUSED:
+            [
+                .connectionRejectedLimitedResources, .connectionRejectedSecurity, .connectionRejectedAddress,
+                .scoOffsetRejected,
+            ]
+        case EOPNOTSUPP: [.unsupportedFeature, .unsupportedLinkParameter, .qosNotSupported, .unitKeyNotSupported]
+        case EINVAL: [.invalidParameters]
+        case ECONNRESET: [.remoteUserTerminated, .remoteLowResources, .remotePowerOff]
+        case ECONNABORTED: [.localHostTerminated]
+        case ELOOP: [.repeatedAttempts]
+        case EPROTONOSUPPORT: [.unsupportedRemoteFeature]
+        case EPROTO:
+            [
+                .unknownLMPPDU, .invalidLinkParameters, .linkProcedureCollision, .lmpPDUNotAllowed,
+                .encryptionModeNotAcceptable,
+            ]
+        case ENOSYS:
+            [
+                .connectionFailedToBeEstablished, .linkResponseTimeout, .micFailure, .unacceptableConnectionParameters,
+                .instantPassed, .unspecified, .cancelledByHost,
+            ]
+        default: []
+        }
+    }
+}
+
+/// Why a link ended, as far as its socket tells.
+package enum LinkEnd: Hashable, Sendable {
+    /// The other end closed a socket that stands in for a link.
+    case closed
+    /// Nothing was heard of the peer for the supervision time.
+    case outOfReach
+    /// The peer ended it.
+    case endedByPeer
+    /// This host ended it: this program, another one, or the adapter was reset, switched off or unplugged.
+    case endedByHost
+    /// Pairing or encryption failed, or the peer refused it.
+    case authenticationFailed
+    /// The peer has no key for the bond any more.
+    case keyMissing
+    /// A radio-level failure that the kernel does not name, such as a link that never became established.
+    case radioFailure
+    /// The link was gone without a reason being told.
+    case unknownLink
+    /// Any other status of the controller, or an error number that stands for none.
+    case other(errno: Int32)
+
+    /// The reason behind the error number that `LinkSocket.receive` ended with.
+    package init(errno: Int32) {
+        self =
+            switch errno {
+            case 0, EPIPE: .closed
+            case ETIMEDOUT: .outOfReach
+            case ECONNRESET: .endedByPeer
+            case ECONNABORTED: .endedByHost
+            case EACCES: .authenticationFailed
+            case EBADE: .keyMissing
+            case ENOSYS: .radioFailure
+            case ENOTCONN: .unknownLink
+            default: .other(errno: errno)
+            }
+    }
+
+    /// The error number it was read from; 0 for a stand-in that closed.
+    package var errno: Int32 {
+        switch self {
+        case .closed: 0
+        case .outOfReach: ETIMEDOUT
+        case .endedByPeer: ECONNRESET
+        case .endedByHost: ECONNABORTED
+        case .authenticationFailed: EACCES
+        case .keyMissing: EBADE
+        case .radioFailure: ENOSYS
+        case .unknownLink: ENOTCONN
+        case .other(let errno): errno
+        }
+    }
+
+    /// The controller's reasons that it may stand for, the likeliest first.
+    package var statuses: [HCIStatus] { ErrnoMeaning.statuses(errno) }
+
+    /// What happened, for a user.
+    package var sentence: String {
+        switch self {
+        case .closed: "The other end closed the connection."
+        case .outOfReach: "The device was not heard any more: it is out of range, switched off or disturbed."
+        case .endedByPeer: "The device ended the connection."
+        case .endedByHost: "This computer ended the connection, or its adapter was switched off, reset or unplugged."
+        case .authenticationFailed: "The device and this computer could not agree on pairing or encryption."
+        case .keyMissing: "The device has lost its key for the bond; remove the bond and pair again."
+        case .radioFailure: "The connection broke down at the radio; the device is likely far away or disturbed."
+        case .unknownLink: "The connection was gone, and the kernel told no reason."
+        case .other(let errno): "The connection ended with the kernel's error \(errno)."
+        }
+    }
+}
+
+/// Why a connect did not lead to a link.
+package enum ConnectFailure: Hashable, Sendable {
+    /// The time ran out: no connectable advertisement of the peer was heard, or the kernel was not listening.
+    case timedOut
+    /// The adapter can do more than LE, and its LE side is switched off.
+    case lowEnergyOff
+    /// There is no powered adapter with the address that was asked for.
+    case adapterUnavailable
+    /// The adapter was switched off, reset or unplugged meanwhile, or the connect was given up.
+    case aborted
+    /// Another socket, of any program, is connected or connecting to the peer.
+    case busy
+    /// This socket is connected already.
+    case alreadyConnected
+    /// The adapter cannot do LE.
+    case notLowEnergy
+    /// The kernel has no Bluetooth for this process.
+    case noBluetooth
+    /// The call was malformed: the socket was not bound to the ATT channel, or the peer's address type is none.
+    case invalid
+    /// The controller cannot hold more links.
+    case tooManyLinks
+    /// The link came up and broke down before it was usable, or the controller gave a status the kernel does not name.
+    case notEstablished
+    /// Any other status of the controller, or an error number that stands for none.
+    case other(errno: Int32)
+
+    /// The reason behind an error number of `connectingL2CAP` or `finishConnect`.
+    ///
+    /// - Parameter timeRanOut: Whether the connect's `sendTimeout` had passed. The kernel has one number for that and for
+    ///   an adapter whose LE side is off, which it tells at once.
+    package init(errno: Int32, timeRanOut: Bool) {
+        self =
+            switch errno {
+            case ECONNREFUSED: timeRanOut ? .timedOut : .lowEnergyOff
+            case EINPROGRESS, ETIMEDOUT: .timedOut
+            case EHOSTUNREACH, ENODEV, ENETDOWN: .adapterUnavailable
+            case ECONNABORTED: .aborted
+            case EBUSY, EALREADY: .busy
+            case EISCONN: .alreadyConnected
+            case EOPNOTSUPP: .notLowEnergy
+            case EAFNOSUPPORT, EPROTONOSUPPORT: .noBluetooth
+            case EINVAL, EBADFD: .invalid
+            case EMLINK: .tooManyLinks
+            case ENOSYS: .notEstablished
+            default: .other(errno: errno)
+            }
+    }
+
+    /// What happened, and what helps, for a user.
+    package var sentence: String {
+        switch self {
+        case .timedOut: "The device did not answer in time: it is out of range, asleep or connected to another host."
+        case .lowEnergyOff: "The adapter's Low Energy side is switched off; `btmgmt le on` as root switches it on."
+        case .adapterUnavailable: "The adapter is off or gone; `btmgmt power on` as root switches it on."
+        case .aborted: "The connect was given up, or the adapter was switched off, reset or unplugged meanwhile."
+        case .busy: "The device is connected or being connected already, by this or another program."
+        case .alreadyConnected: "This connection is up already."
+        case .notLowEnergy: "The adapter cannot do Bluetooth Low Energy."
+        case .noBluetooth: "The kernel offers no Bluetooth here: it lacks the module, or this is a container's network."
+        case .invalid: "The kernel did not accept the addresses of the connect."
+        case .tooManyLinks: "The adapter cannot hold any more connections."
+        case .notEstablished: "The connection was set up and lost before it could be used; trying again often helps."
+        case .other(let errno): "The connect failed with the kernel's error \(errno)."
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// A socket to a controller beside the kernel's own host: commands go in, events come out.
+//
+// The kernel uses the controller at the same time, and so may other programs. Their command completions arrive here too, and
+// ours at theirs: the reader matches on the opcode and on having asked. Commands and advertising reports belong on
+// sockets of their own, so that a flood of reports cannot push an answer out of the kernel's queue: it drops what does
+// not fit, and on this kind of socket nothing tells.
+//
+// Invariants
+// - Never blocks. Descriptors of the kernel's Bluetooth sockets that wait inside a read hold a lock that stops the adapter.
+// - One packet a call, its first byte the packet type.
+// - After `.gone` the adapter was unplugged or reset by the driver; its number may come back as another one's. Down and up
+//   alone leave the socket bound and working.
+
+internal import CBluetooth
+internal import Glibc
+
+/// What a controller's socket had to offer.
+package enum HCIInput: Equatable, Sendable {
+    /// One packet of `count` bytes at the start of the buffer, its type first. Its length was `length`; where that is more,
+    /// the rest is lost.
+    case packet(count: Int, length: Int)
+    /// Nothing now; wait for the descriptor to become readable.
+    case wouldBlock
+    /// The adapter is gone and the socket of no more use.
+    case gone(errno: Int32)
+}
+
+/// A raw channel to the controller of one adapter.
+package struct HCISocket: ~Copyable, Sendable {
+    /// How many bytes a buffer for `receive` needs: any event, and data up to the largest that controllers use.
+    package static let bufferSize = 1100
+
+    /// Which of the kernel's interfaces the socket speaks.
+    package enum Channel: UInt16, Hashable, Sendable {
+        /// Beside the kernel's host, with a filter.
+        case raw = 0
+        /// Instead of the kernel's host; the adapter must be down.
+        case user = 1
+        /// A copy of the traffic of all adapters.
+        case monitor = 2
+        /// The management interface.
+        case control = 3
+    }
+
+    private let owned: OwnedDescriptor
+    private var goneReason: Int32?
+    private var wokenForNothing = false
+
+    /// The descriptor, for the event loop only.
+    package var descriptor: Int32 { owned.number }
+
+    /// Opens the raw channel to the adapter with this index, which may be down.
+    ///
+    /// Nothing arrives before `setFilter`.
+    package init(adapter index: UInt16) throws(SystemCallError) {
+        try self.init(channel: .raw, adapter: index)
+    }
+
+    /// Opens a channel; `nil` for those that belong to no adapter.
+    package init(channel: Channel, adapter index: UInt16?) throws(SystemCallError) {
+        let descriptor = try OwnedDescriptor.hciSocket()
+        var address = Self.socketAddress(channel, index)
+        let size = UInt32(MemoryLayout<sockaddr_hci>.size)
+        // The monitor asks for another capability than the others.
+        let call = channel == .monitor ? "bind monitor" : "bind"
+        try SystemCallError.check(call, unsafe ble_bind(descriptor.number, &address, size))
+        owned = descriptor
+    }
+
+    /// Takes over a descriptor that stands in for a controller.
+    package init(adopting descriptor: Int32) {
+        let flags = fcntl(descriptor, F_GETFL)
+        if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        owned = OwnedDescriptor(descriptor)
+    }
+
+    /// Chooses what arrives from now on.
+    package func setFilter(_ filter: HCIFilter) throws(SystemCallError) {
+        var kernel = filter.kernelFilter
+        let size = UInt32(MemoryLayout<hci_filter>.size)
+        try SystemCallError.check("HCI_FILTER", unsafe ble_set_option(descriptor, SOL_HCI, HCI_FILTER, &kernel, size))
+    }
+
+    /// Reads back what arrives: the kernel takes out what the process may not see, without an error.
+    package func filter() throws(SystemCallError) -> HCIFilter {
+        var kernel = hci_filter()
+        let size = UInt32(MemoryLayout<hci_filter>.size)
+        try SystemCallError.check("HCI_FILTER", unsafe ble_get_option(descriptor, SOL_HCI, HCI_FILTER, &kernel, size))
+        return HCIFilter(kernel)
+    }
+
+    /// Takes the next packet into `buffer`, which keeps its size.
+    package mutating func receive(into buffer: inout [UInt8]) -> HCIInput {
+        if let goneReason { return .gone(errno: goneReason) }
+        let number = descriptor
+        let length = unsafe buffer.withUnsafeMutableBytes { unsafe ble_receive(number, $0.baseAddress, $0.count, nil) }
+        if length > 0 {
+            wokenForNothing = false
+            return .packet(count: min(length, buffer.count), length: length)
+        }
+        if length == -Int(EAGAIN) {
+            // Twice in a row without a packet: the loop may see an error here that reading does not clear.
+            guard wokenForNothing, ble_poll(number) & BLE_HANG_UP != 0 else {
+                wokenForNothing = true
+                return .wouldBlock
+            }
+        }
+        // Nothing at all is read where a controller's stand-in has closed.
+        let reason = length == 0 || length == -Int(EAGAIN) ? EPIPE : Int32(truncatingIfNeeded: -length)
+        goneReason = reason
+        return .gone(errno: reason)
+    }
+
+    /// Sends one packet, its type first; all of it or nothing.
+    ///
+    /// Most commands need CAP_NET_RAW (`EPERM`), and all of them an adapter that is on (`ENETDOWN`).
+    package func send(_ packet: [UInt8]) -> SendOutcome {
+        let result = unsafe packet.withUnsafeBytes { unsafe ble_send(descriptor, $0.baseAddress, $0.count) }
+        guard result < 0 else { return .sent }
+        return result == -Int(EAGAIN) ? .wouldBlock : .failed(errno: Int32(truncatingIfNeeded: -result))
+    }
+
+    /// Asks the kernel for room for about `bytes` of unread packets, bookkeeping included; it gives at most its limit.
+    package func raiseReceiveBuffer(to bytes: Int32 = 425_984) throws(SystemCallError) {
+        var size = bytes
+        try SystemCallError.check(
+            "SO_RCVBUF", unsafe ble_set_option(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4))
+    }
+
+    static func socketAddress(_ channel: Channel, _ index: UInt16?) -> sockaddr_hci {
+        var address = sockaddr_hci()
+        address.hci_family = sa_family_t(AF_BLUETOOTH)
+        address.hci_dev = index ?? 0xFFFF
+        address.hci_channel = channel.rawValue
+        return address
+    }
+}

@@ -1,0 +1,72 @@
+internal import Glibc
+
+/// Why a call on this machine, which involves no peer, failed.
+package enum LocalFailure: Hashable, Sendable {
+    /// The kernel has no Bluetooth for this process.
+    case noBluetooth
+    /// The process lacks a capability.
+    case notPermitted(Privileges.Capability)
+    /// No adapter has this index or address any more.
+    case adapterGone
+    /// The adapter is off.
+    case adapterDown
+    /// The radio is blocked by a switch, of the machine or of software.
+    case blocked
+    /// Another program has the adapter to itself.
+    case inUse
+    /// The controller has no address of its own, and none was given to it.
+    case noAddress
+    /// The controller did not answer the kernel.
+    case noAnswer
+    /// The process, or the machine, has no descriptors or memory left.
+    case outOfResources
+    /// Any other error number.
+    case other(errno: Int32)
+
+    /// What happened, and what helps, for a user.
+    package var sentence: String {
+        switch self {
+        case .noBluetooth: "The kernel offers no Bluetooth here: it lacks the module, or this is a container's network."
+        case .notPermitted(let capability): "This needs the capability \(capability.name), or root."
+        case .adapterGone: "There is no such adapter: it was unplugged, or it came back under another number."
+        case .adapterDown: "The adapter is off; `btmgmt power on` as root switches it on."
+        case .blocked: "The radio is blocked; `rfkill unblock bluetooth`, or the machine's own switch, frees it."
+        case .inUse: "Another program has the adapter to itself."
+        case .noAddress: "The controller has no address of its own and needs a static one first."
+        case .noAnswer: "The controller does not answer; unplugging it, or reloading its driver, may help."
+        case .outOfResources: "The process or the machine has no descriptors or memory left."
+        case .other(let errno): "The kernel answered with error \(errno)."
+        }
+    }
+}
+
+extension SystemCallError: CustomStringConvertible {
+    /// What the error number means from this call.
+    package var meaning: LocalFailure {
+        switch errno {
+        case EAFNOSUPPORT, EPROTONOSUPPORT: .noBluetooth
+        case EPERM, EACCES: .notPermitted(neededCapability)
+        case ENODEV, EPIPE, ENXIO: .adapterGone
+        case ENETDOWN, EHOSTUNREACH: .adapterDown
+        case ERFKILL: .blocked
+        case EBUSY, EUSERS: .inUse
+        case EADDRNOTAVAIL: .noAddress
+        case ETIMEDOUT: .noAnswer
+        case EMFILE, ENFILE, ENOMEM, ENOBUFS, ENOSPC: .outOfResources
+        default: .other(errno: errno)
+        }
+    }
+
+    /// The call and the error number's name, for a log.
+    package var description: String {
+        let text = unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error"
+        return "\(call): \(text) (\(errno))"
+    }
+
+    private var neededCapability: Privileges.Capability {
+        switch call {
+        case "send", "bind monitor": .netRaw
+        default: .netAdmin
+        }
+    }
+}
