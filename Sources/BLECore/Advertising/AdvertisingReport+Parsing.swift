@@ -56,17 +56,26 @@ extension AdvertisingReport {
 
     /// Reads the reports of one LE Meta event and hands them over one by one, without collecting them.
     ///
-    /// - Returns: the losses; `nil` when the subevent carries no reports, which then is not called for.
+    /// - Parameters:
+    ///   - subevent: the subevent code: 0x02, 0x0B or 0x0D.
+    ///   - parameters: the bytes behind the subevent code.
+    ///   - keepingOversized: hand over legacy reports with more than 31 bytes too; they are counted all the same. A scan
+    ///     never wants them, a program that shows what was recorded does.
+    ///   - receive: gets the reports in the order of the event.
+    /// - Returns: the losses; `nil` when the subevent carries no reports.
     public static func parse(
-        subevent: UInt8, parameters: Span<UInt8>, _ receive: (AdvertisingReport) -> Void
+        subevent: UInt8, parameters: Span<UInt8>, keepingOversized: Bool = false, _ receive: (AdvertisingReport) -> Void
     ) -> Losses? {
         switch subevent {
-        case 0x02: read(.legacy, parameters, receive)
-        case 0x0B: read(.directed, parameters, receive)
-        case 0x0D: read(.extended, parameters, receive)
+        case 0x02: read(.legacy, parameters, keepingOversized, receive)
+        case 0x0B: read(.directed, parameters, keepingOversized, receive)
+        case 0x0D: read(.extended, parameters, keepingOversized, receive)
         default: nil
         }
     }
+
+    /// The most advertising data that a legacy packet can hold, in bytes.
+    private static let legacyLimit: UInt8 = 31
 
     /// How the attempt to read one report ended. A good one was handed over already: returned in here it would be copied.
     private enum Outcome {
@@ -77,7 +86,7 @@ extension AdvertisingReport {
     }
 
     private static func read(
-        _ event: Event, _ parameters: Span<UInt8>, _ receive: (AdvertisingReport) -> Void
+        _ event: Event, _ parameters: Span<UInt8>, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
     ) -> Losses {
         var losses = Losses()
         var reader = ByteReader(parameters)
@@ -88,9 +97,9 @@ extension AdvertisingReport {
         for index in 0..<Int(announced) {
             let outcome =
                 switch event {
-                case .legacy: legacyReport(&reader, receive)
+                case .legacy: legacyReport(&reader, keepingOversized, receive)
                 case .directed: directedReport(&reader, receive)
-                case .extended: extendedReport(&reader, receive)
+                case .extended: extendedReport(&reader, keepingOversized, receive)
                 }
             switch outcome {
             case .delivered:
@@ -109,7 +118,9 @@ extension AdvertisingReport {
     }
 
     /// Event_Type 1 | Address_Type 1 | Address 6 | Data_Length 1 | Data | RSSI 1
-    private static func legacyReport(_ reader: inout ByteReader, _ receive: (AdvertisingReport) -> Void) -> Outcome {
+    private static func legacyReport(
+        _ reader: inout ByteReader, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
+    ) -> Outcome {
         guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
             let length = reader.u8(), let data = reader.array(Int(length)), let rssi = reader.i8()
         else { return .cutOff }
@@ -123,12 +134,13 @@ extension AdvertisingReport {
         default: return .reserved
         }
         guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
-        guard length <= 31 else { return .oversized }
+        let isOversized = length > legacyLimit
+        guard !isOversized || keepingOversized else { return .oversized }
         receive(
             AdvertisingReport(
                 event: .legacy, eventType: UInt16(eventType), properties: properties, address: advertiser.address,
                 addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data))
-        return .delivered
+        return isOversized ? .oversized : .delivered
     }
 
     /// Event_Type 1 | Address_Type 1 | Address 6 | Direct_Address_Type 1 | Direct_Address 6 | RSSI 1
@@ -150,7 +162,9 @@ extension AdvertisingReport {
 
     /// Event_Type 2 | Address_Type 1 | Address 6 | Primary_PHY 1 | Secondary_PHY 1 | Advertising_SID 1 | TX_Power 1 |
     /// RSSI 1 | Periodic_Advertising_Interval 2 | Direct_Address_Type 1 | Direct_Address 6 | Data_Length 1 | Data
-    private static func extendedReport(_ reader: inout ByteReader, _ receive: (AdvertisingReport) -> Void) -> Outcome {
+    private static func extendedReport(
+        _ reader: inout ByteReader, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
+    ) -> Outcome {
         guard let eventType = reader.u16(), let addressType = reader.u8(), let address = reader.address(),
             let primaryPHY = reader.u8(), let secondaryPHY = reader.u8(), let sid = reader.u8(),
             let txPower = reader.i8(), let rssi = reader.i8(), let interval = reader.u16(),
@@ -159,7 +173,8 @@ extension AdvertisingReport {
         else { return .cutOff }
         guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
         let properties = Properties(rawValue: UInt8(truncatingIfNeeded: eventType & 0x1F))
-        guard !properties.contains(.legacy) || length <= 31 else { return .oversized }
+        let isOversized = properties.contains(.legacy) && length > legacyLimit
+        guard !isOversized || keepingOversized else { return .oversized }
         var report = AdvertisingReport(
             event: .extended, eventType: eventType, properties: properties, address: advertiser.address,
             addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data)
@@ -180,7 +195,7 @@ extension AdvertisingReport {
             report.directAddressType = direct.type
         }
         receive(report)
-        return .delivered
+        return isOversized ? .oversized : .delivered
     }
 
     /// An address with its type as reports spell it.

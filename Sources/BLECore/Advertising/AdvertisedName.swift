@@ -1,0 +1,34 @@
+/// A name from an advertisement: the bytes, and text that is safe to show.
+///
+/// Devices pad names with NULs, cut them inside a character, and hostile ones put control characters in.
+public struct AdvertisedName: Hashable, Sendable {
+    /// The value as received.
+    public let bytes: [UInt8]
+
+    /// Wraps the value of a name structure.
+    public init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// All bytes as UTF-8; each invalid sequence becomes U+FFFD, nothing else is changed.
+    public var text: String {
+        String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The name for screens and logs: up to the first NUL, and control characters and those that change the direction of
+    /// writing are spelled as `\u{…}`.
+    public var printable: String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar.value {
+            case 0:
+                return result
+            case 0x01...0x1F, 0x7F...0x9F, 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+                result += "\\u{\(String(scalar.value, radix: 16))}"
+            default:
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}
