@@ -257,7 +257,7 @@ class Bed:
                 "export PYTHONDONTWRITEBYTECODE=1\n" + f"exec {shlex.join(self.radio_command(radio, controllers, peers))}\n")
             (exchange / "command").write_text(
                 "".join(f"export {k}={shlex.quote(v)}\n" for k, v in exports.items())
-                + f"cd {shlex.quote(os.getcwd())}\nexec {shlex.join(map(str, command))}\n")
+                + f"cd {shlex.quote(str(ROOT))}\nexec {shlex.join(map(str, command))}\n")
             kernel_log = Path(log) if log else exchange / "kernel.log"
             status = self.emulate(exchange, kernel_log, limit, show)
             if status is None:
