@@ -18,6 +18,16 @@
 ///
 /// Each kind of search has its file: +Services, +Characteristics, +Descriptors, +Includes.
 package struct GATTDiscovery: GATTProcedure {
+    /// How far a discovery goes.
+    package enum Level: Hashable, Sendable, CaseIterable {
+        /// Services and characteristics.
+        case structure
+        /// Also the configuration of every value that can be subscribed to.
+        case subscribable
+        /// Every attribute.
+        case full
+    }
+
     /// One list that is being asked for, piece by piece.
     enum Search: Sendable {
         case services(ServiceSearch)
@@ -34,7 +44,7 @@ package struct GATTDiscovery: GATTProcedure {
     }
 
     let mtu: Int
-    let level: DiscoveryLevel
+    let level: Level
     var found: Discovered
     var pending: [Search] = []
     /// Whether the configurations still may be asked for by type.
@@ -47,7 +57,7 @@ package struct GATTDiscovery: GATTProcedure {
 
     /// Discovers everything, or, with `services`, only the services of these kinds.
     package init(
-        level: DiscoveryLevel = .subscribable, services: [BluetoothUUID]? = nil, mtu: UInt16, isStrict: Bool = false
+        level: Level = .subscribable, services: [BluetoothUUID]? = nil, mtu: UInt16, isStrict: Bool = false
     ) {
         self.level = level
         self.mtu = Int(max(mtu, MTUExchange.minimum))

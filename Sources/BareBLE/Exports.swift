@@ -1,2 +1,0 @@
-// One import for users: BareBLE brings the byte formats along.
-@_exported public import BLECore
