@@ -7,6 +7,7 @@
 // Invariants
 // - Everything runs on the loop of the test kit; the actor is isolated to it, so a readable socket enters it at once.
 // - One link at a time. Values survive it, client configurations do not.
+// - A link keeps its peripheral alive: it goes away when nobody holds it and no client is connected.
 
 public import BLECore
 internal import BLELinux
@@ -63,8 +64,8 @@ public actor VirtualPeripheral {
         connectionCount += 1
         answers = true
         link.start(
-            packet: { [weak self] pdu in self?.assumeIsolated { $0.received(pdu) } },
-            ended: { [weak self] in self?.assumeIsolated { $0.disconnect() } })
+            packet: { pdu in self.assumeIsolated { $0.received(pdu) } },
+            ended: { self.assumeIsolated { $0.disconnect() } })
         return other
     }
 

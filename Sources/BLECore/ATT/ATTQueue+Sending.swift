@@ -134,15 +134,21 @@ extension ATTQueue {
             return actions.append(.send(answer))
         }
         while let operation = waiting.first {
+            if mustWait(operation) { return }
             if let failure = reasonNotToSend(operation, at: now) {
                 waiting.removeFirst()
                 if let id = operation.id { actions.append(.finish(id, .failure(failure))) }
                 continue
             }
-            if operation.isRequest, case .taken = slot { return }
             writing = .offered(.operation)
             return actions.append(.send(operation.pdu))
         }
+    }
+
+    /// Requests wait for the slot. Commands do not, except for more room when the MTU is just being exchanged.
+    private func mustWait(_ operation: Operation) -> Bool {
+        guard case .taken(let request) = slot else { return false }
+        return operation.isRequest || request.offeredMTU != nil && operation.pdu.count > Int(mtu)
     }
 
     private mutating func reasonNotToSend(_ operation: Operation, at now: BootInstant) -> ATTFailure? {

@@ -18,16 +18,6 @@
 ///
 /// Each kind of search has its file: +Services, +Characteristics, +Descriptors, +Includes.
 package struct GATTDiscovery: GATTProcedure {
-    /// How far a discovery goes.
-    package enum Level: Hashable, Sendable, CaseIterable {
-        /// Services and characteristics.
-        case structure
-        /// Also the configuration of every value that can be subscribed to.
-        case subscribable
-        /// Every attribute.
-        case full
-    }
-
     /// One list that is being asked for, piece by piece.
     enum Search: Sendable {
         case services(ServiceSearch)
@@ -44,7 +34,7 @@ package struct GATTDiscovery: GATTProcedure {
     }
 
     let mtu: Int
-    let level: Level
+    let level: DiscoveryLevel
     var found: Discovered
     var pending: [Search] = []
     /// Whether the configurations still may be asked for by type.
@@ -57,7 +47,7 @@ package struct GATTDiscovery: GATTProcedure {
 
     /// Discovers everything, or, with `services`, only the services of these kinds.
     package init(
-        level: Level = .subscribable, services: [BluetoothUUID]? = nil, mtu: UInt16, isStrict: Bool = false
+        level: DiscoveryLevel = .subscribable, services: [BluetoothUUID]? = nil, mtu: UInt16, isStrict: Bool = false
     ) {
         self.level = level
         self.mtu = Int(max(mtu, MTUExchange.minimum))

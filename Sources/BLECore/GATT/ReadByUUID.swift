@@ -14,7 +14,8 @@ package struct AttributeValue: Hashable, Sendable {
 
 /// Reads every value of one type in a range, without knowing where they are.
 ///
-/// With a `limit` it stops as soon as it has that many, which saves the request that proves there are no more. A range
+/// With a `limit` it asks no more once it has that many, which saves the request that proves there are no more; what one
+/// response brought is kept together. A range
 /// without any ends in `attributeNotFound`.
 ///
 /// Spec: Read Using Characteristic UUID, Core Vol 3 Part G, 4.8.2.
@@ -54,9 +55,9 @@ package struct ReadByUUID: GATTProcedure {
                 let mayBeCut = entry.value.count >= longest
                 values.append(AttributeValue(handle: entry.handle, value: entry.value, mayBeCut: mayBeCut))
                 cursor = Int(entry.handle) + 1
-                if values.count >= limit { return .finished(values) }
             }
-            return cursor > Int(range.upperBound) ? .finished(values) : .send(request.bytes)
+            let isEnough = values.count >= limit || cursor > Int(range.upperBound)
+            return isEnough ? .finished(values) : .send(request.bytes)
         }
     }
 

@@ -33,7 +33,7 @@ import Testing
     @Test(arguments: samples, [(0, 23), (1, 247), (2, 517)])
     func staysWithinTheTable(sample: Sample, size: (index: Int, mtu: Int)) throws {
         #expect(sample.database.attributes.count == sample.attributes)
-        for level in [GATTDiscovery.Level.full, .subscribable] {
+        for level in [DiscoveryLevel.full, .subscribable] {
             var server = TestAttributeServer(sample.database, mtu: size.mtu)
             let found = try server.run(GATTDiscovery(level: level, mtu: UInt16(size.mtu), isStrict: true)).get()
             let allowed = level == .full ? sample.full : sample.subscribable
@@ -46,7 +46,7 @@ import Testing
 extension ModelDatabase {
     /// Every attribute up to the end of the last primary service must be there, with its type; and nothing else.
     func expectFound(
-        in found: GATTDatabase, level: GATTDiscovery.Level, sourceLocation: SourceLocation = #_sourceLocation
+        in found: GATTDatabase, level: DiscoveryLevel, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let end = lastPrimaryEnd
         var missing: [String] = []
@@ -65,7 +65,7 @@ extension ModelDatabase {
         }
     }
 
-    private func isWanted(_ attribute: ModelAttribute, at level: GATTDiscovery.Level) -> Bool {
+    private func isWanted(_ attribute: ModelAttribute, at level: DiscoveryLevel) -> Bool {
         if level == .full { return true }
         switch attribute.type {
         case .primaryServiceDeclaration: return true

@@ -1,0 +1,274 @@
+// Everything above one ATT link that is not I/O: the operations of users, and the queue of requests below them.
+//
+// Duties
+// - An operation is one call of a user: a read, a discovery, a long write. It follows a procedure that asks one request
+//   after the other; `ATTQueue` keeps one request outstanding on the link and orders those of several operations.
+// - Every operation ends exactly once, with an outcome or a failure: by the peer's answers, by its own deadline, by
+//   `cancel`, or by the end of the link.
+// - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their turn.
+//   When such an operation is given up midway, the peer's queue is emptied (Execute Write, cancel) before the next
+//   one starts.
+// - Values that the peer sends are handed on in wire order.
+//
+// Invariants
+// - An operation has at most one request in the queue; `requests` and `RunningOperation.request` name each other.
+// - `prepared` is `.idle` exactly when no operation holds the peer's prepared queue and none waits for it.
+// - Nothing is sent after `close` or `linkLost`.
+//
+// It never reads a clock and never waits: `now` comes in, bytes and results go out as actions, and `nextDeadline` says
+// when to call `timePassed`.
+
+/// The operations of one link, without a socket and without a clock.
+package struct GATTClient: ~Copyable {
+    /// What the owner must do, in this order.
+    package enum Action: Hashable, Sendable {
+        /// Resume the caller of this operation; exactly once for each.
+        case finish(OperationID, Result<GATTOutcome, OperationFailure>)
+        /// Hand a value to whoever listens to the handle.
+        case deliver(AttributeHandle, [UInt8], ATTValueKind)
+        /// Write this PDU, then call `sent` or `blocked`.
+        case send([UInt8])
+        /// Close the link: it cannot be used any more.
+        case close(ATTQueue.CloseReason)
+    }
+
+    enum Prepared {
+        case idle
+        case held(by: OperationID, waiting: [OperationID])
+        case clearing(RequestID, waiting: [OperationID])
+    }
+
+    private var queue: ATTQueue
+    var running: [OperationID: RunningOperation] = [:]
+    private var requests: [RequestID: OperationID] = [:]
+    var prepared = Prepared.idle
+    private var lastOperation: UInt64 = 0
+    private var lastRequest: UInt64 = 0
+
+    package init(limits: ATTQueue.Limits = ATTQueue.Limits()) {
+        queue = ATTQueue(limits: limits)
+    }
+
+    /// The largest packet that may be sent now.
+    package var mtu: UInt16 { queue.mtu }
+    /// What happened on the link so far.
+    package var statistics: ATTStatistics { queue.statistics }
+    /// How many operations are unfinished.
+    package var operationCount: Int { running.count }
+
+    /// A number for the next operation.
+    package mutating func nextID() -> OperationID {
+        lastOperation &+= 1
+        return OperationID(lastOperation)
+    }
+
+    // MARK: From the user
+
+    /// Starts an operation; its end comes as `.finish`, at the latest by the deadline or the end of the link.
+    package mutating func start<Procedure: GATTProcedure>(
+        _ procedure: Procedure, id: OperationID, deadline: BootInstant?, at now: BootInstant,
+        outcome: @escaping (Procedure.Output) -> GATTOutcome
+    ) -> [Action] {
+        var actions: [Action] = []
+        guard admit(id, &actions) else { return actions }
+        let operation = RunningProcedure(procedure, deadline: deadline, outcome: outcome)
+        running[id] = operation
+        if operation.usesPreparedQueue, !takePreparedQueue(id) { return actions }
+        advance(id, operation.begin(), &actions, at: now)
+        return actions
+    }
+
+    /// Sends a command, behind everything that was started before; it is over when the socket has taken it.
+    package mutating func startCommand(
+        _ pdu: [UInt8], id: OperationID, deadline: BootInstant?, at now: BootInstant
+    ) -> [Action] {
+        var actions: [Action] = []
+        guard admit(id, &actions) else { return actions }
+        running[id] = RunningOperation(deadline: deadline)
+        advance(id, .send(pdu), &actions, at: now)
+        return actions
+    }
+
+    /// Gives an operation up. Its caller is released at once; an answer that comes later is discarded.
+    package mutating func cancel(_ id: OperationID, at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        giveUp(id, .cancelled, &actions, at: now)
+        return actions
+    }
+
+    // MARK: From the link
+
+    /// Takes one packet from the peer, as it was read.
+    package mutating func received(_ pdu: [UInt8], at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.received(pdu, at: now), &actions, at: now)
+        return actions
+    }
+
+    /// Tells that the last `.send` was written.
+    package mutating func sent(at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.sent(at: now), &actions, at: now)
+        return actions
+    }
+
+    /// Tells that the last `.send` could not be written now; it comes again after `writable`.
+    package mutating func blocked() {
+        queue.blocked()
+    }
+
+    /// Tells that the socket takes packets again.
+    package mutating func writable(at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.writable(at: now), &actions, at: now)
+        return actions
+    }
+
+    /// Tells that the link went away; everything unfinished fails once.
+    package mutating func linkLost(_ code: Int32, at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.linkLost(code), &actions, at: now)
+        failEverything(&actions)
+        return actions
+    }
+
+    // MARK: From the clock
+
+    /// When `timePassed` must be called next; `nil` while nothing waits for the time.
+    package var nextDeadline: BootInstant? {
+        var next = queue.nextDeadline
+        for operation in running.values {
+            guard let deadline = operation.deadline else { continue }
+            next = next.map { min($0, deadline) } ?? deadline
+        }
+        return next
+    }
+
+    /// Ends what has waited long enough.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        var late: [OperationID] = []
+        for (id, operation) in running {
+            if let deadline = operation.deadline, deadline <= now { late.append(id) }
+        }
+        late.sort { $0.rawValue < $1.rawValue }
+        for id in late { giveUp(id, .timedOut, &actions, at: now) }
+        absorb(queue.timePassed(now), &actions, at: now)
+        return actions
+    }
+}
+
+// MARK: - Operations
+
+extension GATTClient {
+    private mutating func admit(_ id: OperationID, _ actions: inout [Action]) -> Bool {
+        if queue.isClosed {
+            actions.append(.finish(id, .failure(.linkLost)))
+            return false
+        }
+        guard running.count < queue.limits.operations else {
+            actions.append(.finish(id, .failure(.queueFull(limit: queue.limits.operations))))
+            return false
+        }
+        return true
+    }
+
+    mutating func advance(
+        _ id: OperationID, _ step: GATTStep<GATTOutcome>, _ actions: inout [Action], at now: BootInstant
+    ) {
+        switch step {
+        case .send(let pdu):
+            let request = nextRequest()
+            running[id]?.request = request
+            requests[request] = id
+            absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
+        case .finished(let outcome):
+            finish(id, .success(outcome), &actions, at: now)
+        case .failed(let failure):
+            finish(id, .failure(.gatt(failure)), &actions, at: now)
+        }
+    }
+
+    private mutating func nextRequest() -> RequestID {
+        lastRequest &+= 1
+        return RequestID(lastRequest)
+    }
+
+    private mutating func absorb(_ queued: ATTActions, _ actions: inout [Action], at now: BootInstant) {
+        for action in queued {
+            switch action {
+            case .finish(let request, let result): requestEnded(request, result, &actions, at: now)
+            case .deliver(let handle, let value, let kind): actions.append(.deliver(handle, value, kind))
+            case .send(let pdu): actions.append(.send(pdu))
+            case .close(let reason):
+                failEverything(&actions)
+                actions.append(.close(reason))
+            }
+        }
+    }
+
+    private mutating func requestEnded(
+        _ request: RequestID, _ result: Result<[UInt8], ATTFailure>, _ actions: inout [Action], at now: BootInstant
+    ) {
+        if case .clearing(request, let waiting) = prepared {
+            return passPreparedQueue(to: waiting, &actions, at: now)
+        }
+        guard let id = requests.removeValue(forKey: request), let operation = running[id] else { return }
+        operation.request = nil
+        switch result {
+        case .success(let pdu):
+            advance(id, operation.received(.response(pdu)), &actions, at: now)
+        case .failure(.refused(let error)):
+            advance(id, operation.received(.error(error)), &actions, at: now)
+        case .failure(.malformed(let packet)):
+            giveUp(id, .gatt(.malformed(packet)), &actions, at: now)
+        case .failure(.tooLong):
+            giveUp(id, .gatt(.valueTooLong(partial: [])), &actions, at: now)
+        case .failure(.queueFull):
+            giveUp(id, .queueFull(limit: queue.limits.operations), &actions, at: now)
+        case .failure(.timedOut):
+            giveUp(id, .timedOut, &actions, at: now)
+        case .failure(.cancelled):
+            giveUp(id, .cancelled, &actions, at: now)
+        case .failure(.closed):
+            finish(id, .failure(.linkLost), &actions, at: now)
+        }
+    }
+
+    private mutating func finish(
+        _ id: OperationID, _ result: Result<GATTOutcome, OperationFailure>, _ actions: inout [Action],
+        at now: BootInstant
+    ) {
+        guard running.removeValue(forKey: id) != nil else { return }
+        actions.append(.finish(id, result))
+        releasePreparedQueue(id, &actions, at: now)
+    }
+
+    /// Ends an operation before its procedure does, and clears up behind it.
+    private mutating func giveUp(
+        _ id: OperationID, _ failure: OperationFailure, _ actions: inout [Action], at now: BootInstant
+    ) {
+        guard let operation = running.removeValue(forKey: id) else { return }
+        actions.append(.finish(id, .failure(failure)))
+        let clearing = holdsPreparedQueue(id) ? operation.abandoned() : nil
+        if let request = operation.request {
+            requests[request] = nil
+            absorb(queue.cancel(request, at: now), &actions, at: now)
+        }
+        if let clearing, case .held(_, let waiting) = prepared {
+            let request = nextRequest()
+            prepared = .clearing(request, waiting: waiting)
+            absorb(queue.enqueue(clearing, id: request, at: now), &actions, at: now)
+        } else {
+            releasePreparedQueue(id, &actions, at: now)
+        }
+    }
+
+    private mutating func failEverything(_ actions: inout [Action]) {
+        prepared = .idle
+        requests = [:]
+        let unfinished = running.keys.sorted { $0.rawValue < $1.rawValue }
+        running = [:]
+        for id in unfinished { actions.append(.finish(id, .failure(.linkLost))) }
+    }
+}

@@ -1,0 +1,81 @@
+/// Names one operation of a link, for as long as the link lives.
+package struct OperationID: Hashable, Sendable {
+    package let rawValue: UInt64
+
+    package init(_ rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+}
+
+/// What an operation ended with.
+package enum GATTOutcome: Hashable, Sendable {
+    /// The MTU that both sides keep to from now on.
+    case mtu(UInt16)
+    /// What the peer offers.
+    case database(GATTDatabase)
+    /// One value.
+    case value([UInt8])
+    /// Several attributes with their values, in the order of handles.
+    case attributes([AttributeValue])
+    /// Several values, in the order in which they were asked for.
+    case values([[UInt8]])
+    /// Nothing but success.
+    case done
+}
+
+/// Why an operation ended without an outcome.
+package enum OperationFailure: Error, Hashable, Sendable {
+    /// The peer refused, or its answers make no sense.
+    case gatt(GATTFailure)
+    /// The operation's own deadline passed. The link goes on.
+    case timedOut
+    /// The caller gave up. The link goes on.
+    case cancelled
+    /// So many operations are unfinished already; this one was not started.
+    case queueFull(limit: Int)
+    /// The link ended first.
+    case linkLost
+}
+
+/// One running operation, whatever procedure it follows.
+///
+/// A class only so that procedures of different types can stand in one dictionary without existential boxes, which
+/// Embedded Swift does not have. This base class is a command: it is over as soon as its packet was sent.
+class RunningOperation {
+    let usesPreparedQueue: Bool
+    let deadline: BootInstant?
+    /// The request of this operation that is in the queue or on its way.
+    var request: RequestID?
+
+    init(usesPreparedQueue: Bool = false, deadline: BootInstant?) {
+        self.usesPreparedQueue = usesPreparedQueue
+        self.deadline = deadline
+    }
+
+    func begin() -> GATTStep<GATTOutcome> { .finished(.done) }
+    func received(_ reply: ATTReply) -> GATTStep<GATTOutcome> { .finished(.done) }
+    func abandoned() -> [UInt8]? { nil }
+}
+
+final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
+    private var procedure: Procedure
+    private let outcome: (Procedure.Output) -> GATTOutcome
+
+    init(_ procedure: Procedure, deadline: BootInstant?, outcome: @escaping (Procedure.Output) -> GATTOutcome) {
+        self.procedure = procedure
+        self.outcome = outcome
+        super.init(usesPreparedQueue: procedure.usesPreparedQueue, deadline: deadline)
+    }
+
+    override func begin() -> GATTStep<GATTOutcome> { erase(procedure.begin()) }
+    override func received(_ reply: ATTReply) -> GATTStep<GATTOutcome> { erase(procedure.received(reply)) }
+    override func abandoned() -> [UInt8]? { procedure.abandoned() }
+
+    private func erase(_ step: GATTStep<Procedure.Output>) -> GATTStep<GATTOutcome> {
+        switch step {
+        case .send(let request): .send(request)
+        case .finished(let output): .finished(outcome(output))
+        case .failed(let failure): .failed(failure)
+        }
+    }
+}

@@ -1,0 +1,232 @@
+// Everything that advertises around here, newest last.
+//
+// Duties: one entry for each advertiser, that is, address, type of address and advertising set, however often its data
+// changes and whether its advertisement or its scan response is heard first (row A11). Say of each report whether it is
+// news. Keep memory bounded whatever is on air (row A12).
+//
+// Invariants:
+// - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not pinned;
+//   if all are pinned the newcomer is refused. Both are counted.
+// - Entries are threaded on a list in the order in which they were heard last; a report moves its entry to the end in
+//   constant time.
+// - A place is valid until its entry is evicted or expires; nobody keeps one beyond the call that gave it.
+
+/// Remembers who advertises.
+package struct DeviceTable {
+    /// Where an entry is, until the table changes next.
+    package typealias Place = Int
+
+    /// What became of a report.
+    package struct Outcome: Hashable, Sendable {
+        /// The advertiser's entry.
+        package let place: Place
+        /// What the report added.
+        package let change: Sighting.Change
+        /// Who had to go to make room.
+        package let evicted: AdvertiserID?
+    }
+
+    private struct Entry {
+        var sighting: Sighting
+        var gaps = Gaps()
+        var lastAdvertisement: BootInstant?
+        var older = DeviceTable.none
+        var newer = DeviceTable.none
+    }
+
+    private var entries: [Entry] = []
+    private var free: [Place] = []
+    private var places: [AdvertiserID: Place] = [:]
+    private var oldest = DeviceTable.none
+    private var newest = DeviceTable.none
+    private let capacity: Int
+    /// Devices whose entries neither make room for others nor expire, because somebody is connected to them or waits for
+    /// them.
+    package var pinned: Set<PeerID> = []
+    /// How many entries had to go to make room.
+    package private(set) var evictions = 0
+    /// How many reports of newcomers were refused because every entry is pinned.
+    package private(set) var refusals = 0
+
+    package init(capacity: Int = DeviceTable.capacity) {
+        self.capacity = max(1, capacity)
+    }
+
+    /// How many advertisers are known.
+    package var count: Int { places.count }
+
+    /// The entry at a place that was just given out.
+    package subscript(place: Place) -> Sighting { entries[place].sighting }
+
+    /// What is known of an advertiser.
+    package subscript(id: AdvertiserID) -> Sighting? {
+        places[id].map { entries[$0].sighting }
+    }
+
+    /// Everything known, the one heard last first.
+    package var sightings: [Sighting] {
+        var result: [Sighting] = []
+        result.reserveCapacity(count)
+        var place = newest
+        while place != Self.none {
+            result.append(entries[place].sighting)
+            place = entries[place].older
+        }
+        return result
+    }
+
+    /// The newest entry of a device, whichever set it came from.
+    package func newest(of peer: PeerID) -> Sighting? {
+        var place = newest
+        while place != Self.none {
+            if entries[place].sighting.peer == peer { return entries[place].sighting }
+            place = entries[place].older
+        }
+        return nil
+    }
+
+    /// Takes a whole report in; `nil` when there is no room for its advertiser.
+    package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
+        let id = AdvertiserID(report)
+        var evicted: AdvertiserID?
+        let place: Place
+        if let known = places[id] {
+            place = known
+            unlink(place)
+        } else {
+            if places.count >= capacity {
+                guard let gone = evict() else {
+                    refusals &+= 1
+                    return nil
+                }
+                evicted = gone
+            }
+            place = add(Entry(sighting: Sighting(id: id, at: now)))
+            places[id] = place
+        }
+        append(place)
+        let change = entries[place].sighting.take(report, at: now)
+        if !report.isScanResponse { measure(place, at: now) }
+        return Outcome(place: place, change: change, evicted: evicted)
+    }
+
+    /// Forgets advertisers that have been silent since a moment; pinned ones stay.
+    package mutating func expire(olderThan moment: BootInstant) -> [Sighting] {
+        var lost: [Sighting] = []
+        var place = oldest
+        while place != Self.none, entries[place].sighting.lastSeen < moment {
+            let next = entries[place].newer
+            if !isPinned(place) {
+                lost.append(entries[place].sighting)
+                remove(place)
+            }
+            place = next
+        }
+        return lost
+    }
+
+    /// Forgets everything but what is pinned and what was lost.
+    package mutating func removeAll() {
+        self = DeviceTable(keeping: self)
+    }
+
+    /// How many advertisers are kept.
+    package static let capacity = 4096
+    private static let none = -1
+}
+
+extension DeviceTable {
+    private init(keeping other: borrowing DeviceTable) {
+        self.init(capacity: other.capacity)
+        pinned = other.pinned
+        evictions = other.evictions
+        refusals = other.refusals
+    }
+
+    private func isPinned(_ place: Place) -> Bool {
+        guard let peer = entries[place].sighting.peer else { return false }
+        return pinned.contains(peer)
+    }
+
+    private mutating func measure(_ place: Place, at now: BootInstant) {
+        defer { entries[place].lastAdvertisement = now }
+        guard let last = entries[place].lastAdvertisement else { return }
+        guard let median = entries[place].gaps.add(now - last) else { return }
+        entries[place].sighting.interval = median
+    }
+
+    private mutating func evict() -> AdvertiserID? {
+        var place = oldest
+        while place != Self.none, isPinned(place) { place = entries[place].newer }
+        guard place != Self.none else { return nil }
+        let id = entries[place].sighting.id
+        remove(place)
+        evictions &+= 1
+        return id
+    }
+
+    private mutating func add(_ entry: Entry) -> Place {
+        guard let place = free.popLast() else {
+            entries.append(entry)
+            return entries.count - 1
+        }
+        entries[place] = entry
+        return place
+    }
+
+    private mutating func remove(_ place: Place) {
+        unlink(place)
+        places[entries[place].sighting.id] = nil
+        // The payloads go at once; the slot waits for the next newcomer.
+        entries[place].sighting.advertisement = nil
+        entries[place].sighting.scanResponse = nil
+        free.append(place)
+    }
+
+    private mutating func append(_ place: Place) {
+        entries[place].older = newest
+        entries[place].newer = Self.none
+        if newest == Self.none { oldest = place } else { entries[newest].newer = place }
+        newest = place
+    }
+
+    private mutating func unlink(_ place: Place) {
+        let older = entries[place].older
+        let newer = entries[place].newer
+        if older == Self.none { oldest = newer } else { entries[older].newer = newer }
+        if newer == Self.none { newest = older } else { entries[newer].older = older }
+    }
+}
+
+/// The last eight gaps between a device's advertisements.
+///
+/// A controller may report one advertisement from each of the three channels; gaps that are shorter than the specification
+/// allows between two advertisements are therefore not gaps. After a long silence the device may have changed its ways.
+private struct Gaps {
+    private var microseconds = SIMD8<UInt32>()
+    private var count = 0
+    private var next = 0
+
+    /// Takes a gap in; the median, when the gap counts.
+    mutating func add(_ gap: Duration) -> Duration? {
+        guard gap >= .milliseconds(15), gap <= .seconds(60) else { return nil }
+        microseconds[next] = UInt32(clamping: gap.saturatedNanoseconds / 1000)
+        next = (next + 1) & 7
+        count = min(count + 1, 8)
+        return .microseconds(Int64(median))
+    }
+
+    private var median: UInt32 {
+        var sorted = microseconds
+        for end in 1..<max(count, 1) {
+            var index = end
+            while index > 0, sorted[index] < sorted[index - 1] {
+                let value = sorted[index]
+                sorted[index] = sorted[index - 1]
+                sorted[index - 1] = value
+                index -= 1
+            }
+        }
+        return sorted[(count - 1) / 2]
+    }
+}

@@ -1,0 +1,68 @@
+public import BLECore
+
+/// Which characteristic an operation means: by its handle, or by what kind of value it is.
+///
+/// A handle is exact. A UUID is looked up in what has been discovered, and several matches are an error that lists them,
+/// until `service` or `index` says which one is meant.
+public enum CharacteristicReference: Hashable, Sendable, CustomStringConvertible {
+    /// The characteristic whose value is at this handle; any other readable or writable attribute is allowed too.
+    case handle(AttributeHandle)
+    /// The characteristic of this kind; with `service` only inside services of that kind, with `index` the n-th match
+    /// from 0 in the order of handles.
+    case uuid(BluetoothUUID, service: BluetoothUUID? = nil, index: Int? = nil)
+
+    /// `0x0022`, `2a19`, or `2a19 in 180f`.
+    public var description: String {
+        switch self {
+        case .handle(let handle):
+            return "0x" + Hex.encode([UInt8(truncatingIfNeeded: handle >> 8), UInt8(truncatingIfNeeded: handle)])
+        case .uuid(let uuid, let service, let index):
+            var text = uuid.description
+            if let service { text += " in \(service)" }
+            if let index { text += " [\(index)]" }
+            return text
+        }
+    }
+}
+
+extension CharacteristicReference: ExpressibleByIntegerLiteral {
+    /// The characteristic with a 16-bit UUID: `0x2A19`. A handle is written `.handle(0x0022)`.
+    public init(integerLiteral value: UInt16) {
+        self = .uuid(BluetoothUUID(value))
+    }
+}
+
+extension GATTDatabase {
+    /// The one characteristic that `reference` means.
+    ///
+    /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`.
+    func resolve(
+        _ reference: CharacteristicReference, for operation: String, at subject: String
+    ) throws(BLEError) -> GATTCharacteristic {
+        switch reference {
+        case .handle(let handle):
+            if let characteristic = characteristic(containing: handle) { return characteristic }
+            throw BLEError(
+                .attributeNotFound, subject: subject, during: operation,
+                because: "no characteristic has the handle \(reference)",
+                hint: "List what the peer has with `blescan explore`.")
+        case .uuid(let uuid, let service, let index):
+            let matches = characteristics(uuid, in: service)
+            if let index {
+                if matches.indices.contains(index) { return matches[index] }
+            } else if matches.count > 1 {
+                let handles = matches.map { CharacteristicReference.handle($0.valueHandle).description }
+                throw BLEError(
+                    .ambiguous, subject: subject, during: operation,
+                    because: "\(matches.count) characteristics are \(uuid): \(handles.joined(separator: ", "))",
+                    hint: "Name one of them by its handle.")
+            } else if let only = matches.first {
+                return only
+            }
+            throw BLEError(
+                .attributeNotFound, subject: subject, during: operation,
+                because: "the peer has no characteristic \(reference)",
+                hint: "List what the peer has with `blescan explore`.")
+        }
+    }
+}

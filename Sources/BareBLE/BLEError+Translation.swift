@@ -1,0 +1,73 @@
+internal import BLECore
+internal import BLELinux
+
+extension BLEError {
+    /// What an operation of the core failed with, told to a user.
+    init(_ failure: OperationFailure, subject: String, during operation: String) {
+        switch failure {
+        case .gatt(let failure):
+            self.init(failure, subject: subject, during: operation)
+        case .timedOut:
+            self.init(
+                .timedOut, subject: subject, during: operation, because: "the peer did not answer in time",
+                hint: "The link is still up; try again, or allow more time.")
+        case .cancelled:
+            self.init(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
+        case .queueFull(let limit):
+            self.init(
+                .queueFull, subject: subject, during: operation,
+                because: "\(limit) operations wait on this link already",
+                hint: "Await the earlier ones before you start more.")
+        case .linkLost:
+            self.init(.disconnected, subject: subject, during: operation, because: "the link is closed")
+        }
+    }
+
+    init(_ failure: GATTFailure, subject: String, during operation: String) {
+        switch failure {
+        case .att(_, _, let code):
+            let lacksSecurity = code.asksForSecurity
+            self.init(
+                lacksSecurity ? .insufficientSecurity : .refusedByPeer, subject: subject, during: operation,
+                because: "refused: \(code.name.lowercased())",
+                hint: lacksSecurity
+                    ? "The peer wants a paired or encrypted link, which this version does not make." : code.sentence,
+                attError: code)
+        case .malformed(let packet):
+            self.init(
+                .malformedReply, subject: subject, during: operation, because: "\(packet)",
+                hint: "The peer's software is at fault; `--trace` shows the packet.")
+        case .noProgress, .outOfRange, .quirk, .reliableWriteMismatch:
+            self.init(
+                .malformedReply, subject: subject, during: operation, because: Self.clause(failure),
+                hint: "The peer's software is at fault; `--trace` shows the packets.")
+        case .databaseTooLarge:
+            self.init(
+                .tooLong, subject: subject, during: operation, because: Self.clause(failure),
+                hint: "Discover the services you need by their UUIDs instead.")
+        case .valueTooLong(let partial):
+            self.init(
+                .tooLong, subject: subject, during: operation,
+                because: "the value is longer than the 512 bytes that an attribute may have", partialValue: partial)
+        case .noCCCD:
+            self.init(
+                .notSupported, subject: subject, during: operation,
+                because: "the characteristic has no client configuration, so the peer cannot be told to send")
+        case .attributeNotFound(let uuid):
+            self.init(
+                .attributeNotFound, subject: subject, during: operation, because: "the peer has no attribute \(uuid)",
+                hint: "List what the peer has with `blescan explore`.")
+        case .impossibleRequest(let opcode):
+            self.init(
+                .invalidArgument, subject: subject, during: operation,
+                because: "\(opcode) cannot carry these arguments",
+                hint: "A value written at once may have at most MTU - 3 bytes, and a request needs at least one handle."
+            )
+        }
+    }
+
+    private static func clause(_ failure: GATTFailure) -> String {
+        let text = failure.description
+        return text.hasSuffix(".") ? String(text.dropLast()) : text
+    }
+}

@@ -1,0 +1,127 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+/// This machine's side of Bluetooth Low Energy: scans, and connects to peers.
+///
+/// A central costs nothing until it is used; it opens its sockets with the first scan or connect. All its work runs on an
+/// event loop: by default on a thread of the library's own, shared by all centrals; `run(_:)` puts a caller's task on that
+/// thread too, and `serve(_:_:)` makes a whole daemon of one thread.
+public actor Central {
+    /// What the central was told at the start.
+    public nonisolated let configuration: Configuration
+
+    nonisolated let loop: EventLoop
+
+    /// The event loop: all of the actor's code runs there.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    /// A central on the library's own thread.
+    public init(_ configuration: Configuration = Configuration()) {
+        self.configuration = configuration
+        self.loop = .shared
+        loop.start()
+    }
+
+    /// A central on a loop that somebody else drives.
+    init(_ configuration: Configuration, loop: EventLoop) {
+        self.configuration = configuration
+        self.loop = loop
+    }
+}
+
+// MARK: - Where code runs
+
+extension Central {
+    /// Runs `body` on the central's thread, so that awaiting its peripherals costs no change of threads.
+    ///
+    /// Child tasks inherit it, `Task { }` does not. A `body` that blocks its thread stops every link meanwhile.
+    public nonisolated func run<Value: Sendable>(
+        _ body: @Sendable @escaping () async throws -> Value
+    ) async rethrows -> Value {
+        try await withTaskExecutorPreference(loop) { try await body() }
+    }
+
+    /// Runs a whole daemon on the calling thread: `body` gets a central, and the thread serves it until `body` ends.
+    ///
+    /// No other thread is started. To be called from synchronous code, once, such as `main`.
+    ///
+    /// - Throws: What `body` throws.
+    public static func serve<Value: Sendable>(
+        _ configuration: Configuration = Configuration(), _ body: @Sendable @escaping (Central) async throws -> Value
+    ) throws -> Value {
+        let loop = EventLoop()
+        let central = Central(configuration, loop: loop)
+        let outcome = Lock<Result<Value, any Error>?>(nil)
+        Task(executorPreference: loop) {
+            let result: Result<Value, any Error>
+            do {
+                result = .success(try await body(central))
+            } catch {
+                result = .failure(error)
+            }
+            outcome.withLock { $0 = result }
+            loop.stop()
+        }
+        var result: Result<Value, any Error>?
+        while result == nil {
+            loop.run()
+            result = outcome.withLock { $0 }
+        }
+        guard let result else { throw CancellationError() }
+        return try result.get()
+    }
+}
+
+// MARK: - Links without a radio
+
+extension Central {
+    /// Connects to an ATT server behind a Unix SEQPACKET socket, such as a simulated peripheral.
+    ///
+    /// - Throws: `BLEError` with `.connectFailed` when nobody listens there, `.timedOut`, `.cancelled`.
+    public func connect(
+        toSocket path: String, _ options: ConnectOptions = ConnectOptions()
+    ) async throws(BLEError) -> Peripheral {
+        let socket: LinkSocket
+        do {
+            socket = try LinkSocket.connectedUnix(path: path)
+        } catch {
+            throw BLEError(
+                .connectFailed, subject: "unix:\(path)", during: "connect",
+                because: "no ATT server listens there", hint: "Start the server first, and check the path.",
+                errorNumber: error.errno)
+        }
+        return try await open(
+            Peripheral(
+                socket: socket, id: nil, name: "unix:\(path)", loop: loop, configuration: configuration), options)
+    }
+
+    /// Takes over a connected SEQPACKET descriptor, one packet a PDU, as a link to a peer.
+    ///
+    /// The descriptor belongs to the peripheral from now on, also when the call throws. Tests give one end of a
+    /// socketpair.
+    ///
+    /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`.
+    public func attach(
+        descriptor: Int32, name: String = "descriptor", _ options: ConnectOptions = ConnectOptions()
+    ) async throws(BLEError) -> Peripheral {
+        try await open(
+            Peripheral(
+                socket: LinkSocket(adopting: descriptor), id: nil, name: name, loop: loop, configuration: configuration),
+            options)
+    }
+
+    /// Starts the link and agrees on the MTU.
+    func open(_ peripheral: Peripheral, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
+        let mtu = options.mtu ?? configuration.preferredMTU
+        guard (23...517).contains(mtu) else {
+            throw BLEError(
+                .invalidArgument, subject: peripheral.name, during: "connect",
+                because: "an MTU of \(mtu) was asked for", hint: "Ask for 23 to 517 bytes.")
+        }
+        try await peripheral.open(mtu: mtu, timeout: options.timeout)
+        return peripheral
+    }
+}

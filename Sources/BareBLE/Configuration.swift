@@ -1,0 +1,67 @@
+public import BLECore
+public import Logging
+
+/// Which adapter to use.
+public enum AdapterSelector: Hashable, Sendable, CustomStringConvertible {
+    /// The first one that is there, by index.
+    case first
+    /// The one with this name, such as `hci0`. The number changes when an adapter is reset or replugged.
+    case named(String)
+    /// The one with this address, whatever its number is.
+    case address(BluetoothAddress)
+
+    /// `hci0`, an address, or "the first adapter".
+    public var description: String {
+        switch self {
+        case .first: "the first adapter"
+        case .named(let name): name
+        case .address(let address): address.description
+        }
+    }
+}
+
+/// One ATT PDU as it crossed a link, for tracing and capture.
+public struct TracedPDU: Hashable, Sendable {
+    /// Whether this host sent it.
+    public let isOutgoing: Bool
+    /// The PDU, opcode first.
+    public let bytes: [UInt8]
+    /// Whose link: an address, a path, or a name given to a descriptor.
+    public let peer: String
+    /// When it was written or read, on the boot-time clock.
+    public let time: BootInstant
+}
+
+/// What a `Central` is told at the start.
+public struct Configuration: Sendable {
+    /// Which adapter scans and connects.
+    public var adapter: AdapterSelector = .first
+    /// The largest ATT MTU to ask for, 23 to 517. 517 carries the longest value (512 bytes) in one response.
+    public var preferredMTU: Int = 517
+    /// Where diagnostics go; silent by default, one `debug` line a state change.
+    public var logger = Logger(label: "BareBLE") { _ in SwiftLogNoOpLogHandler() }
+    /// Called on the event loop with every ATT PDU of every link, in wire order. It must return quickly.
+    public var trace: (@Sendable (TracedPDU) -> Void)?
+    /// Whether a peer's protocol errors close the link instead of being counted and tolerated.
+    public var isStrict = false
+
+    /// The defaults.
+    public init() {}
+}
+
+/// How a connection is made and kept.
+public struct ConnectOptions: Hashable, Sendable {
+    /// How long setting up the link, the MTU exchange included, may take.
+    public var timeout: Duration = .seconds(15)
+    /// The largest ATT MTU to ask for, 23 to 517; `nil` takes the central's. 23 saves the exchange.
+    public var mtu: Int?
+    /// What the link layer is asked for; `nil` leaves it to the kernel.
+    public var parameters: ConnectionParameters?
+
+    /// The defaults, or other values for some of them.
+    public init(timeout: Duration = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil) {
+        self.timeout = timeout
+        self.mtu = mtu
+        self.parameters = parameters
+    }
+}

@@ -1,0 +1,93 @@
+public import BLECore
+internal import BLELinux
+
+/// Why a link ended.
+public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
+    /// This program asked for it.
+    case requested
+    /// The peer ended it: switched off, or done with us.
+    case byPeer(HCIStatus?)
+    /// The peer was not heard for the supervision time-out: out of range, or without power.
+    case supervisionTimeout
+    /// The peer left a request unanswered for 30 s. The protocol wants the link closed then.
+    case attTimeout
+    /// The peer broke the protocol in a way that leaves no safe way to go on.
+    case protocolViolation(String)
+    /// The adapter was powered down, reset, unplugged, or blocked.
+    case adapterLost
+    /// The link ended for another reason: the controller's status or the kernel's `errno`.
+    case other(HCIStatus?, errorNumber: Int32?)
+
+    /// Part of a sentence, such as "the peer ended the link".
+    public var description: String {
+        switch self {
+        case .requested: "this program ended the link"
+        case .byPeer: "the peer ended the link"
+        case .supervisionTimeout: "the peer was not heard any more"
+        case .attTimeout: "the peer left a request unanswered for 30 s"
+        case .protocolViolation(let what): "the peer broke the protocol: \(what)"
+        case .adapterLost: "the adapter went away"
+        case .other(let status?, _): "the link ended: \(status.name.lowercased())"
+        case .other(nil, _): "the link ended"
+        }
+    }
+
+    /// The controller's status, when it told one.
+    public var hciStatus: HCIStatus? {
+        switch self {
+        case .byPeer(let status), .other(let status, _): status
+        case .supervisionTimeout: .connectionTimeout
+        case .requested, .attTimeout, .protocolViolation, .adapterLost: nil
+        }
+    }
+
+    /// The kernel's `errno`, when that is all there is.
+    var errorNumber: Int32? {
+        if case .other(nil, let number) = self { number } else { nil }
+    }
+
+    /// What to do next, as a sentence.
+    var hint: String? {
+        switch self {
+        case .requested: nil
+        case .byPeer: "It may have been switched off or be done with us; connect again when it advertises."
+        case .supervisionTimeout: "Move closer, or check its battery; then connect again."
+        case .attTimeout, .protocolViolation: "The peer's software is at fault; connect again."
+        case .adapterLost: "Check that it is plugged in, powered and not blocked (`rfkill list`)."
+        case .other: "Connect again."
+        }
+    }
+}
+
+extension DisconnectReason {
+    init(_ reason: ATTQueue.CloseReason) {
+        switch reason {
+        case .responseTimeout: self = .attTimeout
+        case .linkLost(let errno): self.init(errno: errno, status: nil)
+        case .unexplainedResponses, .oversizedResponse, .shortValues, .overlappingIndications, .overlappingRequests:
+            self = .protocolViolation(reason.sentence)
+        }
+    }
+
+    /// Puts what the kernel and the controller said into one reason; the controller knows better.
+    init(errno: Int32, status: HCIStatus?) {
+        switch status {
+        case .connectionTimeout?: self = .supervisionTimeout
+        case .remoteUserTerminated?, .remoteLowResources?, .remotePowerOff?: self = .byPeer(status)
+        case .localHostTerminated?: self = .requested
+        case let status?: self = .other(status, errorNumber: errno)
+        case nil: self.init(errno: errno)
+        }
+    }
+
+    private init(errno: Int32) {
+        switch LinkEnd(errno: errno) {
+        case .closed, .endedByPeer: self = .byPeer(nil)
+        case .outOfReach: self = .supervisionTimeout
+        case .endedByHost: self = .adapterLost
+        case .authenticationFailed: self = .other(.authenticationFailure, errorNumber: errno)
+        case .keyMissing: self = .other(.keyMissing, errorNumber: errno)
+        case .radioFailure, .unknownLink, .other: self = .other(nil, errorNumber: errno)
+        }
+    }
+}

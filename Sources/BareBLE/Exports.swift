@@ -1,0 +1,2 @@
+// One import for users: BareBLE brings the byte formats along.
+@_exported public import BLECore

@@ -1,0 +1,190 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+extension Peripheral {
+    /// How many packets one wake-up may take before the loop looks at its other descriptors.
+    private static let packetsPerTurn = 64
+
+    /// Begins to read the socket.
+    func startReading() throws(BLEError) {
+        guard let descriptor = socket?.descriptor else { return }
+        let failure = loop.onReadable(descriptor) { [weak self] in
+            self?.assumeIsolated { $0.readable() }
+        }
+        if let failure {
+            throw BLEError(
+                .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
+                errorNumber: failure.errno)
+        }
+    }
+
+    /// Runs one operation of the client to its end.
+    func run(
+        timeout: Duration?, during operation: String,
+        start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
+    ) async throws(BLEError) -> GATTOutcome {
+        if end != nil { throw endError(during: operation) }
+        if Task.isCancelled {
+            throw BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+        }
+        let id = client.nextID()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: Waiter) in
+                waiters[id] = waiter
+                let now = loop.now()
+                perform(start(&client, id, timeout.map { now + $0 }, now))
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.cancel(id) }
+        }
+        switch result {
+        case .success(let outcome):
+            return outcome
+        case .failure(.linkLost):
+            throw endError(during: operation)
+        case .failure(let failure):
+            throw BLEError(failure, subject: name, during: operation)
+        }
+    }
+
+    /// The failure of a call that finds, or found, the link gone.
+    func endError(during operation: String) -> BLEError {
+        let reason = end ?? .other(nil, errorNumber: nil)
+        return BLEError(
+            .disconnected, subject: name, during: operation, because: "\(reason)", hint: reason.hint,
+            hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
+    }
+
+    private func cancel(_ id: OperationID) {
+        perform(client.cancel(id, at: loop.now()))
+    }
+
+    // MARK: The client's actions
+
+    func perform(_ actions: [GATTClient.Action]) {
+        var actions = actions
+        while !actions.isEmpty {
+            var next: [GATTClient.Action] = []
+            for action in actions {
+                switch action {
+                case .finish(let id, let result):
+                    waiters.removeValue(forKey: id)?.resume(returning: result)
+                case .deliver(let handle, let value, let kind):
+                    deliver(value, from: handle, isIndication: kind == .indication)
+                case .send(let pdu):
+                    next += send(pdu)
+                case .close(let reason):
+                    close(DisconnectReason(reason))
+                }
+            }
+            actions = next
+        }
+        armTimer()
+    }
+
+    private func send(_ pdu: [UInt8]) -> [GATTClient.Action] {
+        guard socket != nil, let outcome = socket?.send(pdu) else { return [] }
+        let now = loop.now()
+        switch outcome {
+        case .sent:
+            trace?(TracedPDU(isOutgoing: true, bytes: pdu, peer: name, time: now))
+            return client.sent(at: now)
+        case .wouldBlock:
+            client.blocked()
+            awaitWritable()
+            return []
+        case .failed:
+            // The reason of the end is the reader's to find; it is behind what the peer sent before. A kernel that was
+            // only short of memory gets the packet again a little later.
+            client.blocked()
+            readable()
+            sendAgainLater()
+            return []
+        }
+    }
+
+    private func awaitWritable() {
+        guard let descriptor = socket?.descriptor else { return }
+        loop.onWritable(descriptor) { [weak self] in
+            self?.assumeIsolated { $0.writable() }
+        }
+    }
+
+    private func sendAgainLater() {
+        guard end == nil else { return }
+        _ = loop.schedule(at: loop.now() + .milliseconds(20)) { [weak self] in
+            self?.assumeIsolated { $0.writable() }
+        }
+    }
+
+    private func writable() {
+        guard let descriptor = socket?.descriptor else { return }
+        loop.onWritable(descriptor, nil)
+        perform(client.writable(at: loop.now()))
+    }
+
+    // MARK: The socket
+
+    private func readable() {
+        for _ in 0..<Self.packetsPerTurn {
+            guard let input = socket?.receive(into: &inbound) else { return }
+            switch input {
+            case .packet(let count, _):
+                let pdu = Array(inbound.prefix(count))
+                let now = loop.now()
+                trace?(TracedPDU(isOutgoing: false, bytes: pdu, peer: name, time: now))
+                perform(client.received(pdu, at: now))
+            case .wouldBlock:
+                return
+            case .ended(let errno):
+                return linkEnded(errno)
+            }
+        }
+    }
+
+    private func linkEnded(_ errno: Int32) {
+        guard let controls else { return close(DisconnectReason(errno: errno, status: nil), code: errno) }
+        guard let descriptor = socket?.descriptor else { return }
+        loop.letGo(descriptor)
+        Task(executorPreference: loop) {
+            let status = await controls.lastReason()
+            await self.close(DisconnectReason(errno: errno, status: status), code: errno)
+        }
+    }
+
+    // MARK: Time
+
+    private func armTimer() {
+        let deadline = end == nil ? client.nextDeadline : nil
+        guard timer?.deadline != deadline else { return }
+        if let timer { loop.cancel(timer) }
+        timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.timePassed() }
+            }
+        }
+    }
+
+    private func timePassed() {
+        timer = nil
+        perform(client.timePassed(loop.now()))
+    }
+
+    // MARK: The end
+
+    /// Ends the link: pending calls fail, then the subscriptions end, then those who wait for the end are told.
+    func close(_ reason: DisconnectReason, code: Int32 = 0) {
+        guard end == nil else { return }
+        end = reason
+        logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        socket = nil
+        perform(client.linkLost(code, at: loop.now()))
+        let error = endError(during: "go on with a subscription")
+        let ended = reason == .requested ? nil : error
+        endSubscriptions(ended)
+        for (_, waiter) in endWaiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: reason) }
+        endWaiters = [:]
+    }
+}

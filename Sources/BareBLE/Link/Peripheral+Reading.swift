@@ -1,0 +1,119 @@
+public import BLECore
+
+extension Peripheral {
+    /// How long a discovery may take, whatever the peer's pace is.
+    static let discoveryTimeout: Duration = .seconds(60)
+    /// How long reading or writing one value may take; a single request of it is bound to 30 s by the protocol.
+    static let valueTimeout: Duration = .seconds(60)
+
+    /// Finds out what the peer offers, and remembers it as `database`.
+    ///
+    /// Reads and writes by handle need none; by UUID they use what is known, and discover first when nothing is.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or answers
+    ///   nonsense, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
+    @discardableResult
+    public func discover(
+        _ level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
+    ) async throws(BLEError) -> GATTDatabase {
+        let database = try await discovery(
+            of: nil, level: level, timeout: timeout, during: "discover the services")
+        knownDatabase = database
+        return database
+    }
+
+    /// Finds only the services of these kinds, which costs two or three requests each, and remembers them as `database`.
+    ///
+    /// - Throws: `BLEError` as `discover(_:timeout:)` does. A service that the peer does not have is no error: it is not
+    ///   in the result.
+    @discardableResult
+    public func discover(
+        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
+    ) async throws(BLEError) -> GATTDatabase {
+        let names = services.map(\.description).joined(separator: ", ")
+        let database = try await discovery(of: services, level: level, timeout: timeout, during: "discover \(names)")
+        knownDatabase = database
+        return database
+    }
+
+    private func discovery(
+        of services: [BluetoothUUID]?, level: DiscoveryLevel, timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> GATTDatabase {
+        let outcome = try await run(timeout: timeout ?? Self.discoveryTimeout, during: operation) {
+            client, id, deadline, now in
+            let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
+        }
+        guard case .database(let database) = outcome else { throw unexpected(outcome, during: operation) }
+        return database
+    }
+
+    /// Reads a value to its end, however long it is (at most 512 bytes).
+    ///
+    /// By handle it costs one request, and one more for each further `mtu - 1` bytes. By UUID it costs the same when the
+    /// handle is known; when nothing has been discovered, the peer is asked for the value by its type, which costs one
+    /// request as well. A descriptor is read by its handle.
+    ///
+    /// - Throws: `BLEError` with `.refusedByPeer` or `.insufficientSecurity` and the peer's `attError`, `.ambiguous`,
+    ///   `.attributeNotFound`, `.tooLong` with the part that was read, `.timedOut`, `.disconnected`, `.cancelled`.
+    public func read(
+        _ characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let operation = "read \(characteristic)"
+        switch characteristic {
+        case .handle(let handle):
+            return try await readValue(handle, timeout: timeout, during: operation)
+        case .uuid(let uuid, nil, nil) where knownDatabase == nil:
+            return try await readByType(uuid, timeout: timeout, during: operation)
+        case .uuid:
+            let found = try await resolve(characteristic, during: operation)
+            return try await readValue(found.valueHandle, timeout: timeout, during: operation)
+        }
+    }
+
+    private func readValue(
+        _ handle: AttributeHandle, timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> [UInt8] {
+        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
+            client, id, deadline, now in
+            client.start(ReadLong(handle: handle, mtu: client.mtu), id: id, deadline: deadline, at: now) { .value($0) }
+        }
+        guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation) }
+        return value
+    }
+
+    private func readByType(
+        _ uuid: BluetoothUUID, timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> [UInt8] {
+        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
+            client, id, deadline, now in
+            let procedure = ReadByUUID(uuid, mtu: client.mtu, limit: 1)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
+        }
+        guard case .attributes(let attributes) = outcome, let first = attributes.first else {
+            throw unexpected(outcome, during: operation)
+        }
+        guard attributes.count == 1 else {
+            let handles = attributes.map { CharacteristicReference.handle($0.handle).description }
+            throw BLEError(
+                .ambiguous, subject: name, during: operation,
+                because: "\(attributes.count) attributes are \(uuid): \(handles.joined(separator: ", "))",
+                hint: "Name one of them by its handle.")
+        }
+        guard first.mayBeCut else { return first.value }
+        return try await readValue(first.handle, timeout: timeout, during: operation)
+    }
+
+    /// The characteristic that `reference` means; discovers the peer when nothing is known of it yet.
+    func resolve(
+        _ reference: CharacteristicReference, during operation: String
+    ) async throws(BLEError) -> GATTCharacteristic {
+        if let knownDatabase { return try knownDatabase.resolve(reference, for: operation, at: name) }
+        return try await discover().resolve(reference, for: operation, at: name)
+    }
+
+    /// An outcome of another kind than the procedure has: a mistake in this library, told as an error all the same.
+    func unexpected(_ outcome: GATTOutcome, during operation: String) -> BLEError {
+        BLEError(.malformedReply, subject: name, during: operation, because: "the procedure ended with \(outcome)")
+    }
+}

@@ -1,0 +1,88 @@
+internal import BLECore
+
+/// Whether the peer is asked to confirm a write.
+public enum WriteKind: Hashable, Sendable {
+    /// With the peer's word that it did. A value longer than `mtu - 3` bytes goes in pieces, all or nothing.
+    case withResponse
+    /// Without: the call returns when the kernel has taken the packet. At most `mtu - 3` bytes, never cut or split.
+    case withoutResponse
+}
+
+extension Peripheral {
+    /// Writes a value.
+    ///
+    /// With response, up to `mtu - 3` bytes cost one request; up to 512 bytes go as prepared writes, each piece compared
+    /// with the peer's echo, and on any difference nothing is written. Without response, awaiting the call is the flow
+    /// control: it returns when the kernel has taken the packet, so nothing is lost by writing fast.
+    ///
+    /// - Throws: `BLEError` with `.tooLong` for a value that the way of writing cannot carry, `.notSupported` when a known
+    ///   characteristic does not allow the way of writing, `.refusedByPeer`, `.insufficientSecurity`, `.malformedReply` for
+    ///   a wrong echo, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`. A cancelled or late
+    ///   write may have reached the peer all the same.
+    public func write(
+        _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
+        timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "write \(value.count) bytes to \(characteristic)"
+        let handle = try await writableHandle(characteristic, kind, during: operation)
+        switch kind {
+        case .withResponse where value.count <= mtu - 3:
+            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
+                let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+            }
+        case .withResponse:
+            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
+                let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+            }
+        case .withoutResponse:
+            guard value.count <= mtu - 3 else {
+                throw BLEError(
+                    .tooLong, subject: name, during: operation,
+                    because: "a write without response carries at most \(mtu - 3) bytes on this link",
+                    hint: "Split the value as the device's documentation says, or write with response.")
+            }
+            let command = ATTWriteCommand(handle: handle, value: value).bytes
+            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
+                client.startCommand(command, id: id, deadline: deadline, at: now)
+            }
+        }
+    }
+
+    /// Writes several values as one: the peer queues all of them and then writes all or none.
+    ///
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, except when the link was lost or the
+    ///   time was over during the very last request.
+    public func writeReliably(
+        _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "write \(values.count) values reliably"
+        var parts: [ReliableWrite.Part] = []
+        for (value, characteristic) in values {
+            let handle = try await writableHandle(characteristic, .withResponse, during: operation)
+            parts.append(ReliableWrite.Part(handle: handle, value: value))
+        }
+        _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
+            client.start(ReliableWrite(parts, mtu: client.mtu), id: id, deadline: deadline, at: now) { _ in .done }
+        }
+    }
+
+    private func writableHandle(
+        _ reference: CharacteristicReference, _ kind: WriteKind, during operation: String
+    ) async throws(BLEError) -> AttributeHandle {
+        if case .handle(let handle) = reference { return handle }
+        let found = try await resolve(reference, during: operation)
+        let allowed: CharacteristicProperties = kind == .withResponse ? .write : .writeWithoutResponse
+        if found.properties.contains(allowed) || found.properties.contains(.extendedProperties) {
+            return found.valueHandle
+        }
+        let other: CharacteristicProperties = kind == .withResponse ? .writeWithoutResponse : .write
+        throw BLEError(
+            .notSupported, subject: name, during: operation,
+            because: "the characteristic cannot be written \(kind == .withResponse ? "with" : "without") response",
+            hint: found.properties.contains(other)
+                ? "It can be written \(kind == .withResponse ? "without" : "with") response."
+                : "It cannot be written at all, its properties say.")
+    }
+}

@@ -1,0 +1,155 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// One connected peer. The actor owns the link's socket, and the `GATTClient`, which knows the protocol; what happens here
+// is only the meeting of the two with tasks and time.
+//
+// Duties
+// - The socket is read whenever the loop says so, never waiting for the application.
+// - The client's actions are performed in the order in which it gives them.
+// - Every caller is resumed exactly once. A cancelled or late caller is released at once; what that means for the
+//   link is the client's business.
+// - At the end of the link: first the waiting calls fail, then the subscriptions end, then `disconnected()` returns.
+//
+// Invariants
+// - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
+// - `socket` is nil exactly when `end` is set. Nobody reads or writes after that.
+// - A waiter is in `waiters` exactly while the client runs its operation.
+
+/// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
+///
+/// The link lives until `disconnect()`, until the peer or the radio ends it, or until the last reference goes away.
+/// Calls from several tasks may overlap; the requests are sent in the order in which they were made. A call that is
+/// cancelled, or whose time is over, returns at once and leaves the link usable.
+public actor Peripheral {
+    typealias Waiter = CheckedContinuation<Result<GATTOutcome, OperationFailure>, Never>
+
+    /// The peer's address, or `nil` when the link is no Bluetooth link (a Unix socket, a descriptor).
+    public nonisolated let id: PeerID?
+    /// What messages call the peer: its address, or the path or name of the link.
+    public nonisolated let name: String
+
+    nonisolated let loop: EventLoop
+    let logger: Logger
+    let trace: (@Sendable (TracedPDU) -> Void)?
+    let controls: LinkControls?
+
+    var client: GATTClient
+    var socket: LinkSocket?
+    var end: DisconnectReason?
+    var waiters: [OperationID: Waiter] = [:]
+    var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
+    var knownDatabase: GATTDatabase?
+    var configured: [AttributeHandle: Configured] = [:]
+    var lastNumber: UInt64 = 0
+
+    var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
+    var timer: TimerID?
+
+    /// The event loop: all of the actor's code runs there.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    init(
+        socket: consuming LinkSocket, id: PeerID?, name: String, loop: EventLoop, configuration: Configuration,
+        controls: LinkControls? = nil
+    ) {
+        self.id = id
+        self.name = name
+        self.loop = loop
+        self.logger = configuration.logger
+        self.trace = configuration.trace
+        self.controls = controls
+        var limits = ATTQueue.Limits()
+        limits.isStrict = configuration.isStrict
+        self.client = GATTClient(limits: limits)
+        self.socket = consume socket
+    }
+
+    isolated deinit {
+        if let timer { loop.cancel(timer) }
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+    }
+}
+
+// MARK: - What it is like
+
+extension Peripheral {
+    /// Whether the link is up.
+    public var isConnected: Bool { end == nil }
+
+    /// Why the link ended; `nil` while it is up.
+    public var disconnectReason: DisconnectReason? { end }
+
+    /// The largest ATT packet that both sides agreed on, 23 to 517. A value of up to `mtu - 3` bytes fits one write.
+    public var mtu: Int { Int(client.mtu) }
+
+    /// What the last discovery found; `nil` before the first.
+    public var database: GATTDatabase? { knownDatabase }
+
+    /// What happened on the link so far, counted: requests sent, values received, packets refused.
+    public var statistics: ATTStatistics { client.statistics }
+
+    /// How well the controller hears the peer, in dBm.
+    ///
+    /// - Throws: `BLEError` with `.notSupported` for a link without a radio and `.notPermitted` without CAP_NET_RAW.
+    public func rssi() async throws(BLEError) -> Int {
+        guard let controls else {
+            throw BLEError(
+                .notSupported, subject: name, during: "read the RSSI", because: "this link has no radio under it")
+        }
+        if end != nil { throw endError(during: "read the RSSI") }
+        return try await controls.rssi()
+    }
+}
+
+// MARK: - Beginning and end
+
+extension Peripheral {
+    /// Begins to read, and exchanges the MTU unless the smallest is wanted.
+    func open(mtu: Int, timeout: Duration) async throws(BLEError) {
+        try startReading()
+        guard mtu > Int(MTUExchange.minimum) else { return }
+        do {
+            _ = try await run(timeout: timeout, during: "connect") { client, id, deadline, now in
+                let exchange = MTUExchange(offer: UInt16(mtu))
+                return client.start(exchange, id: id, deadline: deadline, at: now) { .mtu($0) }
+            }
+        } catch {
+            close(.requested)
+            throw error
+        }
+    }
+
+    /// Ends the link at once. What is under way fails with `.disconnected`; the subscriptions end.
+    ///
+    /// Does nothing when the link is down already.
+    public func disconnect() async {
+        guard end == nil else { return }
+        await controls?.disconnect()
+        close(.requested)
+    }
+
+    /// Waits until the link is down.
+    ///
+    /// - Returns: Why it ended; at once when it has ended already. `nil` when the task was cancelled first.
+    public func disconnected() async -> DisconnectReason? {
+        if let end { return end }
+        lastNumber &+= 1
+        let number = lastNumber
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                if Task.isCancelled { return waiter.resume(returning: nil) }
+                endWaiters[number] = waiter
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.stopWaiting(number) }
+        }
+    }
+
+    private func stopWaiting(_ number: UInt64) {
+        endWaiters.removeValue(forKey: number)?.resume(returning: nil)
+    }
+}

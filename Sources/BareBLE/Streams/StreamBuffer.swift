@@ -1,0 +1,176 @@
+import BLELinux
+
+/// What a bounded stream does with a value that does not fit any more. Losses are always counted.
+public enum OverflowPolicy: Hashable, Sendable {
+    /// The oldest waiting value makes room; the next value delivered says how many went.
+    case dropOldest
+    /// The new value is refused; the next value accepted says how many were.
+    case dropNewest
+    /// The stream ends with `BLEError.Code.valuesLost` behind the values that fitted.
+    case fail
+}
+
+/// Hands elements from the event loop to one consumer, a whole batch at a time.
+///
+/// The producer never waits: it runs on the loop, inside a readable descriptor's handler. The consumer suspends only
+/// when nothing is there, and then takes all that has gathered, so a burst costs one resumption. Duties:
+///
+/// - order: elements come out as they went in;
+/// - bounds: at most `capacity` elements and `byteLimit` bytes wait; what does not fit is handled by the policy and
+///   counted, and the count travels with the next element (`droppedBefore`);
+/// - one end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
+///   error;
+/// - cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
+final class StreamBuffer<Element: Sendable>: Sendable {
+    struct Entry {
+        let element: Element
+        let droppedBefore: Int
+    }
+
+    private let state: Lock<State>
+    private let capacity: Int
+    private let byteLimit: Int
+    private let policy: OverflowPolicy
+
+    init(capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy) {
+        self.state = Lock(State())
+        self.capacity = max(1, capacity)
+        self.byteLimit = byteLimit
+        self.policy = policy
+    }
+
+    /// How many elements have been dropped since the stream began.
+    var droppedInTotal: Int { state.withLock { $0.droppedInTotal } }
+
+    /// Appends an element of `bytes` bytes; answers `false` when the policy ends the stream here.
+    @discardableResult
+    func yield(_ element: Element, bytes: Int = 0) -> Bool {
+        let (waiter, goesOn) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Bool) in
+            guard !state.isFinished else { return (nil, false) }
+            if !state.fits(bytes, capacity, byteLimit) {
+                switch policy {
+                case .dropOldest:
+                    while !state.fits(bytes, capacity, byteLimit), state.dropFirst() {}
+                case .dropNewest:
+                    state.droppedBefore += 1
+                    state.droppedInTotal += 1
+                    return (nil, true)
+                case .fail:
+                    state.droppedInTotal += 1
+                    state.isFinished = true
+                    state.failure = BLEError(
+                        .valuesLost, during: "keep up with a stream",
+                        because: "\(capacity) values were waiting and another one came",
+                        hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
+                    return (state.takeWaiter(), false)
+                }
+            }
+            state.entries.append(Entry(element: element, droppedBefore: state.droppedBefore))
+            state.bytes.append(bytes)
+            state.waitingBytes += bytes
+            state.droppedBefore = 0
+            return (state.takeWaiter(), true)
+        }
+        waiter?.resume()
+        return goesOn
+    }
+
+    /// Ends the stream behind what is waiting; only the first call counts.
+    func finish(_ failure: BLEError? = nil) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard !state.isFinished else { return nil }
+            state.isFinished = true
+            state.failure = failure
+            return state.takeWaiter()
+        }
+        waiter?.resume()
+    }
+
+    /// All that has gathered, as soon as there is anything; empty when the stream is over or the task was cancelled.
+    func nextBatch() async throws(BLEError) -> [Entry] {
+        while true {
+            if let batch = try takeBatch() { return batch }
+            if Task.isCancelled { return [] }
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let resumeNow = state.withLock { state -> Bool in
+                        if !state.entries.isEmpty || state.isFinished || Task.isCancelled { return true }
+                        state.waiter = continuation
+                        return false
+                    }
+                    if resumeNow { continuation.resume() }
+                }
+            } onCancel: {
+                state.withLock { $0.takeWaiter() }?.resume()
+            }
+        }
+    }
+
+    /// What has gathered; empty at the end of the stream; `nil` when there is nothing yet.
+    private func takeBatch() throws(BLEError) -> [Entry]? {
+        let result = state.withLock { state -> Result<[Entry]?, BLEError> in
+            if state.head < state.entries.count { return .success(state.takeAll()) }
+            guard state.isFinished else { return .success(nil) }
+            guard let failure = state.failure else { return .success([]) }
+            state.failure = nil
+            return .failure(failure)
+        }
+        return try result.get()
+    }
+}
+
+// MARK: - What waits
+
+extension StreamBuffer {
+    private struct State {
+        var entries: [Entry] = []
+        var bytes: [Int] = []
+        var head = 0
+        var waitingBytes = 0
+        var droppedBefore = 0
+        var droppedInTotal = 0
+        var waiter: CheckedContinuation<Void, Never>?
+        var isFinished = false
+        var failure: BLEError?
+
+        func fits(_ bytes: Int, _ capacity: Int, _ byteLimit: Int) -> Bool {
+            entries.count - head < capacity && waitingBytes + bytes <= byteLimit
+        }
+
+        /// Drops the oldest waiting element; answers whether there was one. Its own mark of earlier losses is kept.
+        mutating func dropFirst() -> Bool {
+            guard head < entries.count else { return false }
+            let lost = entries[head].droppedBefore + 1
+            waitingBytes -= bytes[head]
+            head += 1
+            droppedInTotal += 1
+            if head < entries.count {
+                entries[head] = .init(
+                    element: entries[head].element, droppedBefore: entries[head].droppedBefore + lost)
+            } else {
+                droppedBefore += lost
+            }
+            if head > 64, head > entries.count / 2 {
+                entries.removeFirst(head)
+                bytes.removeFirst(head)
+                head = 0
+            }
+            return true
+        }
+
+        mutating func takeAll() -> [Entry] {
+            if head > 0 { entries.removeFirst(head) }
+            var batch: [Entry] = []
+            swap(&batch, &entries)
+            bytes.removeAll(keepingCapacity: true)
+            head = 0
+            waitingBytes = 0
+            return batch
+        }
+
+        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
+            defer { waiter = nil }
+            return waiter
+        }
+    }
+}

@@ -1,0 +1,104 @@
+public import BLECore
+
+/// A value that the peer sent of its own accord.
+public struct ReceivedValue: Hashable, Sendable {
+    /// The value, at most 512 bytes.
+    public let bytes: [UInt8]
+    /// The handle of the characteristic's value.
+    public let handle: AttributeHandle
+    /// Whether it came as an indication. It has been confirmed already.
+    public let isIndication: Bool
+    /// When it was read from the socket, on the boot-time clock.
+    public let time: BootInstant
+    /// How many values of this subscription were dropped right before this one.
+    public let droppedBefore: Int
+}
+
+/// The values of one subscription, in the order in which they crossed the link.
+///
+/// The sequence is armed before the peer is told to send, so the first value cannot be missed. It has one buffer: use
+/// it from one task, and subscribe again for a second consumer. It ends with `BLEError.Code.disconnected` when the link
+/// does. The peer is told to stop when the last copy of the last subscription to the characteristic goes away, or at
+/// once by `unsubscribe()`.
+public struct ValueSequence: AsyncSequence, Sendable {
+    /// What the sequence consists of.
+    public typealias Element = ReceivedValue
+    /// What it can end with.
+    public typealias Failure = BLEError
+
+    let subscription: Subscription
+
+    /// The handle of the characteristic's value.
+    public var handle: AttributeHandle { subscription.handle }
+
+    /// How many values have been dropped since the subscription began.
+    public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
+
+    /// Ends the subscription, and tells the peer to stop if nobody else listens. Waiting values are discarded.
+    ///
+    /// - Throws: `BLEError` when the peer could not be told; the sequence has ended all the same.
+    public func unsubscribe() async throws(BLEError) {
+        try await subscription.end()
+    }
+
+    /// Walks over the values.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(subscription: subscription)
+    }
+
+    /// Walks over the values.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let subscription: Subscription
+        private var batch: [StreamBuffer<ReceivedValue>.Entry] = []
+        private var position = 0
+
+        init(subscription: Subscription) {
+            self.subscription = subscription
+        }
+
+        /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
+        ///
+        /// - Throws: `BLEError` with `.disconnected` or, by the overflow policy, `.valuesLost`.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(BLEError) -> ReceivedValue? {
+            if position == batch.count {
+                batch = try await subscription.buffer.nextBatch()
+                position = 0
+            }
+            guard position < batch.count else { return nil }
+            defer { position += 1 }
+            let entry = batch[position]
+            guard entry.droppedBefore > 0 else { return entry.element }
+            let value = entry.element
+            return ReceivedValue(
+                bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,
+                droppedBefore: entry.droppedBefore)
+        }
+    }
+}
+
+/// Keeps a subscription alive: its last owner going away ends it.
+final class Subscription: Sendable {
+    let id: UInt64
+    let handle: AttributeHandle
+    let buffer: StreamBuffer<ReceivedValue>
+    private let peripheral: Peripheral
+
+    init(id: UInt64, handle: AttributeHandle, buffer: StreamBuffer<ReceivedValue>, peripheral: Peripheral) {
+        self.id = id
+        self.handle = handle
+        self.buffer = buffer
+        self.peripheral = peripheral
+    }
+
+    func end() async throws(BLEError) {
+        buffer.finish()
+        try await peripheral.unsubscribe(id)
+    }
+
+    deinit {
+        buffer.finish()
+        peripheral.unsubscribeLater(id)
+    }
+}

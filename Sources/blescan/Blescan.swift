@@ -1,0 +1,27 @@
+import ArgumentParser
+
+/// Scans, explores, reads and writes Bluetooth LE devices without a daemon, and looks into recorded packets.
+@main
+struct Blescan: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "blescan",
+        abstract: "See, explore and talk to Bluetooth LE devices, without bluetoothd.",
+        discussion: """
+            EXAMPLES
+              sudo blescan                                    devices around, until ^C
+              sudo blescan explore AA:BB:CC:DD:EE:FF          what a device offers
+              sudo blescan read AA:BB:CC:DD:EE:FF 2a19        one value
+              sudo blescan notify AA:BB:CC:DD:EE:FF 2a37      values as they come
+              blescan explore demo:heart-rate                 a virtual device, no radio needed
+              blescan decode --hex 0201041AFF5900…            what these bytes mean
+
+            A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, unix:PATH (an ATT server on a
+            SEQPACKET socket), or demo:NAME.
+
+            EXIT STATUS
+              0 done · 1 looked and did not find · 64 usage · 69 no usable adapter · 74 link lost ·
+              75 timed out · 76 peer refused or spoke nonsense · 77 not permitted · 130 interrupted
+            """,
+        version: "0.1.0",
+        subcommands: [])
+}

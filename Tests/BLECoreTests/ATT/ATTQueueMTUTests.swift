@@ -1,0 +1,126 @@
+import BLECore
+import Testing
+
+@Suite struct ATTQueueMTUTests {
+    @Test(
+        "T22: the smaller number holds, between 23 and 517",
+        arguments: [
+            ("020502", "030000", 23), ("020502", "031600", 23), ("020502", "03ffff", 517), ("020502", "03f700", 247),
+            ("02f700", "030502", 247), ("02ffff", "03ffff", 517), ("021700", "030002", 23),
+        ] as [(String, String, UInt16)])
+    func exchange(request: String, response: String, mtu: UInt16) {
+        let link = ATTLink()
+        let id = link.enqueue(request)
+        #expect(link.mtu == 23)
+        link.receive(response)
+        #expect(link.mtu == mtu)
+        #expect(link.result(id) == response)
+    }
+
+    @Test("T22: a malformed response leaves 23", arguments: ["03", "03f7", "03f7000000"])
+    func malformed(response: String) {
+        let link = ATTLink()
+        let id = link.enqueue("020502")
+        link.receive(response)
+        #expect(link.mtu == 23)
+        #expect(link.result(id) == "malformed")
+        #expect(link.closed == nil)
+    }
+
+    // An error other than "not supported" stalls some clients for good.
+    @Test("any error means 23, and the queue goes on", arguments: ["0102000006", "0102000004"])
+    func refused(response: String) {
+        let link = ATTLink()
+        link.enqueue("020502")
+        let next = link.enqueue("0a0300")
+        link.receive(response)
+        #expect(link.mtu == 23)
+        link.receive("0b01")
+        #expect(link.result(next) == "0b01")
+    }
+
+    @Test("T22: a second response is a known stray, and closes a strict link", arguments: [false, true])
+    func secondResponse(isStrict: Bool) {
+        let link = ATTLink { $0.isStrict = isStrict }
+        link.enqueue("020502")
+        link.receive("03f700")
+        let next = link.enqueue("0a0300")
+        link.receive("030001")
+        #expect(link.mtu == 247)
+        #expect(link.statistics.knownStrays == 1)
+        #expect(link.closed == (isStrict ? .unexplainedResponses : nil))
+        if isStrict { return }
+        link.receive("0b01")
+        #expect(link.result(next) == "0b01")
+        link.receive("030001")
+        #expect(link.mtu == 247)
+        #expect(link.closed == nil)
+    }
+
+    @Test func aLateAnswerCountsForTheMTUAllTheSame() {
+        let link = ATTLink()
+        link.cancel(link.enqueue("020502"))
+        link.receive("03f700")
+        #expect(link.mtu == 247)
+        #expect(link.statistics.lateAnswers == 1)
+    }
+
+    @Test func thePeerMayAskAlone() {
+        let link = ATTLink { $0.mtu = 247 }
+        link.receive("020502")
+        #expect(link.sent == ["03f700"])
+        #expect(link.mtu == 247)
+        link.receive("0b" + String(repeating: "55", count: 246))
+        #expect(link.closed == nil)
+    }
+
+    @Test func aMalformedQuestionIsRefused() {
+        let link = ATTLink()
+        link.receive("0217")
+        #expect(link.sent == ["0102000004"])
+        #expect(link.mtu == 23)
+    }
+
+    @Test("T23: both ask; the smallest number holds once both are done, and more is accepted at once") func crossing() {
+        let link = ATTLink { $0.mtu = 400 }
+        link.enqueue("029001")
+        link.receive("022c01")
+        #expect(link.sent == ["029001", "039001"])
+        #expect(link.mtu == 23)
+        link.receive("1b0300" + String(repeating: "55", count: 200))
+        #expect(link.delivered.count == 1)
+        link.receive("03fa00")
+        #expect(link.mtu == 250)
+    }
+
+    @Test("T23: both ask, the peer last") func peerAsksLater() {
+        let link = ATTLink()
+        link.enqueue("020502")
+        link.receive("03f700")
+        link.receive("026400")
+        #expect(link.mtu == 100)
+        link.receive("0b" + String(repeating: "55", count: 246))
+        #expect(link.closed == nil)
+    }
+
+    @Test("T23: both ask, and the peer refuses ours") func crossingAndRefused() {
+        let link = ATTLink()
+        link.enqueue("020502")
+        link.receive("02f700")
+        #expect(link.mtu == 23)
+        link.receive("0102000006")
+        #expect(link.mtu == 247)
+    }
+
+    @Test func theMTUDecidesWhenAPacketsTurnComes() {
+        let link = ATTLink()
+        link.enqueue("020502")
+        let command = link.enqueue("520300" + String(repeating: "55", count: 100))
+        let write = link.enqueue("120300" + String(repeating: "55", count: 100))
+        #expect(link.sent.count == 1)
+        link.receive("03f700")
+        #expect(link.sent.count == 3)
+        #expect(link.result(command) == "")
+        #expect(link.result(write) == nil)
+    }
+}

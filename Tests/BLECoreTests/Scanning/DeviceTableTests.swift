@@ -1,0 +1,139 @@
+import BLECore
+import Testing
+
+@Suite struct DeviceTableTests {
+    private let start = BootInstant(nanoseconds: 1_000_000_000)
+
+    @Test func a11OneEntryHoweverThePayloadsAlternate() throws {
+        var table = DeviceTable()
+        let response = report(1, [3, 9, 65, 66], [.scanResponse, .scannable, .legacy])
+        #expect(record(response, &table, at: start)?.change == .new)
+        var now = start
+        for round in 0..<100 {
+            now = now + .milliseconds(100)
+            let outcome = try #require(record(report(1, [2, 1, UInt8(round)]), &table, at: now))
+            #expect(outcome.change == .changed)
+            #expect(record(response, &table, at: now)?.change == .same)
+        }
+        #expect(table.count == 1)
+        let sighting = try #require(table[AdvertiserID(response)])
+        #expect(sighting.count == 201)
+        #expect(sighting.advertisement?.data == [2, 1, 99])
+        #expect(sighting.scanResponse?.data == [3, 9, 65, 66])
+        #expect(sighting.interval == .milliseconds(100))
+        #expect(sighting.firstSeen == start && sighting.lastSeen == now)
+    }
+
+    @Test func setsAndAddressTypesAreSeparateEntries() throws {
+        var table = DeviceTable()
+        let plain = report(1, [])
+        var set = report(1, [])
+        set.sid = 3
+        var other = report(1, [])
+        other.addressType = .public
+        var anonymous = AdvertisingReport(address: nil, addressType: nil)
+        anonymous.sid = 3
+        for one in [plain, set, other, anonymous] {
+            #expect(record(one, &table, at: start)?.change == .new)
+        }
+        #expect(table.count == 4)
+        // H09: without an address there is no peer, and above all not 00:00:00:00:00:00.
+        let nobody = try #require(table[AdvertiserID(anonymous)])
+        #expect(nobody.peer == nil && !nobody.isConnectable)
+    }
+
+    @Test func a12MemoryIsBoundedAndPinnedEntriesStay() throws {
+        var table = DeviceTable()
+        let wanted = report(7, [])
+        table.pinned = [try #require(wanted.peer)]
+        _ = table.record(wanted, at: start)
+        for number in 0..<100_000 {
+            let address = UInt64(number) &* 0x9E37_79B9_7F4A % 0xFFFF_FFFF_FFF1 + 8
+            _ = table.record(report(address, [1, 2, 3]), at: start + .microseconds(number))
+            #expect(table.count <= DeviceTable.capacity)
+        }
+        #expect(table[AdvertiserID(wanted)] != nil)
+        #expect(table.evictions == 100_001 - DeviceTable.capacity)
+    }
+
+    @Test func theOneSilentForLongestGoes() throws {
+        var table = DeviceTable(capacity: 3)
+        for number in 1...3 { _ = table.record(report(UInt64(number), []), at: start) }
+        _ = table.record(report(1, []), at: start)
+        let outcome = try #require(record(report(4, []), &table, at: start))
+        #expect(outcome.evicted == AdvertiserID(report(2, [])))
+        #expect(table.sightings.map { $0.peer?.address.rawValue } == [4, 1, 3])
+        table.pinned = [report(4, []), report(1, []), report(3, [])].reduce(into: []) { set, one in
+            if let peer = one.peer { set.insert(peer) }
+        }
+        #expect(record(report(5, []), &table, at: start) == nil)
+        #expect(table.refusals == 1)
+    }
+
+    @Test func theSilentExpire() throws {
+        var table = DeviceTable()
+        for number in 1...4 { _ = table.record(report(UInt64(number), []), at: start + .seconds(number)) }
+        table.pinned = [try #require(report(1, []).peer)]
+        let lost = table.expire(olderThan: start + .seconds(3))
+        #expect(lost.map { $0.peer?.address.rawValue } == [2])
+        #expect(table.count == 3)
+        _ = table.record(report(2, []), at: start + .seconds(9))
+        #expect(table.sightings.map { $0.peer?.address.rawValue } == [2, 4, 3, 1])
+        table.removeAll()
+        #expect(table.count == 0 && table.sightings.isEmpty)
+    }
+
+    @Test func strengthIsSmoothedAndMayBeMissing() throws {
+        var table = DeviceTable()
+        for rssi: Int8? in [-60, -80, nil, -60] {
+            var one = report(1, [])
+            one.rssi = rssi
+            _ = table.record(one, at: start)
+        }
+        let sighting = try #require(table[AdvertiserID(report(1, []))])
+        #expect(sighting.rssi == -60)
+        #expect(sighting.averageRSSI == -63.75)
+    }
+
+    @Test func theIntervalIsTheMedianOfGapsThatAreGaps() throws {
+        var table = DeviceTable()
+        var now = start
+        // Three channels of one advertisement, a gap of 100 ms, one missed, one long silence.
+        for gap: Duration in [
+            .zero, .milliseconds(1), .milliseconds(1), .milliseconds(100), .milliseconds(200),
+            .milliseconds(100), .seconds(600), .milliseconds(101),
+        ] {
+            now = now + gap
+            _ = table.record(report(1, []), at: now)
+        }
+        let interval = try #require(table[AdvertiserID(report(1, []))]?.interval)
+        #expect(interval == .milliseconds(100))
+    }
+
+    @Test func h17AFloodFromManyDevicesKeepsTheNewestOfEach() throws {
+        var table = DeviceTable()
+        for number in 0..<5000 {
+            let payload = [2, 1, UInt8(truncatingIfNeeded: number)]
+            _ = table.record(report(UInt64(number % 50), payload), at: start + .microseconds(200 * number))
+        }
+        #expect(table.count == 50)
+        for sighting in table.sightings { #expect(sighting.count == 100) }
+        #expect(table[AdvertiserID(report(49, []))]?.advertisement?.data == [2, 1, UInt8(truncatingIfNeeded: 4999)])
+    }
+}
+
+func record(
+    _ report: AdvertisingReport, _ table: inout DeviceTable, at now: BootInstant
+) -> DeviceTable.Outcome? {
+    table.record(report, at: now)
+}
+
+/// A report of a random address with this number.
+func report(
+    _ address: UInt64, _ data: [UInt8],
+    _ properties: AdvertisingReport.Properties = [.connectable, .scannable, .legacy]
+) -> AdvertisingReport {
+    AdvertisingReport(
+        address: BluetoothAddress(rawValue: address), addressType: .random, properties: properties, rssi: -50,
+        data: data)
+}

@@ -1,0 +1,89 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+@Suite struct LinkEndTests {
+    private let central = Central()
+
+    @Test func everyWaitingCallFailsOnce() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let failures = await withTaskGroup(of: BLEError?.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    do throws(BLEError) {
+                        _ = try await device.read(.handle(3))
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            while await peripheral.receivedCount < 2 { await Task.yield() }
+            await peripheral.disconnect()
+            return await group.reduce(into: [BLEError?]()) { $0.append($1) }
+        }
+        #expect(failures.count == 20)
+        #expect(failures.allSatisfy { $0?.code == .disconnected })
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0x2A19) }
+    }
+
+    @Test func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let task = Task { try await device.read(.handle(3)) }
+        while await peripheral.receivedCount < 2 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        #expect(await device.isConnected)
+        // The late answer belongs to the cancelled call, and must not become the next one's.
+        let next = Task { try await device.read(.handle(5)) }
+        await peripheral.resumeAnswering()
+        await peripheral.send(raw: [0x0B, 0xEE])
+        #expect(try await next.value != [0xEE])
+    }
+
+    @Test func deadlineReleasesTheCallerAndKeepsTheLink() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            try await device.read(.handle(3), timeout: .milliseconds(30))
+        }
+        #expect(await device.isConnected)
+    }
+
+    @Test func disconnectIsTold() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        async let reason = device.disconnected()
+        await device.disconnect()
+        #expect(await reason == .requested)
+        #expect(await device.disconnectReason == .requested)
+    }
+
+    @Test func connectToASocketThatIsNotThere() async throws {
+        let failure = await #expect(throws: BLEError.self) {
+            _ = try await central.connect(toSocket: "/nonexistent/att.sock")
+        }
+        #expect(failure?.code == .connectFailed)
+        #expect(failure?.errorNumber == 2)
+    }
+
+    @Test func aSilentPeerEndsTheConnect() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let descriptor = try await peripheral.connect()
+        await peripheral.stopAnswering()
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            _ = try await central.attach(descriptor: descriptor, ConnectOptions(timeout: .milliseconds(30)))
+        }
+    }
+
+    @Test func serveRunsADaemonOnOneThread() async throws {
+        let value = try Central.serve { central in
+            try await central.attach(to: VirtualPeripheral(.battery)).read(0x2A19)
+        }
+        #expect(value == [64])
+    }
+}

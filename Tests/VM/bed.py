@@ -1,0 +1,329 @@
+"""The bed: a stock Debian kernel in a software-emulated machine, with virtual Bluetooth controllers.
+
+    python3 Tests/VM/bed.py [--radio KIND] [--peer MODULE]... [--controllers N] [--kernel SERIES] [--log FILE] -- COMMAND...
+
+boots, runs COMMAND as root in a throw-away copy of this machine's file system, prints its output, and ends with its
+status. Needs no Bluetooth, no KVM and, once the cache is filled, neither root nor network.
+
+Radios: `extended` and `legacy` are Bumble's controllers as guest/radio.py completes them (LE 5 and LE 4.2; several links,
+steady advertising, faults on demand, peripherals from guest/peripherals); `dual` is BlueZ's btvirt (BR/EDR and LE, one
+link). The guest sees controllers hci0, hci1, ...
+
+In the guest: $VM_TOOLS/usr/bin has BlueZ's programs; a line written to $VM_RADIO is a command for radio.py.
+The cache is .build/vm or $BAREBLE_VM_DIR: kernel, BlueZ's tools, Bumble in a virtual environment; about 300 MB.
+"""
+
+import argparse
+import fcntl
+import gzip
+import lzma
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CACHE = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm").absolute()
+BUMBLE = "bumble==0.0.236"
+SERIES = ("6.12", "6.1")
+FAULTY = re.compile(r"6\.1\.0-5[56]\b")  # closing an L2CAP socket after the link's end is a use after free there
+BOOT_MODULES = ("virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay")
+KEPT_MODULES = (
+    "arch", "crypto", "lib", "net", "fs/9p", "fs/netfs", "fs/fscache", "fs/overlayfs", "fs/fuse", "virt",
+    "drivers/virtio", "drivers/bluetooth", "drivers/char", "drivers/crypto", "drivers/hid", "drivers/net/virtio_net.ko",
+)
+
+
+class BedError(Exception):
+    """The bed itself failed; the text says why."""
+
+
+def output_of(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+
+
+def run_or_raise(what, *command, cwd=None):
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode != 0:
+        raise BedError(f"{what}: {shlex.join(map(str, command[:4]))} ... said:\n{(done.stdout + done.stderr)[-1500:]}")
+    return done.stdout
+
+
+# Fetching: packages are unpacked into the cache, not installed.
+
+def refresh_package_lists():
+    as_root = [] if os.geteuid() == 0 else ["sudo"]
+    run_or_raise("cannot refresh the package lists", *as_root, "apt-get", "-qq", "update")
+
+
+def unpack(packages, target):
+    """Downloads Debian packages from this machine's own sources and extracts them below `target`."""
+    fresh = target.with_name(target.name + ".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir=fresh.parent) as downloads:
+        fetch = ("apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *packages)
+        try:
+            run_or_raise("cannot download", *fetch, cwd=downloads)
+        except BedError:
+            refresh_package_lists()
+            run_or_raise("cannot download packages", *fetch, cwd=downloads)
+        for package in sorted(Path(downloads).glob("*.deb")):
+            run_or_raise("cannot unpack", "dpkg-deb", "--extract", package, fresh)
+    return fresh
+
+
+def kernel_packages(series):
+    """Debian's plain kernel packages of a series, oldest first."""
+    names = output_of("apt-cache", "pkgnames", "linux-image-").split()
+    plain = re.compile(rf"linux-image-{re.escape(series)}(\.\d+|$|-).*-amd64$")
+    chosen = [n for n in names if plain.match(n) and not re.search(r"-(cloud|rt|dbg|unsigned)\b", n)]
+    chosen = [n for n in chosen if not re.fullmatch(rf"linux-image-{re.escape(series)}-amd64", n)]
+    return sorted(chosen, key=lambda n: [int(d) for d in re.findall(r"\d+", n)])
+
+
+def choose_kernel(wanted):
+    for attempt in range(2):
+        for series in [wanted] if wanted else SERIES:
+            names = kernel_packages(series)
+            sound = [n for n in names if not FAULTY.search(n)]
+            if names:
+                return (sound or names)[-1]
+        if attempt == 0:
+            refresh_package_lists()
+    raise BedError(f"this machine's package sources have no Debian kernel {wanted or ' or '.join(SERIES)}")
+
+
+def prepare_kernel(wanted):
+    """Returns the folder of an unpacked kernel: `vmlinuz` and `lib/modules/RELEASE`."""
+    label = wanted or "default"
+    link = CACHE / f"kernel-{label}"
+    if link.is_dir():
+        return link
+    package = choose_kernel(wanted)
+    release = package.removeprefix("linux-image-")
+    parts = re.findall(r"\b(linux-(?:binary|modules)-\S+)", output_of("apt-cache", "depends", package))
+    fresh = unpack([package, *sorted(set(parts))], link)
+    if not (fresh / "lib").exists():
+        (fresh / "lib").symlink_to("usr/lib")
+    modules = fresh / "lib" / "modules" / release
+    image = next((p for p in (fresh / "boot" / f"vmlinuz-{release}", modules / "vmlinuz") if p.exists()), None)
+    if image is None:
+        raise BedError(f"{package} contains no kernel image")
+    shutil.copy(image, fresh / "vmlinuz")
+    prune_modules(modules / "kernel")
+    run_or_raise("cannot index the modules", "/sbin/depmod", "-b", fresh, release)
+    fresh.rename(link)
+    return link
+
+
+def prune_modules(folder):
+    """Drops the modules that no virtual machine here can need: nine tenths of the package."""
+    for path in sorted(folder.rglob("*.ko*")):
+        relative = str(path.relative_to(folder))
+        if not any(relative.startswith(kept) for kept in KEPT_MODULES):
+            path.unlink()
+
+
+def prepare_tools():
+    """Unpacks BlueZ's programs and what they need that is not installed on this machine."""
+    target = CACHE / "tools"
+    if not target.is_dir():
+        wanted = ("bluez", "bluez-test-tools", "dbus")
+        simulate = ("apt-get", "-s", "install", "--no-install-recommends", *wanted)
+        plan = output_of(*simulate)
+        if "bluez-test-tools" not in plan:
+            refresh_package_lists()
+            plan = run_or_raise("cannot find BlueZ's tools", *simulate)
+        # A line with [version] would upgrade what is there; only what is missing is taken.
+        missing = re.findall(r"^Inst (\S+) \(", plan, re.M)
+        fresh = unpack(missing, target) if missing else target.with_name("tools.new")
+        fresh.mkdir(exist_ok=True)
+        fresh.rename(target)
+    return target
+
+
+def prepare_bumble():
+    target = CACHE / "python"
+    if not target.is_dir():
+        fresh = CACHE / "python.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        run_or_raise("cannot make a virtual environment", "/usr/bin/python3", "-m", "venv", "--copies", fresh)
+        pip = (fresh / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "-q")
+        run_or_raise("cannot install Bumble", *pip, BUMBLE)
+        # The guest is slow: what can be compiled before is.
+        run_or_raise("cannot compile Bumble", fresh / "bin" / "python", "-m", "compileall", "-q", fresh / "lib")
+        fresh.rename(target)
+    return target
+
+
+# The boot image: busybox, the few modules that reach the host's files, and guest/init.
+
+def cpio_entry(name, mode, content=b""):
+    cpio_entry.serial += 1
+    fields = [cpio_entry.serial, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
+    header = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return pad(header) + pad(content)
+
+
+cpio_entry.serial = 0
+
+
+def pad(data):
+    return data + bytes(-len(data) % 4)
+
+
+def module_files(kernel):
+    """The boot modules with what they depend on, in the order of loading."""
+    release = next((kernel / "lib" / "modules").iterdir()).name
+    found = []
+    for module in BOOT_MODULES:
+        listing = output_of("/sbin/modprobe", "-d", kernel, "-S", release, "--show-depends", module)
+        for path in re.findall(r"^insmod (\S+)", listing, re.M):
+            if path not in found:
+                found.append(path)
+    return [Path(path) for path in found]
+
+
+def build_boot_image(kernel):
+    image = kernel / "initrd.gz"
+    sources = [HERE / "guest" / "init", Path(__file__)]
+    if image.exists() and all(image.stat().st_mtime > s.stat().st_mtime for s in sources):
+        return image
+    busybox = shutil.which("busybox") or "/bin/busybox"
+    folder, program, plain = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o755, stat.S_IFREG | 0o644
+    parts = [cpio_entry(name, folder) for name in ("bin", "dev", "proc", "sys", "run", "modules", "host", "layer", "root")]
+    parts.append(cpio_entry("bin/busybox", program, Path(busybox).read_bytes()))
+    parts.append(cpio_entry("init", program, (HERE / "guest" / "init").read_bytes()))
+    for number, path in enumerate(module_files(kernel)):
+        content = lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
+        parts.append(cpio_entry(f"modules/{number:02}.ko", plain, content))
+    parts.append(cpio_entry("TRAILER!!!", 0))
+    fresh = image.with_suffix(".new")
+    with gzip.open(fresh, "wb", compresslevel=1) as file:
+        file.write(b"".join(parts))
+    fresh.rename(image)
+    return image
+
+
+class Bed:
+    """Everything that a boot needs, prepared once."""
+
+    def __init__(self, kernel=None):
+        if output_of("dpkg", "--print-architecture").strip() != "amd64":
+            raise BedError("the virtual machine needs an amd64 Debian system")
+        CACHE.mkdir(parents=True, exist_ok=True)
+        run_or_raise(
+            "packages are missing", ROOT / "Tests" / "Tools" / "require",
+            "qemu-system-x86", "busybox-static", "kmod", "python3-venv")
+        with open(CACHE / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.kernel = prepare_kernel(kernel)
+            self.tools = prepare_tools()
+            self.python = prepare_bumble()
+            self.image = build_boot_image(self.kernel)
+        self.modules = next((self.kernel / "lib" / "modules").iterdir())
+
+    @property
+    def release(self):
+        return self.modules.name
+
+    def radio_command(self, radio, controllers, peers):
+        if radio == "dual":
+            program = self.tools / "usr" / "bin" / "btvirt"
+            return [str(program if program.exists() else shutil.which("btvirt")), f"-l{controllers}"]
+        command = [str(self.python / "bin" / "python"), "-u", str(HERE / "guest" / "radio.py"), str(controllers)]
+        return command + (["--legacy"] if radio == "legacy" else []) + [f"--peer={peer}" for peer in peers]
+
+    def boot(self, command, radio="extended", controllers=2, peers=(), limit=300, log=None, show=print, environment=None):
+        """Runs `command` in the guest, gives each line of its output to `show`, and returns its exit status."""
+        with tempfile.TemporaryDirectory(prefix="bareble-vm-") as exchange:
+            exchange = Path(exchange)
+            exports = {
+                "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "HOME": "/root", "LANG": "C.UTF-8",
+                "VM_TOOLS": str(self.tools), "VM_CONTROLLERS": str(controllers), "VM_RADIO": "/run/vm/radio.commands",
+                "VM_PYTHON": str(self.python / "bin" / "python"), **(environment or {}),
+            }
+            (exchange / "settings").write_text(
+                f"controllers={controllers}\nmodules={shlex.quote(str(self.modules))}\nradio_kind={radio}\n")
+            (exchange / "radio").write_text(
+                "export PYTHONDONTWRITEBYTECODE=1\n" + f"exec {shlex.join(self.radio_command(radio, controllers, peers))}\n")
+            (exchange / "command").write_text(
+                "".join(f"export {k}={shlex.quote(v)}\n" for k, v in exports.items())
+                + f"cd {shlex.quote(str(ROOT))}\nexec {shlex.join(map(str, command))}\n")
+            kernel_log = Path(log) if log else exchange / "kernel.log"
+            status = self.emulate(exchange, kernel_log, limit, show)
+            if status is None:
+                last = [line for log in (kernel_log, exchange / "radio.log") if log.exists()
+                        for line in log.read_text(errors="replace").splitlines()[-12:]]
+                raise BedError("the guest did not come up or died:\n" + "\n".join(last))
+            return status
+
+    def emulate(self, exchange, kernel_log, limit, show):
+        # One CPU more than half of what there is would only make the emulator's threads wait for each other.
+        machine = [
+            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "1536",
+            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
+            "-kernel", self.kernel / "vmlinuz", "-initrd", self.image,
+            "-append", "console=ttyS0 loglevel=6 panic=-1 mitigations=off random.trust_cpu=on tsc=reliable",
+            "-chardev", f"file,id=log,path={kernel_log}", "-device", "isa-serial,chardev=log",
+            "-device", "virtio-serial-pci", "-chardev", "file,id=out,path=/dev/stdout",
+            "-device", "virtserialport,chardev=out,name=out", "-device", "virtio-rng-pci",
+            *self.share("host", "/", ",readonly=on"), *self.share("exchange", exchange),
+        ]
+        child = subprocess.Popen(
+            [str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace")
+        timer = threading.Timer(limit, child.kill)
+        timer.start()
+        try:
+            for line in child.stdout:
+                show(line.rstrip("\r\n"))
+            child.wait()
+        finally:
+            expired = not timer.is_alive()
+            timer.cancel()
+            child.kill()
+        if expired:
+            raise BedError(f"the guest was still busy after {limit} s")
+        answer = exchange / "status"
+        text = answer.read_text().strip() if answer.exists() else ""
+        return int(text) if text.isdigit() else None
+
+    @staticmethod
+    def share(tag, path, more=""):
+        return ["-fsdev", f"local,id={tag},path={path},security_model=none,multidevs=remap{more}",
+                "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+
+
+def main():
+    options = argparse.ArgumentParser(usage="bed.py [options] -- COMMAND...")
+    options.add_argument("--radio", choices=("extended", "legacy", "dual"), default="extended")
+    options.add_argument("--controllers", type=int, default=2)
+    options.add_argument("--peer", action="append", default=[])
+    options.add_argument("--kernel", help="a Debian kernel series, e.g. 6.1")
+    options.add_argument("--log", help="keep the kernel's log here")
+    options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
+    options.add_argument("--prepare", action="store_true", help="only fill the cache")
+    options.add_argument("command", nargs="*")
+    chosen = options.parse_args()
+    try:
+        bed = Bed(chosen.kernel)
+        if chosen.prepare:
+            return 0
+        return bed.boot(
+            chosen.command or ["/bin/true"], chosen.radio, chosen.controllers, chosen.peer, chosen.limit, chosen.log)
+    except BedError as error:
+        print(f"bed.py: {error}", file=sys.stderr)
+        return 125
+
+
+if __name__ == "__main__":
+    sys.exit(main())

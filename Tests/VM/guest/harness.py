@@ -1,0 +1,194 @@
+"""What the kernel tests share: running blescan in the guest, saying what happened, and the adapter's switches.
+
+A test is a function with @test; it passes by returning. `main` runs a module's tests in the order in which they are
+written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not ok NAME: why`.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+BLESCAN = os.environ["BLESCAN"]
+DONE, NOT_FOUND, USAGE, NO_ADAPTER, LINK_LOST, TIMED_OUT, REFUSED, NOT_PERMITTED = 0, 1, 64, 69, 74, 75, 76, 77
+HCI_UP, HCI_DOWN, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x800448D4
+PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
+NOBODY = "DE:AD:BE:EF:00:01/random"
+PATIENCE = 90  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
+vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+class Outcome:
+    """What a finished blescan left behind."""
+
+    def __init__(self, command, status, out, err, seconds):
+        self.command, self.status, self.out, self.err, self.seconds = command, status, out, err, seconds
+
+    @property
+    def objects(self):
+        try:
+            return [json.loads(line) for line in self.out.splitlines() if line.strip()]
+        except ValueError as error:
+            raise AssertionError(f"not one JSON object a line ({error}): {self.tail}") from None
+
+    @property
+    def values(self):
+        return [bytes.fromhex(o["hex"]) for o in self.objects if "hex" in o]
+
+    @property
+    def tail(self):
+        return f"`{shlex.join(self.command)}` ended with {self.status}; out: {self.out[-300:]!r}; err: {self.err[-500:]!r}"
+
+    def must(self, status):
+        if self.status != status:
+            raise AssertionError(f"expected status {status}: {self.tail}")
+        return self
+
+
+class Program:
+    """A blescan that runs beside the test. Its output can be waited for."""
+
+    def __init__(self, *arguments, user=None, capabilities=(), timeout=PATIENCE):
+        self.command = ["blescan", *arguments]
+        launch = [BLESCAN, *arguments]
+        if user is not None:
+            wanted = ",".join(f"+{c}" for c in capabilities)
+            raised = [f"--inh-caps={wanted}", f"--ambient-caps={wanted}"] if wanted else []
+            launch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *raised, *launch]
+        self.began = time.monotonic()
+        self.child = subprocess.Popen(
+            launch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.lines, self.errors = [], []
+        self.changed = threading.Condition()
+        self.readers = [
+            threading.Thread(target=self.collect, args=pair, daemon=True)
+            for pair in ((self.child.stdout, self.lines), (self.child.stderr, self.errors))]
+        for reader in self.readers:
+            reader.start()
+        self.timer = threading.Timer(timeout, self.child.kill)
+        self.timer.start()
+
+    def collect(self, stream, lines):
+        for line in stream:
+            with self.changed:
+                lines.append(line)
+                self.changed.notify_all()
+
+    def wait_for_lines(self, count, seconds=30):
+        with self.changed:
+            if not self.changed.wait_for(lambda: len(self.lines) >= count, seconds):
+                raise AssertionError(f"{len(self.lines)} of {count} lines in {seconds} s: {self.command} {self.errors[-3:]}")
+        return self
+
+    def finish(self):
+        status = self.child.wait()
+        self.timer.cancel()
+        for reader in self.readers:
+            reader.join(5)
+        return Outcome(self.command, status, "".join(self.lines), "".join(self.errors), time.monotonic() - self.began)
+
+    def interrupt(self):
+        self.child.send_signal(2)
+        return self.finish()
+
+
+def blescan(*arguments, **more):
+    return Program(*arguments, **more).finish()
+
+
+def radio(command):
+    with open(os.environ["VM_RADIO"], "w") as pipe:
+        pipe.write(command + "\n")
+
+
+def adapters():
+    return sorted(p.name for p in Path("/sys/class/bluetooth").glob("hci*") if ":" not in p.name)
+
+
+def until(true, why, seconds=30):
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError(why)
+        time.sleep(0.05)
+
+
+def control(request, index=0):
+    """Switches an adapter on or off; being so already is success."""
+    with socket.socket(31, socket.SOCK_RAW, 1) as control_socket:
+        try:
+            fcntl.ioctl(control_socket, request, index)
+        except OSError as error:
+            if error.errno != errno.EALREADY:
+                raise
+
+
+def inject_write_command(attribute, value, index=0):
+    """Writes to the peer on the link that another program holds, past that program, as the kernel's raw socket allows."""
+    connections = bytearray(struct.pack("<HH", index, 4) + bytes(64))
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        fcntl.ioctl(raw, HCI_CONNECTIONS, connections)
+        if not struct.unpack_from("<H", connections, 2)[0]:
+            return
+        handle = struct.unpack_from("<H", connections, 4)[0]
+        command = struct.pack("<BH", 0x52, attribute) + value
+        data = struct.pack("<HH", len(command), 4) + command
+        bind_to_adapter(raw, index)
+        raw.send(struct.pack("<BHH", 2, handle, len(data)) + data)
+
+
+def bind_to_adapter(raw, index):
+    # Python's own bind knows only the adapter's number where the kernel also wants a channel.
+    name = struct.pack("<HHH", 31, index, 0)
+    if ctypes.CDLL(None, use_errno=True).bind(raw.fileno(), name, len(name)) != 0:
+        raise OSError(ctypes.get_errno(), "bind")
+
+
+def rfkill_switches(index=0):
+    return list(Path(f"/sys/class/bluetooth/hci{index}").glob("rfkill*/soft"))
+
+
+def same(found, expected, what):
+    if found != expected:
+        raise AssertionError(f"{what}: expected {expected!r}, found {found!r}")
+
+
+def tree(peer):
+    """What Bumble's server really holds: its attributes as rows with handle, type, end, uuid and properties."""
+    return json.loads(Path(f"/run/vm/peers/{peer}.json").read_text())
+
+
+def main():
+    wanted = sys.argv[1:]
+    failed = 0
+    for function in tests:
+        name = function.__name__.replace("_", " ")
+        if wanted and function.__name__ not in wanted:
+            continue
+        began = time.monotonic()
+        try:
+            if adapters()[:1] == ["hci0"]:
+                control(HCI_UP)
+            function()
+            print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
+        except Exception as error:
+            failed += 1
+            why = str(error) if isinstance(error, AssertionError) else "".join(traceback.format_exception(error)[-3:])
+            print(f"not ok {name}: {' '.join(why.split())}", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,300 @@
+"""Kernel tests with Bumble's peripherals and controllers with extended advertising: the whole main job and its ends."""
+
+import os
+import struct
+import time
+from pathlib import Path
+
+from harness import *
+
+PLAIN_USER = 65534
+CAPABILITY = "net_raw"
+
+
+def first_of(objects, address):
+    mine = [o for o in objects if o.get("address", "").startswith(address.split("/")[0])]
+    if not mine:
+        raise AssertionError(f"nothing heard of {address} among {len(objects)} reports")
+    return mine
+
+
+def merged(objects, address, *keys):
+    """The last value of each key over all reports of one peer: name and services may come in different reports."""
+    reports = first_of(objects, address)
+    return {key: next((o[key] for o in reversed(reports) if o.get(key) not in (None, [], {})), None) for key in keys}
+
+
+@test
+def scan_finds_peers_with_name_services_and_signal():
+    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
+    pulse = merged(objects, PULSE, "localName", "serviceUUIDs", "rssi", "manufacturerData", "flags")
+    same(pulse["localName"], "Pulse", "name")
+    same(sorted(pulse["serviceUUIDs"]), ["180d", "180f"], "services")
+    same(pulse["rssi"], -47, "signal of Pulse")
+    same(pulse["manufacturerData"], {"ffff": "0102"}, "data of the scan response")
+    same(pulse["flags"], 6, "flags")
+    second = merged(objects, SECOND, "localName", "rssi")
+    same((second["localName"], second["rssi"]), ("Second", -71), "the second peer")
+
+
+@test
+def scan_joins_extended_advertising_data():
+    filling = bytes(range(220)).hex()
+    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
+    house = merged(objects, LIGHTHOUSE, "localName", "manufacturerData", "serviceData", "sid")
+    same(house["localName"], "Lighthouse", "name")
+    same(house["manufacturerData"], {"ffff": filling}, "manufacturer data")
+    same(house["serviceData"], {"180f": filling}, "service data")
+
+
+@test
+def scan_ends_after_its_count_and_prints_plain_lines():
+    outcome = blescan("scan", "--count", "3", "--each", "packet").must(DONE)
+    same(len(outcome.out.splitlines()), 3, "lines")
+    assert "\x1b" not in outcome.out, "escape sequences in a pipe"
+
+
+@test
+def explore_shows_the_tree_that_the_peer_has():
+    outcome = blescan("explore", PULSE, "--json").must(DONE)
+    expected, found = tree("Pulse"), flatten(outcome.objects[-1])
+    for row in expected:
+        if row["type"] in ("2800", "2801"):
+            same(found["services"].get(row["handle"]), (row["uuid"], row["end"]), f"service at {row['handle']}")
+        elif "properties" in row:
+            same(found["characteristics"].get(row["handle"]), row["uuid"], f"characteristic at {row['handle']}")
+        elif row["type"] not in ("2802", "2803"):
+            same(found["descriptors"].get(row["handle"]), row["type"], f"descriptor at {row['handle']}")
+    count = sum(row["type"] in ("2800", "2801") for row in expected)
+    same(len(found["services"]), count, "number of services")
+
+
+def flatten(explored):
+    """Services, characteristics (by value handle) and descriptors of `explore --json`, by handle."""
+    found = {"services": {}, "characteristics": {}, "descriptors": {}}
+    for service in explored["services"]:
+        found["services"][service["handle"]] = service["uuid"], service["endHandle"]
+        for characteristic in service["characteristics"]:
+            found["characteristics"][characteristic["handle"]] = characteristic["uuid"]
+            for descriptor in characteristic["descriptors"]:
+                found["descriptors"][descriptor["handle"]] = descriptor["uuid"]
+    return found
+
+
+@test
+def explore_ends_with_the_number_of_requests():
+    outcome = blescan("explore", SECOND).must(DONE)
+    assert "request" in (outcome.out + outcome.err).lower().splitlines()[-1], outcome.tail
+    assert "Battery" in outcome.out, outcome.tail
+
+
+@test
+def read_gives_a_value_by_uuid_and_by_handle():
+    same(blescan("read", PULSE, "2a19", "--json").must(DONE).values, [b"\x4d"], "battery level")
+    handle = next(row["handle"] for row in tree("Pulse") if row.get("uuid") == "2a38" and "properties" in row)
+    same(blescan("read", PULSE, f"0x{handle:04x}", "--json").must(DONE).values, [b"\x01"], "body sensor location")
+
+
+@test
+def read_gives_a_long_value():
+    expected = bytes(index & 255 for index in range(512))
+    same(blescan("read", PULSE, vendor(1), "--json").must(DONE).values, [expected], "512 bytes")
+
+
+@test
+def read_gives_a_long_value_in_the_smallest_packets():
+    same(blescan("read", PULSE, vendor(1), "--mtu", "23", "--json").must(DONE).values[0][:64], bytes(range(64)), "its start")
+
+
+@test
+def write_changes_a_value():
+    blescan("write", PULSE, vendor(4), "--hex", "c0ffee").must(DONE)
+    same(blescan("read", PULSE, vendor(4), "--json").must(DONE).values, [bytes.fromhex("c0ffee")], "the written value")
+
+
+@test
+def write_changes_a_long_value():
+    value = os.urandom(512)
+    blescan("write", PULSE, vendor(1), "--hex", value.hex(), "--mtu", "100").must(DONE)
+    same(blescan("read", PULSE, vendor(1), "--json").must(DONE).values, [value], "512 written bytes")
+
+
+@test
+def write_without_response_arrives():
+    blescan("write", PULSE, vendor(3), "--hex", "0a0b0c", "--without-response").must(DONE)
+    same(blescan("read", PULSE, vendor(3), "--json").must(DONE).values, [bytes.fromhex("0a0b0c")], "the command's value")
+
+
+@test
+def notify_loses_none_of_a_thousand():
+    values = blescan("notify", PULSE, vendor(5), "--count", "1000", "--json").must(DONE).values
+    same([struct.unpack_from("<I", v)[0] for v in values], list(range(1000)), "numbers of the notifications")
+
+
+@test
+def notify_receives_indications_and_confirms_them():
+    values = blescan("notify", PULSE, vendor(6), "--count", "3", "--json").must(DONE).values
+    same(values, [b"one", b"two", b"three"], "indicated values")
+    # The peer counts a confirmation only before the next indication, so two are certain when the third has arrived.
+    confirmed = struct.unpack("<H", blescan("read", PULSE, vendor(7), "--json").must(DONE).values[0])[0]
+    assert confirmed >= 2, f"{confirmed} confirmations arrived"
+
+
+@test
+def trace_prints_every_packet_to_standard_error():
+    outcome = blescan("read", PULSE, "2a19", "--trace").must(DONE)
+    assert "Read" in outcome.err and outcome.out.strip(), outcome.tail
+    assert "Request" not in outcome.out, outcome.tail
+
+
+@test
+def refusals_name_the_reason():
+    for number, words in ((10, ("encryption", "0x0f", "0x05")), (11, ("authentication", "0x05")), (12, ("0x81",))):
+        outcome = blescan("read", PULSE, vendor(number)).must(REFUSED)
+        assert any(word in outcome.err.lower() for word in words), outcome.tail
+
+
+@test
+def an_unknown_characteristic_is_not_found():
+    blescan("read", PULSE, vendor(0x77)).must(NOT_FOUND)
+
+
+@test
+def an_unanswered_request_ends_in_its_deadline():
+    outcome = blescan("read", PULSE, vendor(9), "--timeout", "3s").must(TIMED_OUT)
+    assert outcome.seconds < 30, f"took {outcome.seconds:.0f} s"
+
+
+@test
+def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
+    outcome = blescan("read", PULSE, vendor(8), "--timeout", "20s").must(LINK_LOST)
+    assert outcome.seconds < 20, f"took {outcome.seconds:.0f} s"
+
+
+@test
+def connecting_to_nobody_ends_in_its_deadline():
+    outcome = blescan("read", NOBODY, "2a19", "--timeout", "3s").must(TIMED_OUT)
+    assert 2.5 < outcome.seconds < 15, f"took {outcome.seconds:.1f} s"
+    # And leaves nothing behind: the next connect works.
+    blescan("read", PULSE, "2a19").must(DONE)
+
+
+@test
+def a_wrong_address_type_finds_nobody():
+    outcome = blescan("read", PULSE.replace("/random", "/public"), "2a19", "--timeout", "3s").must(TIMED_OUT)
+    assert outcome.err.strip(), "no explanation"
+
+
+@test
+def a_connect_after_a_finished_active_scan_works():
+    # Since kernel 6.10 a finished active scan makes a plain connect() hang.
+    blescan("scan", "--for", "1s").must(DONE)
+    blescan("read", PULSE, "2a19", "--timeout", "15s").must(DONE)
+
+
+@test
+def scan_survives_a_connect():
+    scan = Program("scan", "--for", "60s", "--json", "--each", "packet")
+    scan.wait_for_lines(5)
+    blescan("read", SECOND, "2a19").must(DONE)
+    seen = len(scan.lines)
+    scan.wait_for_lines(seen + 20)
+    outcome = scan.interrupt().must(DONE)
+    first_of(outcome.objects[seen:], PULSE)
+
+
+@test
+def two_peripherals_are_served_at_once():
+    # A program that starts while this one reads would end up on the same adapter and must not disturb it.
+    first = Program("notify", PULSE, "2a37", "--count", "40", "--json").wait_for_lines(2)
+    second = Program("notify", SECOND, "2a19", "--count", "20", "--json").wait_for_lines(2)
+    same(len(second.finish().must(DONE).values), 20, "values of the second")
+    same(len(first.finish().must(DONE).values), 40, "values of the first")
+
+
+@test
+def link_loss_while_subscribed_is_said():
+    program = Program("notify", PULSE, "2a37", "--json").wait_for_lines(2)
+    radio("drop 0")
+    outcome = program.finish().must(LINK_LOST)
+    assert outcome.err.strip(), "no explanation"
+
+
+@test
+def interrupting_a_subscription_ends_it():
+    program = Program("notify", PULSE, "2a37", "--json").wait_for_lines(2)
+    assert program.interrupt().status in (DONE, 130)
+    blescan("read", PULSE, "2a19").must(DONE)
+
+
+@test
+def a_plain_user_with_the_raw_capability_scans_and_reads():
+    objects = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).objects
+    first_of(objects, PULSE)
+    values = blescan("read", PULSE, "2a19", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).values
+    same(values, [b"\x4d"], "battery level")
+
+
+@test
+def a_plain_user_may_not_scan():
+    outcome = blescan("scan", "--for", "3s", user=PLAIN_USER).must(NOT_PERMITTED)
+    assert "cap_net_raw" in outcome.err.lower(), outcome.tail
+
+
+@test
+def a_plain_user_reads_on_an_adapter_that_is_up():
+    same(blescan("read", SECOND, "2a19", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE).status, DONE, "status")
+
+
+@test
+def an_adapter_that_is_down_is_named_to_a_plain_user():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "2s", user=PLAIN_USER, capabilities=[CAPABILITY]).must(NO_ADAPTER)
+    assert "down" in outcome.err.lower() or "off" in outcome.err.lower(), outcome.tail
+
+
+@test
+def an_adapter_that_is_down_is_switched_on_by_root():
+    control(HCI_DOWN)
+    first_of(blescan("scan", "--for", "3s", "--json").must(DONE).objects, PULSE)
+
+
+@test
+def a_blocked_radio_is_named():
+    switches = rfkill_switches()
+    assert switches, "this kernel shows no rfkill switch"
+    switches[0].write_text("1")
+    try:
+        outcome = blescan("scan", "--for", "2s").must(NO_ADAPTER)
+        assert "rfkill" in outcome.err.lower(), outcome.tail
+    finally:
+        switches[0].write_text("0")
+
+
+@test
+def a_missing_adapter_is_named():
+    outcome = blescan("scan", "--adapter", "hci7", "--for", "2s").must(NO_ADAPTER)
+    assert "hci7" in outcome.err, outcome.tail
+    blescan("read", PULSE, "2a19", "--adapter", "hci7").must(NO_ADAPTER)
+
+
+@test
+def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
+    scan = Program("scan", "--for", "60s", "--json", "--each", "packet", "--adapter", "hci0").wait_for_lines(3)
+    radio("unplug 0")
+    until(lambda: "hci0" not in adapters(), "the adapter is still there")
+    outcome = scan.finish().must(NO_ADAPTER)
+    assert outcome.seconds < 50, f"took {outcome.seconds:.0f} s"
+    assert outcome.err.strip(), "no explanation"
+
+
+@test
+def without_any_adapter_there_is_a_way_out():
+    radio("unplug 1")
+    until(lambda: adapters() == [], "an adapter is still there")
+    outcome = blescan("scan", "--for", "2s").must(NO_ADAPTER)
+    assert outcome.err.strip(), "no explanation"
+
+
+if __name__ == "__main__":
+    main()

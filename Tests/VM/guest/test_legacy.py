@@ -1,0 +1,82 @@
+"""Kernel tests on controllers without extended advertising (LE 4.2), with Bumble's peripheral and BlueZ's beside it."""
+
+import time
+
+import bluez
+from harness import *
+from test_extended import explore_shows_the_tree_that_the_peer_has, merged, notify_loses_none_of_a_thousand
+
+BENCH = f"{bluez.address(bluez.ADAPTER)}/public"
+LONG_VALUE = bytes(index & 255 for index in range(300))
+
+# The legacy commands and reports are another path through the kernel; what lies above them is sampled.
+tests[:] = [explore_shows_the_tree_that_the_peer_has, notify_loses_none_of_a_thousand]
+
+
+@test
+def legacy_scan_merges_advert_and_scan_response():
+    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
+    pulse = merged(objects, PULSE, "localName", "serviceUUIDs", "rssi", "manufacturerData")
+    same(pulse["localName"], "Pulse", "name")
+    same(sorted(pulse["serviceUUIDs"]), ["180d", "180f"], "services")
+    same(pulse["rssi"], -47, "signal")
+    same(pulse["manufacturerData"], {"ffff": "0102"}, "data of the scan response")
+
+
+@test
+def bluez_advertises_and_is_found():
+    bench = bluez.Peer()
+    globals()["bench"] = bench
+    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
+    found = merged(objects, BENCH, "localName", "serviceUUIDs")
+    same(found["localName"], bluez.NAME, "name")
+    same(found["serviceUUIDs"], ["180f"], "services")
+
+
+@test
+def bluez_is_explored():
+    explored = blescan("explore", BENCH, "--json").must(DONE).objects[-1]
+    services = {service["uuid"]: service for service in explored["services"]}
+    assert {"1800", "1801", bluez.SERVICE} <= set(services), f"services: {sorted(services)}"
+    characteristics = {c["uuid"] for c in services[bluez.SERVICE]["characteristics"]}
+    same(characteristics, {bluez.VALUE, bluez.LONG}, "characteristics of the application")
+
+
+@test
+def bluez_values_are_read():
+    same(blescan("read", BENCH, bluez.VALUE, "--json").must(DONE).values, [b"\1\2\3"], "short value")
+    same(blescan("read", BENCH, bluez.LONG, "--json").must(DONE).values, [LONG_VALUE], "long value")
+
+
+@test
+def bluez_values_are_written():
+    blescan("write", BENCH, bluez.VALUE, "--hex", "0405").must(DONE)
+    same(blescan("read", BENCH, bluez.VALUE, "--json").must(DONE).values, [b"\4\5"], "short value")
+    value = LONG_VALUE[::-1]
+    blescan("write", BENCH, bluez.LONG, "--hex", value.hex(), "--mtu", "60").must(DONE)
+    same(blescan("read", BENCH, bluez.LONG, "--json").must(DONE).values, [value], "long value")
+
+
+@test
+def bluez_takes_a_command():
+    blescan("write", BENCH, bluez.VALUE, "--hex", "0607", "--without-response").must(DONE)
+    same(blescan("read", BENCH, bluez.VALUE, "--json").must(DONE).values, [b"\6\7"], "value")
+
+
+@test
+def bluez_notifies():
+    explored = blescan("explore", BENCH, "--json").must(DONE).objects[-1]
+    handle = next(c["handle"] for s in explored["services"] for c in s["characteristics"] if c["uuid"] == bluez.VALUE)
+    program = Program("notify", BENCH, bluez.VALUE, "--count", "3", "--json")
+    # bluetoothctl notifies whatever is written to it; only this program's own link can write.
+    number = 0
+    while len(program.lines) < 3 and number < 200:
+        number += 1
+        inject_write_command(handle, bytes([number]))
+        time.sleep(0.2)
+    values = [value[0] for value in program.finish().must(DONE).values]
+    same(values, list(range(values[0], values[0] + 3)), "consecutive values")
+
+
+if __name__ == "__main__":
+    main()

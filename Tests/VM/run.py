@@ -1,0 +1,64 @@
+"""run.py [GROUP]... [--only TEST]: the kernel tests. Boots the bed once per group and runs that group's tests inside.
+
+Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .build/checks.
+"""
+
+import argparse
+import sys
+
+from bed import ROOT, Bed, BedError
+
+BLESCAN = ROOT / ".build" / "release" / "blescan"
+LOGS = ROOT / ".build" / "checks"
+# What runs on which radio. Few boots: starting the guest takes longer than most tests.
+GROUPS = {
+    "extended": ("extended", ("pulse", "second", "lighthouse")),
+    "legacy": ("legacy", ("pulse",)),
+}
+
+
+def run_group(bed, name, only):
+    radio, peers = GROUPS[name]
+    counts = {"ok": 0, "not ok": 0}
+
+    def show(line):
+        for kind in counts:
+            if line.startswith(f"{kind} "):
+                counts[kind] += 1
+                line = f"{kind} kernel, {name}: {line[len(kind) + 1:]}"
+        print(line, flush=True)
+
+    # A plain user may not reach this folder, so the guest gets its own copy of the program.
+    script = f'cp "{BLESCAN}" /run/vm/blescan && BLESCAN=/run/vm/blescan exec python3 Tests/VM/guest/test_{name}.py "$@"'
+    status = bed.boot(
+        ["/bin/sh", "-c", script, "sh", *only], radio=radio, peers=peers, limit=1500, log=LOGS / f"kernel-{name}.log",
+        show=show, environment={"PYTHONDONTWRITEBYTECODE": "1"})
+    if status != 0 and not counts["not ok"] or not counts["ok"] and not only:
+        print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
+        return False
+    return status == 0
+
+
+def main():
+    options = argparse.ArgumentParser(description="Kernel tests in a virtual machine")
+    options.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    options.add_argument("--only", action="append", default=[], help="a test function's name")
+    chosen = options.parse_args()
+    if not BLESCAN.exists():
+        print("not ok kernel: blescan is not built (make build)")
+        return 1
+    LOGS.mkdir(parents=True, exist_ok=True)
+    good = True
+    try:
+        bed = Bed()
+        print(f"Debian's kernel {bed.release}", flush=True)
+        for name in chosen.groups or GROUPS:
+            good = run_group(bed, name, chosen.only) and good
+    except BedError as error:
+        print(f"not ok kernel, the bed: {error}", flush=True)
+        good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
