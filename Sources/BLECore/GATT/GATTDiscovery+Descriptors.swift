@@ -132,22 +132,20 @@ extension GATTDiscovery {
             let (handle, type) = declarations[index]
             let region =
                 type.isServiceDeclaration ? found.serviceRegionBegun(at: handle) : found.regionBegun(at: handle)
-            var last = handle
+            var seen = [handle]
             index += 1
             while index < declarations.endIndex, declarations[index].1 == type, region.contains(declarations[index].0) {
-                last = declarations[index].0
+                seen.append(declarations[index].0)
                 index += 1
             }
             switch type {
             case .primaryServiceDeclaration, .secondaryServiceDeclaration:
                 let isPrimary = type == .primaryServiceDeclaration
-                searches.append(.services(ServiceSearch(isPrimary: isPrimary, hole: region, lastSeen: last)))
+                searches.append(.services(ServiceSearch(isPrimary: isPrimary, hole: region, lastSeen: seen.last)))
             case .characteristicDeclaration:
-                searches.append(.characteristics(CharacteristicSearch(range: region, lastSeen: last)))
+                searches.append(.characteristics(CharacteristicSearch(range: region, lastSeen: seen.last)))
             default:
-                if level == .full {
-                    searches.append(.includes(IncludeSearch(range: handle...last)))
-                }
+                if level == .full { searches.append(.includes(IncludeSearch(seen))) }
             }
         }
         pending += searches.reversed()

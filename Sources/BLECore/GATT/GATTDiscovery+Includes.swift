@@ -1,9 +1,14 @@
 /// The references to other services in a range that is known to hold some.
 struct IncludeSearch: Sendable {
     var place: SearchRange
+    /// The declarations that are known to be in the range.
+    let seen: [AttributeHandle]
 
-    init(range: ClosedRange<AttributeHandle>) {
-        place = SearchRange(range)
+    /// `seen` must not be empty, and rise.
+    init(_ seen: [AttributeHandle]) {
+        self.seen = seen
+        let first = seen.first ?? 1
+        place = SearchRange(first...max(first, seen.last ?? first))
     }
 
     var request: ATTReadByTypeRequest {
@@ -24,6 +29,7 @@ extension GATTDiscovery {
             throw .malformed(ATTReadByTypeResponse.malformed(at: 1, .invalidField("length")))
         }
         if let first = entries.first { try search.place.check(first.handle) }
+        let before = search.place.cursor
         for entry in entries {
             guard search.place.range.contains(entry.handle) else { throw .outOfRange(entry.handle) }
             guard Int(entry.handle) >= search.place.cursor else {
@@ -41,6 +47,10 @@ extension GATTDiscovery {
             if isWholeDatabase, found.service(containing: include.handles.lowerBound) == nil {
                 found.lookAt(include.handles)
             }
+        }
+        // Some peers jump over declarations of another length; those are asked for one by one.
+        for handle in search.seen where Int(handle) >= before && Int(handle) < search.place.cursor {
+            if !entries.contains(where: { $0.handle == handle }) { pending.append(.includes(IncludeSearch([handle]))) }
         }
         return search.place.count > 0 ? .includes(search) : nil
     }

@@ -38,46 +38,7 @@ import Testing
             let found = try server.run(GATTDiscovery(level: level, mtu: UInt16(size.mtu), isStrict: true)).get()
             let allowed = level == .full ? sample.full : sample.subscribable
             #expect(server.requests.count <= allowed[size.index], "\(level)")
-            sample.database.expectFound(in: found, level: level)
-        }
-    }
-}
-
-extension ModelDatabase {
-    /// Every attribute up to the end of the last primary service must be there, with its type; and nothing else.
-    func expectFound(
-        in found: GATTDatabase, level: DiscoveryLevel, sourceLocation: SourceLocation = #_sourceLocation
-    ) {
-        let end = lastPrimaryEnd
-        var missing: [String] = []
-        for attribute in attributes where attribute.handle <= end && isWanted(attribute, at: level) {
-            let type = found.type(at: attribute.handle)
-            if type != attribute.type { missing.append("\(attribute.handle) \(attribute.type): \(type, default: "-")") }
-        }
-        #expect(missing == [], sourceLocation: sourceLocation)
-        let known = Set(attributes.map(\.handle))
-        let invented = found.descriptors.map(\.handle).filter { !known.contains($0) }
-        #expect(invented == [], sourceLocation: sourceLocation)
-        for service in attributes where service.type == .primaryServiceDeclaration {
-            #expect(
-                found.service(containing: service.handle)?.handles.upperBound == service.groupEnd,
-                sourceLocation: sourceLocation)
-        }
-    }
-
-    private func isWanted(_ attribute: ModelAttribute, at level: DiscoveryLevel) -> Bool {
-        if level == .full { return true }
-        switch attribute.type {
-        case .primaryServiceDeclaration: return true
-        case .characteristicDeclaration: return isInPrimaryService(attribute.handle)
-        case .clientCharacteristicConfiguration: return level == .subscribable && isInPrimaryService(attribute.handle)
-        default: return false
-        }
-    }
-
-    private func isInPrimaryService(_ handle: AttributeHandle) -> Bool {
-        attributes.contains {
-            $0.type == .primaryServiceDeclaration && $0.handle <= handle && handle <= $0.groupEnd ?? 0
+            #expect(sample.database.differences(from: found, level: level) == [])
         }
     }
 }

@@ -5,7 +5,7 @@ import BLECore
 /// The quirks make it wrong in one way each; `intercept` makes it wrong in any other.
 struct TestAttributeServer {
     enum Quirk: Hashable {
-        /// A list jumps over entries of another length instead of ending in front of them.
+        /// A list of services or values jumps over those of another length instead of ending in front of them.
         case skipsOtherLengths
         /// The configurations cannot be read by type.
         case hidesConfigurations
@@ -73,7 +73,7 @@ struct TestAttributeServer {
     }
 
     func attribute(_ handle: AttributeHandle) -> ModelAttribute? {
-        database.attributes.first { $0.handle == handle }
+        attributes(handle, handle).first
     }
 }
 
@@ -81,26 +81,29 @@ struct TestAttributeServer {
 
 extension TestAttributeServer {
     private func attributes(_ first: AttributeHandle, _ last: AttributeHandle) -> [ModelAttribute] {
-        database.attributes.filter { $0.handle >= first && $0.handle <= last }
+        let all = database.attributes
+        let start = all.partitioningIndex { $0.handle >= first }
+        let end = all.partitioningIndex { $0.handle > last }
+        return Array(all[start..<max(start, end)])
     }
 
     /// The longest prefix of entries of one length that fits into a packet.
-    private func list<Entry>(_ all: [Entry], header: Int, length: (Entry) -> Int) -> [Entry] {
+    private func list<Entry>(_ all: [Entry], canSkip: Bool = true, length: (Entry) -> Int) -> [Entry] {
         guard let first = all.first.map(length) else { return [] }
         var kept: [Entry] = []
         for entry in all {
             if length(entry) != first {
-                if quirks.contains(.skipsOtherLengths) { continue }
+                if canSkip, quirks.contains(.skipsOtherLengths) { continue }
                 break
             }
-            guard header + (kept.count + 1) * first <= mtu else { break }
+            guard 2 + (kept.count + 1) * first <= mtu else { break }
             kept.append(entry)
         }
         return kept
     }
 
     private func findInformation(_ request: ATTFindInformationRequest) -> [UInt8] {
-        let found = list(attributes(request.startHandle, request.endHandle), header: 2) {
+        let found = list(attributes(request.startHandle, request.endHandle), canSkip: false) {
             2 + $0.type.attBytes.count
         }
         guard !found.isEmpty else { return notFound(request.startHandle, .findInformationRequest) }
@@ -127,7 +130,7 @@ extension TestAttributeServer {
         if let code = first.readError { return error(.readByTypeRequest, first.handle, code) }
         let longest = min(mtu - 4, 253)
         let readable = found.prefix { $0.readError == nil }
-        let entries = list(Array(readable), header: 2) { 2 + min($0.value.count, longest) }.map {
+        let entries = list(Array(readable)) { 2 + min($0.value.count, longest) }.map {
             ATTReadByTypeResponse.Entry(handle: $0.handle, value: Array($0.value.prefix(longest)))
         }
         return ATTReadByTypeResponse(entries: entries).bytes
@@ -139,7 +142,7 @@ extension TestAttributeServer {
         }
         let found = attributes(request.startHandle, request.endHandle).filter { $0.type == request.type }
         guard !found.isEmpty else { return notFound(request.startHandle, .readByGroupTypeRequest) }
-        let entries = list(found, header: 2) { 4 + $0.value.count }.map {
+        let entries = list(found) { 4 + $0.value.count }.map {
             ATTReadByGroupTypeResponse.Entry(
                 startHandle: $0.handle, endHandle: $0.groupEnd ?? $0.handle, value: $0.value)
         }
@@ -232,3 +235,16 @@ extension TestAttributeServer {
 }
 
 struct EndlessProcedure: Error {}
+
+extension Array {
+    /// The first index from which on `condition` holds.
+    fileprivate func partitioningIndex(where condition: (Element) -> Bool) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if condition(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
