@@ -1,0 +1,207 @@
+/// Who wants the values that a peer sends unasked, and what must be written into the peer for it.
+///
+/// Duties
+/// - The first subscriber of a value switches it on (the configuration descriptor is written), the last one that leaves
+///   switches it off. In between, subscribers come and go without a word to the peer.
+/// - A subscriber gets values from the moment it subscribes, before the peer has answered the write: a peer may send the
+///   first value ahead of its answer.
+/// - Every subscriber is told exactly once how its subscription went: `began` or `failed`. After `failed` it is gone.
+/// - Values that nobody wants are counted, not kept.
+///
+/// Invariants
+/// - One write at a time for each value; what changes meanwhile is settled when its answer is in.
+/// - A value is in `entries` as long as it has subscribers or a write under way.
+/// - Values are handed to the subscribers in the order of their subscription.
+///
+/// The owner performs the actions in order, and calls `configured` once for every `write`. Streams, buffers and waiting
+/// callers are its own affair.
+///
+/// Spec: Core Vol 3 Part G, 3.3.3.3, 4.10 and 4.11.
+package struct Subscriptions: ~Copyable {
+    /// A subscriber's number, given by the owner.
+    package struct ID: Hashable, Sendable {
+        package var number: UInt64
+
+        package init(_ number: UInt64) {
+            self.number = number
+        }
+    }
+
+    /// How a peer is asked to send a value.
+    package enum Kind: Hashable, Sendable {
+        /// Without confirmation.
+        case notification
+        /// With a confirmation of each value.
+        case indication
+
+        /// What is written into the configuration descriptor.
+        package var configuration: [UInt8] {
+            switch self {
+            case .notification: [0x01, 0x00]
+            case .indication: [0x02, 0x00]
+            }
+        }
+    }
+
+    /// What the owner must do, in order.
+    package enum Action: Hashable, Sendable {
+        /// Write `value` at `handle`, and call `configured` for `valueHandle` with the result.
+        case write(handle: AttributeHandle, value: [UInt8], valueHandle: AttributeHandle)
+        /// The subscription is in effect.
+        case began(ID, Kind)
+        /// The subscription did not come about.
+        case failed(ID, GATTFailure)
+    }
+
+    private enum State {
+        case switchingOn
+        case on
+        case switchingOff
+    }
+
+    private struct Entry {
+        var configuration: GATTDescriptor
+        var kind: Kind
+        var state: State
+        var subscribers: [ID]
+        /// Those among the subscribers that have not been told that it began.
+        var waiting: [ID]
+    }
+
+    private var entries: [AttributeHandle: Entry] = [:]
+
+    /// How many values came that nobody wanted.
+    package private(set) var unwantedCount = 0
+
+    package init() {}
+
+    /// The values that have subscribers, in no order.
+    package var valueHandles: [AttributeHandle] {
+        entries.filter { !$0.value.subscribers.isEmpty }.map { $0.key }
+    }
+
+    /// Whether anybody wants the value at `valueHandle`.
+    package func isWanted(_ valueHandle: AttributeHandle) -> Bool {
+        entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
+    }
+}
+
+// MARK: - Coming and going
+
+extension Subscriptions {
+    /// Subscribes `id` to the value of `characteristic`.
+    ///
+    /// The kind is `preferred` where the peer offers it, else the other one; for a value that is on already it is the
+    /// kind that the first subscriber chose.
+    package mutating func subscribe(
+        _ id: ID, to characteristic: GATTCharacteristic, cccd: GATTDescriptor?,
+        preferring preferred: Kind = .notification
+    ) -> [Action] {
+        let handle = characteristic.valueHandle
+        if var entry = entries[handle] {
+            entry.subscribers.append(id)
+            defer { entries[handle] = entry }
+            switch entry.state {
+            case .on:
+                return [.began(id, entry.kind)]
+            case .switchingOn, .switchingOff:
+                entry.waiting.append(id)
+                return []
+            }
+        }
+        guard let cccd, let kind = characteristic.properties.kind(preferring: preferred) else {
+            return [.failed(id, .noCCCD(valueHandle: handle))]
+        }
+        entries[handle] = Entry(
+            configuration: cccd, kind: kind, state: .switchingOn, subscribers: [id], waiting: [id])
+        return [.write(handle: cccd.handle, value: kind.configuration, valueHandle: handle)]
+    }
+
+    /// Ends the subscription of `id`; values that arrive from now on are not for it any more.
+    package mutating func unsubscribe(_ id: ID) -> [Action] {
+        for (handle, var entry) in entries {
+            guard let index = entry.subscribers.firstIndex(of: id) else { continue }
+            entry.subscribers.remove(at: index)
+            entry.waiting.removeAll { $0 == id }
+            defer { entries[handle] = entry }
+            guard entry.subscribers.isEmpty, case .on = entry.state else { return [] }
+            entry.state = .switchingOff
+            return [.write(handle: entry.configuration.handle, value: [0x00, 0x00], valueHandle: handle)]
+        }
+        return []
+    }
+
+    /// The peer has answered the write for `valueHandle`, or will not any more.
+    package mutating func configured(
+        _ valueHandle: AttributeHandle, _ result: Result<Void, GATTFailure>
+    ) -> [Action] {
+        guard var entry = entries.removeValue(forKey: valueHandle) else { return [] }
+        switch (entry.state, result) {
+        case (.on, _):
+            entries[valueHandle] = entry
+            return []
+        case (.switchingOn, .success):
+            entry.state = .on
+            let actions = entry.waiting.map { Action.began($0, entry.kind) }
+            entry.waiting = []
+            if entry.subscribers.isEmpty {
+                // All of them left while it was being switched on.
+                entry.state = .switchingOff
+                entries[valueHandle] = entry
+                return [.write(handle: entry.configuration.handle, value: [0x00, 0x00], valueHandle: valueHandle)]
+            }
+            entries[valueHandle] = entry
+            return actions
+        case (.switchingOn, .failure(let failure)):
+            let reason = entry.configuration.isInferred ? failure.ofInferred(valueHandle) : failure
+            return entry.subscribers.map { .failed($0, reason) }
+        case (.switchingOff, _):
+            // Whether or not the peer agreed, the next subscriber starts afresh.
+            guard !entry.subscribers.isEmpty else { return [] }
+            entry.state = .switchingOn
+            entries[valueHandle] = entry
+            return [
+                .write(handle: entry.configuration.handle, value: entry.kind.configuration, valueHandle: valueHandle)
+            ]
+        }
+    }
+
+    /// Forgets everything: the link is gone. Answers who was subscribed, and lets the owner end them.
+    package mutating func linkLost() -> [ID] {
+        let ids = entries.values.flatMap { $0.subscribers }
+        entries = [:]
+        return ids.sorted { $0.number < $1.number }
+    }
+}
+
+// MARK: - Values
+
+extension Subscriptions {
+    /// Who gets a value that the peer sent for `valueHandle`; none: nobody wants it.
+    package mutating func recipients(of valueHandle: AttributeHandle) -> [ID] {
+        if let ids = entries[valueHandle]?.subscribers, !ids.isEmpty { return ids }
+        unwantedCount &+= 1
+        return []
+    }
+}
+
+extension CharacteristicProperties {
+    fileprivate func kind(preferring preferred: Subscriptions.Kind) -> Subscriptions.Kind? {
+        switch (contains(.notify), contains(.indicate)) {
+        case (true, true): preferred
+        case (true, false): .notification
+        case (false, true): .indication
+        case (false, false): nil
+        }
+    }
+}
+
+extension GATTFailure {
+    /// What a failure means for a descriptor whose type was concluded: if there is none, the conclusion was wrong.
+    fileprivate func ofInferred(_ valueHandle: AttributeHandle) -> GATTFailure {
+        if case .att(_, _, let code) = self, code == .invalidHandle || code == .attributeNotFound {
+            return .noCCCD(valueHandle: valueHandle)
+        }
+        return self
+    }
+}

@@ -1,0 +1,150 @@
+import BLECore
+import Testing
+
+@Suite struct SubscriptionsTests {
+    typealias ID = Subscriptions.ID
+
+    private let rate = GATTCharacteristic(
+        declarationHandle: 2, valueHandle: 3, endHandle: 4, properties: .notify, uuid: 0x2A37)
+    private let both = GATTCharacteristic(
+        declarationHandle: 6, valueHandle: 7, endHandle: 8, properties: [.notify, .indicate], uuid: 0x2A35)
+    private let rateCCCD = GATTDescriptor(handle: 4, uuid: .clientCharacteristicConfiguration)
+    private let bothCCCD = GATTDescriptor(handle: 8, uuid: .clientCharacteristicConfiguration)
+
+    private let on: Subscriptions.Action = .write(handle: 4, value: [1, 0], valueHandle: 3)
+    private let off: Subscriptions.Action = .write(handle: 4, value: [0, 0], valueHandle: 3)
+    private let refused = GATTFailure.att(request: .writeRequest, handle: 4, code: .insufficientAuthentication)
+
+    private func subscribed(_ ids: ID...) -> Subscriptions {
+        var subscriptions = Subscriptions()
+        for id in ids { _ = subscriptions.subscribe(id, to: rate, cccd: rateCCCD) }
+        _ = subscriptions.configured(3, .success(()))
+        return subscriptions
+    }
+
+    @Test func firstOneSwitchesOnAndLastOneOff() {
+        var subscriptions = Subscriptions()
+        var actions = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        #expect(actions == [on])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.began(ID(1), .notification)])
+        actions = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD)
+        #expect(actions == [.began(ID(2), .notification)])
+        actions = subscriptions.unsubscribe(ID(1))
+        #expect(actions == [])
+        actions = subscriptions.unsubscribe(ID(2))
+        #expect(actions == [off])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [])
+        let handles = subscriptions.valueHandles
+        #expect(handles == [])
+    }
+
+    /// Row G24, and the lost first notification of another stack: a peer sends a value ahead of its answer.
+    @Test func valuesAheadOfTheAnswerAreDelivered() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        let early = subscriptions.recipients(of: 3)
+        #expect(early == [ID(1)])
+        let count = subscriptions.unwantedCount
+        #expect(count == 0)
+    }
+
+    /// Row G24: after the subscription ended, values are dropped and counted.
+    @Test func valuesBehindTheEndAreCounted() {
+        var subscriptions = subscribed(ID(1))
+        _ = subscriptions.unsubscribe(ID(1))
+        let late = subscriptions.recipients(of: 3)
+        #expect(late == [])
+        let unknown = subscriptions.recipients(of: 99)
+        #expect(unknown == [])
+        let count = subscriptions.unwantedCount
+        #expect(count == 2)
+    }
+
+    @Test func everySubscriberGetsEveryValueInOrder() {
+        var subscriptions = subscribed(ID(5), ID(2), ID(9))
+        let recipients = subscriptions.recipients(of: 3)
+        #expect(recipients == [ID(5), ID(2), ID(9)])
+    }
+
+    @Test func aSecondOneWaitsForTheSameWrite() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        var actions = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD)
+        #expect(actions == [])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.began(ID(1), .notification), .began(ID(2), .notification)])
+    }
+
+    @Test func aRefusalFailsAllAndLeavesNothing() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        _ = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD)
+        var actions = subscriptions.configured(3, .failure(refused))
+        #expect(actions == [.failed(ID(1), refused), .failed(ID(2), refused)])
+        actions = subscriptions.subscribe(ID(3), to: rate, cccd: rateCCCD)
+        #expect(actions == [on])
+    }
+
+    @Test func leavingWhileSwitchingOnSwitchesOffAfterwards() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        var actions = subscriptions.unsubscribe(ID(1))
+        #expect(actions == [])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [off])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [])
+    }
+
+    @Test(arguments: [true, false])
+    func joiningWhileSwitchingOffSwitchesOnAgain(agreed: Bool) {
+        var subscriptions = subscribed(ID(1))
+        _ = subscriptions.unsubscribe(ID(1))
+        var actions = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD)
+        #expect(actions == [])
+        actions = subscriptions.configured(3, agreed ? .success(()) : .failure(refused))
+        #expect(actions == [on])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.began(ID(2), .notification)])
+    }
+
+    @Test func notificationsArePreferredUnlessAsked() {
+        var subscriptions = Subscriptions()
+        var actions = subscriptions.subscribe(ID(1), to: both, cccd: bothCCCD)
+        #expect(actions == [.write(handle: 8, value: [1, 0], valueHandle: 7)])
+        subscriptions = Subscriptions()
+        actions = subscriptions.subscribe(ID(1), to: both, cccd: bothCCCD, preferring: .indication)
+        #expect(actions == [.write(handle: 8, value: [2, 0], valueHandle: 7)])
+        // What the peer does not offer cannot be preferred.
+        actions = subscriptions.subscribe(ID(2), to: rate, cccd: rateCCCD, preferring: .indication)
+        #expect(actions == [on])
+    }
+
+    /// Row G14: nothing to write to.
+    @Test func withoutConfigurationItFails() {
+        var subscriptions = Subscriptions()
+        let actions = subscriptions.subscribe(ID(1), to: rate, cccd: nil)
+        #expect(actions == [.failed(ID(1), .noCCCD(valueHandle: 3))])
+    }
+
+    /// A configuration that was concluded and turns out not to exist.
+    @Test func aWrongConclusionIsNoCCCD() {
+        var subscriptions = Subscriptions()
+        let inferred = GATTDescriptor(handle: 4, uuid: .clientCharacteristicConfiguration, isInferred: true)
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: inferred)
+        let failure = GATTFailure.att(request: .writeRequest, handle: 4, code: .invalidHandle)
+        let actions = subscriptions.configured(3, .failure(failure))
+        #expect(actions == [.failed(ID(1), .noCCCD(valueHandle: 3))])
+    }
+
+    @Test func linkLossForgetsEverything() {
+        var subscriptions = subscribed(ID(4), ID(1))
+        _ = subscriptions.subscribe(ID(3), to: both, cccd: bothCCCD)
+        let ids = subscriptions.linkLost()
+        #expect(ids == [ID(1), ID(3), ID(4)])
+        let actions = subscriptions.configured(7, .success(()))
+        #expect(actions == [])
+    }
+}
