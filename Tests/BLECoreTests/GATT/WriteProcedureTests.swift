@@ -1,0 +1,135 @@
+import BLECore
+import Testing
+
+@Suite struct WriteProcedureTests {
+    private func value(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0) } }
+
+    private func server(mtu: Int = 23) -> TestAttributeServer {
+        var database = ModelDatabase()
+        database.service(0x180F)
+        database.characteristic(0x2A19, .write)
+        database.characteristic(0x2A1A, .write)
+        database.endService()
+        return TestAttributeServer(database, mtu: mtu)
+    }
+
+    @Test func writesAndWaits() throws {
+        var server = server()
+        try server.run(WriteRequest(handle: 3, value: value(20), mtu: 23)).get()
+        #expect(server.attribute(3)?.value == value(20))
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func refusesAValueThatDoesNotFit() throws {
+        var server = server()
+        let failure = try server.run(WriteRequest(handle: 3, value: value(21), mtu: 23)).failure
+        #expect(failure == .valueTooLong(partial: []))
+        #expect(server.requests.isEmpty)
+        #expect(WriteRequest.capacity(mtu: 23) == 20)
+        #expect(WriteRequest.capacity(mtu: 517) == 514)
+    }
+
+    @Test(arguments: [0, 1, 18, 19, 36, 37, 512], [23, 247, 517])
+    func writesLongValues(count: Int, mtu: Int) throws {
+        var server = server(mtu: mtu)
+        try server.run(WriteLong(handle: 3, value: value(count), mtu: UInt16(mtu))).get()
+        #expect(server.attribute(3)?.value == value(count))
+        let pieces = max(1, (count + mtu - 6) / (mtu - 5))
+        #expect(server.requests.count == pieces + 1)
+        #expect(server.prepared.isEmpty)
+    }
+
+    @Test func writesBehindAnOffset() throws {
+        var server = server()
+        server.database.change(3) { $0.value = [1, 2, 3, 4] }
+        try server.run(WriteLong(handle: 3, value: value(30), offset: 2, mtu: 23)).get()
+        #expect(server.attribute(3)?.value == [1, 2] + value(30))
+    }
+
+    @Test func refusesValuesLongerThanAnAttribute() throws {
+        var server = server()
+        #expect(try server.run(WriteLong(handle: 3, value: value(513), mtu: 23)).failure == .valueTooLong(partial: []))
+        let behind = WriteLong(handle: 3, value: value(12), offset: 501, mtu: 23)
+        #expect(try server.run(behind).failure == .valueTooLong(partial: []))
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func writesSeveralValuesAtOnce() throws {
+        var server = server()
+        let parts = [ReliableWrite.Part(handle: 3, value: value(25)), .init(handle: 5, value: [9])]
+        try server.run(ReliableWrite(parts, mtu: 23)).get()
+        #expect(server.attribute(3)?.value == value(25))
+        #expect(server.attribute(5)?.value == [9])
+        #expect(server.requests.count == 4)
+    }
+
+    // MARK: Failures
+
+    @Test(
+        "G17: an echo with another handle, offset or bytes, or of another length",
+        arguments: [
+            "17 0400 0000 000102", "17 0300 0100 000102", "17 0300 0000 000103", "17 0300 0000 0001",
+            "17 0300 0000 00010203",
+        ])
+    func wrongEcho(echo: String) throws {
+        var script = try ScriptedAnswers([echo, "19"])
+        let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
+        #expect(failure == .reliableWriteMismatch(3))
+        #expect(script.requestTexts == ["1603000000000102", "1800"])
+    }
+
+    @Test("G17: a damaged echo", arguments: ["17", "17 03", "17 0300 00", "13"])
+    func damagedEcho(echo: String) throws {
+        var script = try ScriptedAnswers([echo, "19"])
+        #expect(try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).isMalformed)
+        #expect(script.requestTexts.last == "1800")
+    }
+
+    @Test("G18: the peer's queue is full midway")
+    func queueFull() throws {
+        var server = server()
+        server.queueLimit = 3
+        let failure = try server.run(WriteLong(handle: 3, value: value(100), mtu: 23)).failure
+        #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
+        #expect(server.prepared.isEmpty)
+        #expect(server.attribute(3)?.value == [])
+        #expect(server.requests.last == .executeWriteRequest(ATTExecuteWriteRequest(.cancel)))
+    }
+
+    @Test("G18: the clearing up is refused too; the first failure counts", arguments: ["19", "01 18 0000 0E", "FF"])
+    func clearingUpIsRefused(answer: String) throws {
+        var script = try ScriptedAnswers(["01 16 0300 09", answer])
+        let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
+        #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
+    }
+
+    @Test("G18: Execute Write is refused; nothing is left to clear up")
+    func executeRefused() throws {
+        var script = try ScriptedAnswers(["17 0300 0000 000102", "01 18 0300 0D"])
+        let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
+        #expect(failure == .att(.executeWriteRequest, 3, .invalidAttributeValueLength))
+        #expect(script.requestTexts == ["1603000000000102", "1801"])
+    }
+
+    @Test("G18: the caller gives up; what is queued must not be written by the next one")
+    func abandoned() throws {
+        var write = WriteLong(handle: 3, value: value(30), mtu: 23)
+        #expect(write.usesPreparedQueue)
+        var before = write
+        #expect(before.abandoned() == nil)
+        _ = write.begin()
+        _ = write.received(.response(try Hex.decode("17 0300 0000") + value(18)))
+        var midway = write
+        #expect(midway.abandoned() == [0x18, 0x00])
+        #expect(midway.abandoned() == nil)
+        _ = write.received(.response(try Hex.decode("17 0300 1200") + value(30)[18...]))
+        // Execute Write is out: it empties the queue by itself.
+        #expect(write.abandoned() == nil)
+    }
+
+    @Test func refusesNothingToWrite() throws {
+        var server = server()
+        let failure = try server.run(ReliableWrite([], mtu: 23)).failure
+        #expect(failure == .impossibleRequest(.prepareWriteRequest))
+    }
+}
