@@ -59,15 +59,24 @@ extension Peripheral {
     public func read(
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
+        try await readAttribute(characteristic, timeout: timeout).value
+    }
+
+    /// Reads a value, and says where it was found and what kind it is, as far as that is known.
+    package func readAttribute(
+        _ characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
         let operation = "read \(characteristic)"
         switch characteristic {
         case .handle(let handle):
-            return try await readValue(handle, timeout: timeout, during: operation)
+            let value = try await readValue(handle, timeout: timeout, during: operation)
+            return (handle, knownDatabase?.type(at: handle), value)
         case .uuid(let uuid, nil, nil) where knownDatabase == nil:
-            return try await readByType(uuid, timeout: timeout, during: operation)
-        case .uuid:
-            let found = try await resolve(characteristic, during: operation)
-            return try await readValue(found.valueHandle, timeout: timeout, during: operation)
+            let (handle, value) = try await readByType(uuid, timeout: timeout, during: operation)
+            return (handle, uuid, value)
+        case .uuid(let uuid, _, _):
+            let handle = try await resolve(characteristic, during: operation).valueHandle
+            return (handle, uuid, try await readValue(handle, timeout: timeout, during: operation))
         }
     }
 
@@ -84,7 +93,7 @@ extension Peripheral {
 
     private func readByType(
         _ uuid: BluetoothUUID, timeout: Duration?, during operation: String
-    ) async throws(BLEError) -> [UInt8] {
+    ) async throws(BLEError) -> (handle: AttributeHandle, value: [UInt8]) {
         let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
             client, id, deadline, now in
             let procedure = ReadByUUID(uuid, mtu: client.mtu, limit: 1)
@@ -100,8 +109,8 @@ extension Peripheral {
                 because: "\(attributes.count) attributes are \(uuid): \(handles.joined(separator: ", "))",
                 hint: "Name one of them by its handle.")
         }
-        guard first.mayBeCut else { return first.value }
-        return try await readValue(first.handle, timeout: timeout, during: operation)
+        guard first.mayBeCut else { return (first.handle, first.value) }
+        return (first.handle, try await readValue(first.handle, timeout: timeout, during: operation))
     }
 
     /// The characteristic that `reference` means; discovers the peer when nothing is known of it yet.

@@ -1,0 +1,91 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+struct Notify: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print values as the peer sends them.",
+        discussion: """
+            EXAMPLES
+              sudo blescan notify AA:BB:CC:DD:EE:FF 2a37
+              sudo blescan notify AA:BB:CC:DD:EE:FF 0x0012 --count 3 --json
+              blescan notify demo:heart-rate heart-rate-measurement --for 5s
+            """)
+
+    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    var peer: PeerArgument
+
+    @Argument(help: "What to subscribe to: a UUID, a name, or a handle such as 0x0022.")
+    var attribute: AttributeArgument
+
+    @Option(help: "End after so many values.")
+    var count: Int?
+
+    @Option(name: .customLong("for"), help: "End after this time.")
+    var duration: DurationArgument?
+
+    @Flag(help: "Ask for indications where the characteristic has both.")
+    var indications = false
+
+    @OptionGroup var options: ConnectionOptions
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
+    }
+
+    func run() async throws {
+        let command = self
+        let received = try await Session.run(with: peer, options) { peripheral in
+            let values = try await peripheral.subscribe(
+                to: command.attribute.reference,
+                SubscribeOptions(
+                    kind: command.indications ? .indications : nil, capacity: 65_536,
+                    timeout: command.options.timeout.duration))
+            let uuid = await peripheral.database?.characteristic(valueHandle: values.handle)?.uuid
+            let received = try await command.print(values, uuid: uuid)
+            // After ^C the task is cancelled, but the peer is told to stop all the same.
+            try await Task { try await values.unsubscribe() }.value
+            Console.note("unsubscribed")
+            return received
+        }
+        if let count, received < count {
+            throw Failure(message: "only \(received) of \(count) values came.", status: .timedOut)
+        }
+    }
+
+    private func print(_ values: ValueSequence, uuid: BluetoothUUID?) async throws -> Int {
+        let limit = count ?? .max
+        let deadline = duration.map { duration in
+            Task {
+                try await Task.sleep(for: duration.duration)
+                try await values.unsubscribe()
+            }
+        }
+        defer { deadline?.cancel() }
+        var received = 0
+        for try await value in values {
+            print(value, uuid: uuid)
+            received += 1
+            if received == limit { break }
+        }
+        return received
+    }
+
+    private func print(_ value: ReceivedValue, uuid: BluetoothUUID?) {
+        let time = Timestamp.now()
+        guard options.json else {
+            if value.droppedBefore > 0 { Console.note("\(value.droppedBefore) values were dropped here") }
+            let meaning = Meaning.text(of: value.bytes, uuid: uuid)
+            return Console.out(
+                [time, Hex.encode(value.bytes), meaning].compactMap(\.self).joined(separator: "  "))
+        }
+        Console.out(
+            JSONLine.object([
+                "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
+                "uuid": uuid.map { .string($0.description) },
+                "kind": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
+                "value": Meaning.json(of: value.bytes, uuid: uuid),
+                "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
+            ]).text)
+    }
+}

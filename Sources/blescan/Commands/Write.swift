@@ -1,0 +1,113 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+struct Write: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write one value.",
+        discussion: """
+            EXAMPLES
+              sudo blescan write AA:BB:CC:DD:EE:FF fff1 --hex 05a0
+              sudo blescan write AA:BB:CC:DD:EE:FF 0x0025 --text hello --without-response
+              blescan write demo:uart 6e400002-b5a3-f393-e0a9-e50e24dcca9e --u8 7
+            """)
+
+    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    var peer: PeerArgument
+
+    @Argument(help: "What to write: a UUID, a name, or a handle such as 0x0022.")
+    var attribute: AttributeArgument
+
+    @OptionGroup var value: ValueOptions
+
+    @Flag(help: "Do not ask the peer to confirm; at most MTU - 3 bytes.")
+    var withoutResponse = false
+
+    @OptionGroup var options: ConnectionOptions
+
+    func run() async throws {
+        let (attribute, bytes, timeout) = (attribute, try value.bytes(), options.timeout.duration)
+        let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
+        try await Session.run(with: peer, options) { peripheral in
+            try await peripheral.write(bytes, to: attribute.reference, kind, timeout: timeout)
+        }
+        if options.json {
+            Console.out(
+                JSONLine.object([
+                    "v": 1, "peer": .string(peer.description), "attribute": .string(attribute.text),
+                    "written": .integer(bytes.count), "hex": .string(Hex.encode(bytes)),
+                    "confirmed": .bool(!withoutResponse),
+                ]).text)
+        } else {
+            let count = bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
+            Console.out(
+                withoutResponse
+                    ? "sent \(count) to \(attribute.text), no reply expected" : "wrote \(count) to \(attribute.text)")
+        }
+    }
+}
+
+/// The forms in which a value can be given; exactly one of them.
+struct ValueOptions: ParsableArguments {
+    @Option(help: "The bytes: 05a0, 05:a0 or 05 a0.")
+    var hex: String?
+    @Option(help: "UTF-8 text.")
+    var text: String?
+    @Option(name: .customLong("u8"), help: "A number in one byte.")
+    var unsigned8: UInt8?
+    @Option(name: .customLong("u16"), help: "A number in two bytes, low byte first.")
+    var unsigned16: UInt16?
+    @Option(name: .customLong("u32"), help: "A number in four bytes, low byte first.")
+    var unsigned32: UInt32?
+    @Option(name: .customLong("i8"), help: "A signed number in one byte.")
+    var signed8: Int8?
+    @Option(name: .customLong("i16"), help: "A signed number in two bytes, low byte first.")
+    var signed16: Int16?
+    @Option(name: .customLong("i32"), help: "A signed number in four bytes, low byte first.")
+    var signed32: Int32?
+    @Option(help: "A file whose bytes are the value.")
+    var file: String?
+
+    func validate() throws {
+        let given: [Bool] = [
+            hex != nil, text != nil, unsigned8 != nil, unsigned16 != nil, unsigned32 != nil, signed8 != nil,
+            signed16 != nil, signed32 != nil, file != nil,
+        ]
+        guard given.filter(\.self).count == 1 else {
+            throw ValidationError(
+                "Give the value in exactly one form: --hex, --text, --u8, --u16, --u32, --i8, --i16, --i32 or --file.")
+        }
+        if let hex { _ = try Self.decode(hex) }
+        guard file == nil else { return }
+        guard try bytes().count <= 512 else { throw ValidationError("An attribute's value has at most 512 bytes.") }
+    }
+
+    func bytes() throws -> [UInt8] {
+        if let hex { return try Self.decode(hex) }
+        if let text { return Array(text.utf8) }
+        if let file { return try FileBytes.read(file, atMost: 512) }
+        if let number = unsigned8 { return Self.littleEndian(number) }
+        if let number = unsigned16 { return Self.littleEndian(number) }
+        if let number = unsigned32 { return Self.littleEndian(number) }
+        if let number = signed8 { return Self.littleEndian(number) }
+        if let number = signed16 { return Self.littleEndian(number) }
+        return Self.littleEndian(signed32 ?? 0)
+    }
+
+    private static func decode(_ hex: String) throws -> [UInt8] {
+        do throws(Hex.ParsingError) {
+            return try Hex.decode(hex)
+        } catch {
+            switch error {
+            case .invalidCharacter(let offset):
+                throw ValidationError("--hex '\(hex)': character \(offset + 1) is no hexadecimal digit.")
+            case .oddNumberOfDigits:
+                throw ValidationError("--hex '\(hex)' has an odd number of digits; each byte takes two.")
+            }
+        }
+    }
+
+    private static func littleEndian<Number: FixedWidthInteger>(_ number: Number) -> [UInt8] {
+        (0..<Number.bitWidth / 8).map { UInt8(truncatingIfNeeded: number >> Number($0 * 8)) }
+    }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import BLECore
+
+/// A peer as people write it.
+enum PeerArgument: Hashable, Sendable, CustomStringConvertible {
+    /// A device in the air. Without a type the device is looked for first, to learn it.
+    case address(BluetoothAddress, AddressType?)
+    /// An ATT server on a Unix SEQPACKET socket.
+    case unix(String)
+    /// One of the virtual devices.
+    case demo(String)
+
+    var description: String {
+        switch self {
+        case .address(let address, let type?): PeerID(address: address, type: type).description
+        case .address(let address, nil): address.description
+        case .unix(let path): "unix:" + path
+        case .demo(let name): "demo:" + name
+        }
+    }
+}
+
+extension PeerArgument: ExpressibleByArgument {
+    init?(argument: String) {
+        if let path = argument.dropped(prefix: "unix:") {
+            guard !path.isEmpty else { return nil }
+            self = .unix(path)
+        } else if let name = argument.dropped(prefix: "demo:") {
+            self = .demo(name)
+        } else if let peer = PeerID(argument) {
+            self = .address(peer.address, peer.type)
+        } else if let address = BluetoothAddress(argument) {
+            self = .address(address, nil)
+        } else {
+            return nil
+        }
+    }
+}
+
+extension String {
+    func dropped(prefix: String) -> String? {
+        hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+    }
+}
