@@ -46,7 +46,7 @@ bench: ## Measure requests, parsing, round trips and size, and compare with the 
 	@$(TOOLS)/require python3 libbluetooth-dev
 	@Tests/Benchmarks/run
 
-fuzz: ## Fuzz every parser of peer bytes for SECONDS each (default 20)
+fuzz: ## Fuzz every parser of peer bytes for SECONDS_EACH (20) seconds
 	@Tests/Fuzz/run
 
 docs: ## Build the DocC documentation of the public modules
