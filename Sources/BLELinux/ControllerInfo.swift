@@ -23,6 +23,15 @@ package struct ControllerInfo: Hashable, Sendable {
     /// The controller has power and a transport.
     package var isRunning: Bool { flags & 4 != 0 }
 
+    /// An adapter that stands in for one of the kernel's.
+    package init(index: UInt16, name: String, address: BluetoothAddress, isUp: Bool) {
+        self.index = index
+        self.name = name
+        self.address = address
+        flags = isUp ? 5 : 0
+        bus = .virtual
+    }
+
     /// Reads `hci_dev_info`: index 2, name 8, address 6, flags 4, type 1, and more that is not needed.
     init(_ record: KernelRecord) {
         index = record.load(UInt16.self, at: 0)

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A system call that failed: which one, and with what.
 package struct SystemCallError: Error, Hashable, Sendable {
     /// The call, e.g. `bind` or `HCIDEVUP`.
@@ -16,4 +18,15 @@ package struct SystemCallError: Error, Hashable, Sendable {
         guard result < 0 else { return result }
         throw SystemCallError(call: call, errno: -result)
     }
+}
+
+extension SystemCallError {
+    /// The kernel's buffer is full.
+    package static let tryAgain = EAGAIN
+    /// A capability is lacking.
+    package static let notPermitted = EPERM
+    /// The adapter is switched off.
+    package static let down = ENETDOWN
+    /// The adapter is blocked by a switch.
+    package static let blocked = ERFKILL
 }

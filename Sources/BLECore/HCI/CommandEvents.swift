@@ -93,6 +93,8 @@ public struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConverti
         case cancelled
         /// The adapter was unplugged, switched off or reset.
         case adapterLost
+        /// The kernel did not take the packet; its error number.
+        case notSent(errno: Int32)
     }
 
     /// The command.
@@ -123,6 +125,7 @@ public struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConverti
             case .queueFull: "too many commands are waiting"
             case .cancelled: "cancelled"
             case .adapterLost: "the adapter is gone, switched off or was reset"
+            case .notSent(let errno): "the kernel refused the packet with error \(errno)"
             }
         return "\(opcode): \(why)"
     }

@@ -111,6 +111,15 @@ package struct HCICommandQueue: ~Copyable {
         return [.finish(ticket, .failure(HCICommandFailure(opcode: opcode, reason: .cancelled)))]
     }
 
+    /// The packet that was to be sent last could not be written: its command fails, the next one may try.
+    package mutating func notSent(errno: Int32, at now: BootInstant) -> [Action] {
+        guard case .waiting(let ticket, let opcode, _) = state else { return [] }
+        state = .free
+        guard let ticket else { return advance(at: now) }
+        let failure = HCICommandFailure(opcode: opcode, reason: .notSent(errno: errno))
+        return [.finish(ticket, .failure(failure))] + advance(at: now)
+    }
+
     /// The clock went on: ends what has waited too long.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }

@@ -23,7 +23,7 @@ package struct DeviceTable {
         /// What the report added.
         package let change: Sighting.Change
         /// Who had to go to make room.
-        package let evicted: AdvertiserID?
+        package let evicted: Sighting?
     }
 
     private struct Entry {
@@ -88,7 +88,7 @@ package struct DeviceTable {
     /// Takes a whole report in; `nil` when there is no room for its advertiser.
     package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
         let id = AdvertiserID(report)
-        var evicted: AdvertiserID?
+        var evicted: Sighting?
         let place: Place
         if let known = places[id] {
             place = known
@@ -155,14 +155,14 @@ extension DeviceTable {
         entries[place].sighting.interval = median
     }
 
-    private mutating func evict() -> AdvertiserID? {
+    private mutating func evict() -> Sighting? {
         var place = oldest
         while place != Self.none, isPinned(place) { place = entries[place].newer }
         guard place != Self.none else { return nil }
-        let id = entries[place].sighting.id
+        let gone = entries[place].sighting
         remove(place)
         evictions &+= 1
-        return id
+        return gone
     }
 
     private mutating func add(_ entry: Entry) -> Place {

@@ -60,6 +60,14 @@ package struct ScanSession: ~Copyable {
         return false
     }
 
+    /// Whether nothing runs and no command is out.
+    package var isResting: Bool {
+        switch state {
+        case .resting, .asleep: true
+        case .disabling, .configuring, .enabling, .scanning, .waiting: false
+        }
+    }
+
     /// When `timePassed` is to be called at the latest. A report moves it later: there is no need to look after each.
     package var nextDeadline: BootInstant? {
         switch state {

@@ -1,13 +1,13 @@
-internal import BLECore
+package import BLECore
 
 /// What only the adapter can do for a link, because it takes commands to the controller.
 ///
 /// A link over a Unix socket or a descriptor has none.
-struct LinkControls: Sendable {
+package struct LinkControls: Sendable {
     /// Asks the controller how well it hears the peer, in dBm.
-    let rssi: @Sendable () async throws(BLEError) -> Int
+    package let rssi: @Sendable () async throws(BLEError) -> Int
     /// Ends the link at the controller; closing the socket alone leaves it up for two more seconds.
-    let disconnect: @Sendable () async -> Void
+    package let disconnect: @Sendable () async -> Void
     /// What the controller said when the link ended, if it said so already.
-    let lastReason: @Sendable () async -> HCIStatus?
+    package let lastReason: @Sendable () async -> HCIStatus?
 }

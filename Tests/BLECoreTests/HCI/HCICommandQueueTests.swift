@@ -102,6 +102,14 @@ import Testing
         #expect(again == [.send(address.bytes)])
     }
 
+    @Test func aPacketThatCannotBeWrittenFailsAlone() {
+        var queue = HCICommandQueue()
+        let (first, _) = queue.enqueue(address, at: start)
+        _ = queue.enqueue(version, at: start)
+        let failure = HCICommandFailure(opcode: .readAddress, reason: .notSent(errno: 1))
+        #expect(queue.notSent(errno: 1, at: start) == [.finish(first, .failure(failure)), .send(version.bytes)])
+    }
+
     @Test func aFullQueueSaysSo() {
         var queue = HCICommandQueue()
         for _ in 0...HCICommandQueue.capacity { _ = queue.enqueue(address, at: start) }

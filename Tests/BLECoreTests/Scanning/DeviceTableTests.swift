@@ -61,7 +61,7 @@ import Testing
         for number in 1...3 { _ = table.record(report(UInt64(number), []), at: start) }
         _ = table.record(report(1, []), at: start)
         let outcome = try #require(record(report(4, []), &table, at: start))
-        #expect(outcome.evicted == AdvertiserID(report(2, [])))
+        #expect(outcome.evicted?.id == AdvertiserID(report(2, [])))
         #expect(table.sightings.map { $0.peer?.address.rawValue } == [4, 1, 3])
         table.pinned = [report(4, []), report(1, []), report(3, [])].reduce(into: []) { set, one in
             if let peer = one.peer { set.insert(peer) }

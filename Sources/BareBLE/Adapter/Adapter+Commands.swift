@@ -1,0 +1,195 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+extension Adapter {
+    /// How many packets one wake-up may take before the loop looks at its other descriptors.
+    static let packetsPerTurn = 64
+
+    // MARK: Sending
+
+    /// Sends a command when its turn comes, and waits for its answer, 2 s at most.
+    func run(_ command: HCICommandPacket) async -> Result<HCICommandComplete, HCICommandFailure> {
+        var ticket: HCICommandQueue.Ticket?
+        let (wake, number) = await suspend { ticket = enqueue(command, for: .sleeper($0)) }
+        if let answer = answers.removeValue(forKey: number) { return answer }
+        if wake == .cancelled, let ticket {
+            owners[ticket] = .nobody
+            perform(queue.cancel(ticket, at: loop.now()))
+        }
+        return .failure(HCICommandFailure(opcode: command.opcode, reason: .cancelled))
+    }
+
+    /// Sends a query, and reads its answer.
+    func ask<Query: HCIQuery>(_ query: Query, during operation: String) async throws(BLEError) -> Query.Answer {
+        do throws(HCICommandFailure) {
+            return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
+        } catch {
+            throw BLEError(error, subject: name, during: operation)
+        }
+    }
+
+    @discardableResult
+    func enqueue(_ command: HCICommandPacket, for owner: CommandOwner) -> HCICommandQueue.Ticket {
+        let (ticket, actions) = queue.enqueue(command, at: loop.now())
+        owners[ticket] = owner
+        perform(actions)
+        return ticket
+    }
+
+    // MARK: The machines' actions
+
+    func perform(_ actions: [HCICommandQueue.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let packet): send(packet)
+            case .finish(let ticket, let result): finished(ticket, result)
+            case .foreign(let opcode, let status): foreign(opcode, status)
+            }
+        }
+        armTimer()
+    }
+
+    func performSession(_ step: (inout ScanSession, BootInstant) -> [ScanSession.Action]) {
+        guard var machine = session.take() else { return }
+        let actions = step(&machine, loop.now())
+        session = consume machine
+        for action in actions {
+            switch action {
+            case .send(let command): enqueue(command, for: .scan)
+            case .tell(let event): scanEvent(event)
+            }
+        }
+        armTimer()
+    }
+
+    func performCall(_ step: (inout LEConnect, BootInstant) -> [LEConnect.Action]) {
+        guard var machine = call.take() else { return }
+        let actions = step(&machine, loop.now())
+        call = consume machine
+        for action in actions {
+            switch action {
+            case .send(let command):
+                enqueue(command, for: .call)
+            case .finish(let result):
+                call = nil
+                callResult = result
+                if let waiter = callWaiter { wake(waiter) }
+            }
+        }
+        armTimer()
+    }
+
+    private func send(_ packet: [UInt8]) {
+        guard let outcome = sockets?.commands.send(packet) else { return perform(queue.adapterLost()) }
+        switch outcome {
+        case .sent:
+            return
+        case .wouldBlock:
+            perform(queue.notSent(errno: SystemCallError.tryAgain, at: loop.now()))
+        case .failed(let errno):
+            switch SystemCallError(call: "send", errno: errno).meaning {
+            case .adapterDown: lost(.down)
+            case .adapterGone: lost(.gone)
+            default: perform(queue.notSent(errno: errno, at: loop.now()))
+            }
+        }
+    }
+
+    private func finished(_ ticket: HCICommandQueue.Ticket, _ result: Result<HCICommandComplete, HCICommandFailure>) {
+        guard let owner = owners.removeValue(forKey: ticket) else { return }
+        let failure: HCICommandFailure? =
+            if case .failure(let failure) = result { failure } else { nil }
+        switch owner {
+        case .nobody:
+            return
+        case .scan:
+            performSession { $0.commandFinished(failure, at: $1) }
+        case .call:
+            guard let opcode = failure?.opcode ?? (try? result.get())?.opcode else { return }
+            performCall { $0.commandFinished(opcode, failure, at: $1) }
+        case .sleeper(let number):
+            guard sleepers[number] != nil else { return }
+            answers[number] = result
+            wake(number)
+        }
+    }
+
+    private func foreign(_ opcode: HCIOpcode, _ status: HCIStatus?) {
+        if opcode == .reset, status == .success {
+            logger.debug("somebody reset the controller", metadata: ["adapter": "\(name)"])
+            controllerReset()
+            performSession { $0.adapterUp(at: $1) }
+            return
+        }
+        performSession { $0.foreignCompletion(opcode, status, at: $1) }
+    }
+
+    // MARK: Receiving
+
+    func commandsReadable() {
+        for _ in 0..<Self.packetsPerTurn {
+            guard let input = sockets?.commands.receive(into: &inbound) else { return }
+            guard let event = event(input) else { return }
+            let now = loop.now()
+            switch event {
+            case .commandComplete(let complete):
+                perform(queue.received(complete, at: now))
+            case .commandStatus(let status):
+                perform(queue.received(status, at: now))
+            case .disconnectionComplete(let end):
+                linkEnded(end)
+            case .hardwareError:
+                statistics.hardwareErrors += 1
+            case .connectionComplete(let complete):
+                performCall { $0.received(complete, at: $1) }
+            case .unknown, .unknownMeta, .emptyMeta:
+                statistics.unknownEvents += 1
+            case .encryptionChange, .readRemoteVersionComplete, .numberOfCompletedPackets, .connectionUpdateComplete,
+                .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete, .advertisingReports:
+                continue
+            }
+        }
+    }
+
+    func reportsReadable() {
+        let now = loop.now()
+        for _ in 0..<Self.packetsPerTurn {
+            guard let input = sockets?.reports.receive(into: &inbound) else { return }
+            guard let event = event(input) else { return }
+            switch event {
+            case .advertisingReports(let batch):
+                statistics.reportLosses += batch.losses
+                for report in batch.reports { received(report, at: now) }
+            case .connectionComplete(let complete):
+                performCall { $0.received(complete, at: $1) }
+            case .unknown, .unknownMeta, .emptyMeta:
+                statistics.unknownEvents += 1
+            case .commandComplete, .commandStatus, .disconnectionComplete, .hardwareError, .encryptionChange,
+                .readRemoteVersionComplete, .numberOfCompletedPackets, .connectionUpdateComplete,
+                .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete:
+                continue
+            }
+        }
+    }
+
+    /// The event that was read; an unreadable one counts as unknown. `nil` when there is nothing to read now.
+    private func event(_ input: HCIInput) -> HCIEvent? {
+        switch input {
+        case .wouldBlock:
+            return nil
+        case .gone:
+            lost(.gone)
+            return nil
+        case .packet(let count, let length):
+            let packet = inbound.span.extracting(first: count)
+            guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
+                let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
+            else {
+                statistics.malformedEvents += 1
+                return .emptyMeta
+            }
+            return event
+        }
+    }
+}

@@ -1,0 +1,231 @@
+package import BLECore
+internal import BLELinux
+internal import Logging
+
+// Two ways to a link.
+//
+// With CAP_NET_RAW the controller is told to call the peer, and a socket attaches to the link that comes up: own parameters, a
+// real cancel, the controller's own reason, and no dependence on what state the kernel's scanner is in. Our scan makes
+// way meanwhile, because many controllers do not call while they scan.
+//
+// Without it the kernel is asked: it scans and calls by itself, and tells an error number. Since 6.10 it does not look for the
+// peer at all after somebody's active scan has ended; nothing but capabilities helps then, so the time-out says so.
+
+extension Adapter {
+    /// How often a link that broke down before it was usable is tried again.
+    private static let attempts = 3
+    /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
+    private static let attachTime: Duration = .seconds(2)
+
+    /// Connects to a peer, when it is this connect's turn.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
+    ///   `.invalidArgument`, `.cancelled`, and the codes of `prepare`.
+    package func connect(
+        _ peer: PeerID, parameters: ConnectionParameters?, timeout: Duration
+    ) async throws(BLEError) -> AdapterLink {
+        let deadline = loop.now() + timeout
+        try await prepare(during: "connect")
+        guard peer.address != .zero, peer.address != address else {
+            throw BLEError(
+                .invalidArgument, subject: "\(peer)", during: "connect",
+                because: "that is \(peer.address == .zero ? "no device's" : "this adapter's own") address")
+        }
+        try await takeTurn(until: deadline, peer)
+        defer { passTurn() }
+        guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
+        await pauseScan()
+        defer { resumeScan() }
+        return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
+    }
+
+    // MARK: Taking turns
+
+    private func takeTurn(until deadline: BootInstant, _ peer: PeerID) async throws(BLEError) {
+        guard isTurnTaken else {
+            isTurnTaken = true
+            return
+        }
+        let (wake, number) = await suspend(until: deadline) { turnWaiters.append($0) }
+        switch wake {
+        case .resumed:
+            return
+        case .timedOut, .cancelled:
+            turnWaiters.removeAll { $0 == number }
+            throw wake == .timedOut ? timedOutError(peer, isWaiting: true) : cancelledError(during: "connect")
+        }
+    }
+
+    private func passTurn() {
+        while !turnWaiters.isEmpty {
+            let next = turnWaiters.removeFirst()
+            guard sleepers[next] != nil else { continue }
+            return wake(next)
+        }
+        isTurnTaken = false
+    }
+
+    private func pauseScan() async {
+        isPausedForConnect = true
+        guard session != nil else { return }
+        _ = await suspend(until: loop.now() + .seconds(3)) { number in
+            pauseWaiter = number
+            performSession { $0.pause(at: $1) }
+        }
+        pauseWaiter = nil
+    }
+
+    private func resumeScan() {
+        isPausedForConnect = false
+        performSession { $0.resume(at: $1) }
+    }
+
+    // MARK: By command
+
+    private func connectByCommand(
+        _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant
+    ) async throws(BLEError) -> AdapterLink {
+        for attempt in 1... {
+            let handle = try await call(peer, parameters, until: deadline, attempt)
+            if handle == nil, attempt < Self.attempts, !system.hasLink(info?.index ?? 0, peer.address) { continue }
+            do throws(AttachFailure) {
+                let socket = try await attach(peer, until: max(deadline, loop.now() + Self.attachTime))
+                let known = (try? socket.hciHandle()) ?? handle
+                if Task.isCancelled {
+                    if let known { await hangUp(known) }
+                    throw .gaveUp(.cancelled)
+                }
+                return adopt(socket, handle: known)
+            } catch {
+                let end = handle.flatMap { lastEnds[$0] }
+                if handle != nil, let handle, end == nil { await hangUp(handle) }
+                guard attempt < Self.attempts, end == .connectionFailedToBeEstablished || error.isTransient,
+                    loop.now() < deadline
+                else { throw self.error(error, status: end, peer) }
+                logger.debug("connecting again", metadata: ["peer": "\(peer)", "attempt": "\(attempt + 1)"])
+            }
+        }
+        throw timedOutError(peer, isWaiting: false)
+    }
+
+    /// Has the controller call the peer.
+    ///
+    /// - Returns: The link's handle; `nil` when there is a link to the peer already, or the call is to be repeated.
+    private func call(
+        _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant, _ attempt: Int
+    ) async throws(BLEError) -> ConnectionHandle? {
+        if system.hasLink(info?.index ?? 0, peer.address) { return nil }
+        let initiation = LEInitiation(peer: peer, ownAddressType: ownAddressType, parameters: parameters)
+        let isLongRange = hasExtendedConnect && table.newest(of: peer)?.advertisement?.primaryPHY == .leCoded
+        let call = LEConnect.Call(
+            initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: hasExtendedConnect, deadline: deadline)
+        callResult = nil
+        let (wake, _) = await suspend { number in
+            callWaiter = number
+            self.call = LEConnect(call)
+            watchPresence()
+            performCall { $0.begin(at: $1) }
+        }
+        callWaiter = nil
+        watchPresence()
+        guard let result = callResult.take() else {
+            logger.debug("call ended", metadata: ["wake": "\(wake)"])
+            throw cancelledError(during: "connect")
+        }
+        switch result {
+        case .success(let complete):
+            lastEnds[complete.handle] = nil
+            return complete.handle
+        case .failure(let failure):
+            if failure.status == .connectionAlreadyExists { return nil }
+            if failure.status == .connectionFailedToBeEstablished, attempt < Self.attempts { return nil }
+            throw BLEError(failure, peer: peer, adapter: name)
+        }
+    }
+
+    // MARK: By the kernel
+
+    private func connectByKernel(_ peer: PeerID, until deadline: BootInstant) async throws(BLEError) -> AdapterLink {
+        for attempt in 1... {
+            do throws(AttachFailure) {
+                let socket = try await attach(peer, until: deadline)
+                let handle = try? socket.hciHandle()
+                return adopt(socket, handle: handle)
+            } catch {
+                guard error.isTransient, attempt < Self.attempts, loop.now() < deadline else {
+                    throw self.error(error, status: nil, peer)
+                }
+                _ = await suspend(until: loop.now() + .milliseconds(200 * attempt)) { _ in }
+                if Task.isCancelled { throw cancelledError(during: "connect") }
+            }
+        }
+        throw timedOutError(peer, isWaiting: false)
+    }
+
+    /// Connects a socket, to a link that is up or by the kernel's own means.
+    private func attach(_ peer: PeerID, until deadline: BootInstant) async throws(AttachFailure) -> LinkSocket {
+        guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
+        let remaining = max(deadline - loop.now(), .milliseconds(10))
+        var socket: LinkSocket
+        do throws(SystemCallError) {
+            // The kernel's own time-out is the later one, so that it is never taken for something else.
+            socket = try system.connect(info.address, ownAddressType, peer, remaining + .seconds(1))
+        } catch {
+            throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
+        }
+        while socket.isConnecting {
+            let descriptor = socket.descriptor
+            let (wake, _) = await suspend(until: deadline) { number in
+                loop.onWritable(descriptor) { [weak self] in
+                    self?.assumeIsolated { $0.wake(number) }
+                }
+            }
+            loop.letGo(descriptor)
+            switch wake {
+            case .timedOut: throw .gaveUp(.timedOut)
+            case .cancelled: throw .gaveUp(.cancelled)
+            case .resumed: break
+            }
+            if case .failed(let errno) = socket.finishConnect() {
+                throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)
+            }
+        }
+        return socket
+    }
+
+    /// Why no socket could be attached.
+    enum AttachFailure: Error {
+        case connect(ConnectFailure, errno: Int32)
+        case gaveUp(Wake)
+
+        /// Whether the next attempt may well succeed: another connect is just ending, or the link broke down at once.
+        var isTransient: Bool {
+            switch self {
+            case .connect(.busy, _), .connect(.notEstablished, _): true
+            case .connect, .gaveUp: false
+            }
+        }
+    }
+
+    private func error(_ failure: AttachFailure, status: HCIStatus?, _ peer: PeerID) -> BLEError {
+        switch failure {
+        case .gaveUp(.timedOut), .connect(.timedOut, _):
+            timedOutError(peer, isWaiting: false)
+        case .gaveUp:
+            cancelledError(during: "connect")
+        case .connect(let failure, let errno):
+            BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
+        }
+    }
+}
+
+extension LEConnect.Failure {
+    /// The controller's status, when it gave one.
+    var status: HCIStatus? {
+        switch self {
+        case .refused(let failure): failure.status
+        case .failed(let status): status
+        case .busy, .timedOut, .cancelled, .adapterLost: nil
+        }
+    }
+}

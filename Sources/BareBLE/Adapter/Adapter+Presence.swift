@@ -1,0 +1,188 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+extension Adapter {
+    /// How often a lost or switched-off adapter is looked for, and one in use looked at.
+    private static let presencePause: Duration = .seconds(2)
+
+    // MARK: Beginning
+
+    /// Makes the adapter ready for use: finds it, opens its sockets and asks what the controller can do.
+    ///
+    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
+    ///   `.timedOut` (the controller does not answer), `.cancelled`.
+    package func prepare(during operation: String) async throws(BLEError) {
+        try find(during: operation)
+        guard presence == .up else { throw downError(during: operation) }
+        try await identify(during: operation)
+    }
+
+    /// As `prepare`; where the adapter is off, or its LE side may be, switches both on first, if the process may.
+    package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
+        try find(during: operation)
+        if powerOn, system.privileges().has(.netAdmin), let index = info?.index {
+            // Also for an adapter that looks on: in its first two seconds that does not last.
+            let system = system
+            let failure = await Task.detached { () -> SystemCallError? in
+                do throws(SystemCallError) {
+                    try system.powerUp(index)
+                    return nil
+                } catch {
+                    return error
+                }
+            }.value
+            if let failure { throw BLEError(failure, subject: name, during: operation) }
+            checkPresence()
+        }
+        guard presence == .up else { throw downError(during: operation) }
+        try await identify(during: operation)
+        if powerOn, mayCommand {
+            // Adapters for LE alone refuse this, and need it not.
+            _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
+        }
+    }
+
+    /// Finds the adapter and opens its sockets, unless that was done.
+    private func find(during operation: String) throws(BLEError) {
+        if sockets != nil {
+            checkPresence()
+            if sockets != nil { return }
+        }
+        let all: [ControllerInfo]
+        do throws(SystemCallError) {
+            all = try system.list()
+            if let found = all.first(where: isWanted) { return try open(found) }
+        } catch {
+            throw BLEError(error, subject: name, during: operation)
+        }
+        throw noAdapterError(all, during: operation)
+    }
+
+    private func isWanted(_ candidate: ControllerInfo) -> Bool {
+        // Once an adapter is in use it stays the one, whatever its number becomes.
+        if let address, address != .zero { return candidate.address == address }
+        return switch selector {
+        case .first: true
+        case .named(let name): candidate.name == name
+        case .address(let address): candidate.address == address
+        }
+    }
+
+    private func open(_ found: ControllerInfo) throws(SystemCallError) {
+        let opened = try system.open(found.index)
+        let commands = opened.commands.descriptor
+        let reports = opened.reports.descriptor
+        sockets = consume opened
+        info = found
+        presence = found.isUp ? .up : .down
+        mayCommand = system.privileges().has(.netRaw)
+        loop.onReadable(commands) { [weak self] in self?.assumeIsolated { $0.commandsReadable() } }
+        loop.onReadable(reports) { [weak self] in self?.assumeIsolated { $0.reportsReadable() } }
+        logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
+    }
+
+    /// Asks what the controller can do; those who come meanwhile wait for the same answers.
+    private func identify(during operation: String) async throws(BLEError) {
+        while isIdentifying {
+            let (wake, _) = await suspend { identificationWaiters.append($0) }
+            if wake == .cancelled { throw cancelledError(during: operation) }
+        }
+        guard mayCommand, session == nil else { return }
+        isIdentifying = true
+        defer {
+            isIdentifying = false
+            for waiter in identificationWaiters { wake(waiter) }
+            identificationWaiters = []
+        }
+        let features = try await ask(LEReadLocalFeatures(), during: operation)
+        let commands = try? await ask(HCIReadLocalSupportedCommands(), during: operation)
+        let address = try? await ask(HCIReadAddress(), during: operation)
+        // A controller without an address of its own was given a static random one.
+        if let address { ownAddressType = address == .zero ? .random : .public }
+        hasExtendedConnect = features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true
+        session = ScanSession(
+            ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
+    }
+
+    // MARK: Coming and going
+
+    /// Looks at the adapter, as often as somebody depends on it.
+    func watchPresence() {
+        let isNeeded = !subscriptions.isEmpty || call != nil
+        guard isNeeded else {
+            if let presenceTimer { loop.cancel(presenceTimer) }
+            presenceTimer = nil
+            return
+        }
+        guard presenceTimer == nil else { return }
+        presenceTimer = loop.schedule(at: loop.now() + Self.presencePause) { [weak self] in
+            self?.assumeIsolated { adapter in
+                adapter.presenceTimer = nil
+                adapter.checkPresence()
+                adapter.watchPresence()
+            }
+        }
+    }
+
+    /// Compares what the kernel says of the adapter with what is known here.
+    func checkPresence() {
+        if presence == .gone { return lookForReturn() }
+        guard let index = info?.index else { return }
+        do throws(SystemCallError) {
+            let now = try system.info(index)
+            guard now.address == info?.address || info?.address == .zero else { return lost(.gone) }
+            info = now
+            if now.isUp { cameUp() } else { lost(.down) }
+        } catch {
+            if error.meaning == .adapterGone { lost(.gone) }
+        }
+    }
+
+    private func lookForReturn() {
+        guard let found = try? system.list().first(where: isWanted) else { return }
+        do throws(SystemCallError) {
+            try open(found)
+            presence = .down
+            if found.isUp { cameUp() }
+        } catch {
+            logger.debug("adapter is back, but cannot be opened", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func cameUp() {
+        guard presence != .up else { return }
+        presence = .up
+        logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
+        tellAll(.adapterBack)
+        performSession { $0.adapterUp(at: $1) }
+    }
+
+    /// The adapter went down or away: what waits fails once, scans wait for its return.
+    func lost(_ how: Presence) {
+        let wasUp = presence == .up
+        if how == .gone { letGoOfSockets() }
+        guard presence != how else { return }
+        presence = how
+        guard wasUp else { return }
+        logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
+        controllerReset()
+        tellAll(.adapterLost)
+    }
+
+    /// Whatever the controller was doing has ended.
+    func controllerReset() {
+        perform(queue.adapterLost())
+        performSession { session, _ in session.adapterDown() }
+        performCall { call, _ in call.adapterLost() }
+        for (_, number) in links { endedLinks[number] = .some(.localHostTerminated) }
+        links = [:]
+    }
+
+    func letGoOfSockets() {
+        guard let commands = sockets?.commands.descriptor, let reports = sockets?.reports.descriptor else { return }
+        loop.letGo(commands)
+        loop.letGo(reports)
+        sockets = nil
+    }
+}

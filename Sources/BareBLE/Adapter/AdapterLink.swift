@@ -1,0 +1,73 @@
+package import BLECore
+package import BLELinux
+
+/// A link that an adapter has made: its socket, and what only the adapter can do for it.
+package struct AdapterLink: ~Copyable, Sendable {
+    /// The socket, connected, which nobody watches yet.
+    package var socket: LinkSocket
+    /// The controller's number for the link; `nil` for a stand-in.
+    package let handle: ConnectionHandle?
+    /// Signal strength, an end at once, and the reason of the end.
+    package let controls: LinkControls
+}
+
+extension Adapter {
+    /// Takes note of a link that is up.
+    func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?) -> AdapterLink {
+        lastNumber &+= 1
+        let number = lastNumber
+        if let handle {
+            links[handle] = number
+            lastEnds[handle] = nil
+        }
+        return AdapterLink(socket: socket, handle: handle, controls: controls(handle, number))
+    }
+
+    /// Handles are used again, so each call is checked against the link that it was made for.
+    private func controls(_ handle: ConnectionHandle?, _ number: UInt64) -> LinkControls {
+        LinkControls(
+            rssi: { () async throws(BLEError) in try await self.rssi(handle, number) },
+            disconnect: { await self.disconnect(handle, number) },
+            lastReason: { await self.reason(number) })
+    }
+
+    private func rssi(_ handle: ConnectionHandle?, _ number: UInt64) async throws(BLEError) -> Int {
+        guard let handle, links[handle] == number else {
+            throw BLEError(
+                .disconnected, subject: name, during: "read the RSSI", because: "the controller knows no such link")
+        }
+        guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: "read the RSSI").rssi else {
+            throw BLEError(
+                .notSupported, subject: name, during: "read the RSSI", because: "the controller cannot tell it")
+        }
+        return Int(rssi)
+    }
+
+    private func disconnect(_ handle: ConnectionHandle?, _ number: UInt64) async {
+        guard let handle, links[handle] == number, mayCommand else { return }
+        await hangUp(handle)
+    }
+
+    /// Ends a link at the controller; the socket's end follows within milliseconds.
+    func hangUp(_ handle: ConnectionHandle) async {
+        // A task that is cancelled does not wait, and the command goes out all the same.
+        let command = HCICommandPacket(HCIDisconnect(handle: handle))
+        if Task.isCancelled { return _ = enqueue(command, for: .nobody) }
+        _ = await run(command)
+    }
+
+    private func reason(_ number: UInt64) -> HCIStatus? {
+        // The socket may have told the end before this one was read.
+        commandsReadable()
+        return endedLinks.removeValue(forKey: number)
+    }
+
+    func linkEnded(_ end: HCIDisconnectionComplete) {
+        guard end.status.isSuccess else { return }
+        lastEnds[end.handle] = end.reason
+        guard let number = links.removeValue(forKey: end.handle) else { return }
+        // Whoever lets go of a link without asking leaves its reason here; they are few, and old ones go.
+        if endedLinks.count >= 64, let oldest = endedLinks.keys.min() { endedLinks[oldest] = nil }
+        endedLinks[number] = end.reason
+    }
+}

@@ -1,0 +1,56 @@
+package import BLECore
+package import BLELinux
+
+/// The two channels to a controller: commands and their answers, and everything that LE reports.
+///
+/// They are two, so that a flood of reports cannot push an answer out of the kernel's queue.
+package struct AdapterSockets: ~Copyable, Sendable {
+    var commands: HCISocket
+    var reports: HCISocket
+
+    package init(commands: consuming HCISocket, reports: consuming HCISocket) {
+        self.commands = commands
+        self.reports = reports
+    }
+}
+
+/// Where an adapter's descriptors come from: the kernel, or stand-ins for it in tests.
+package struct AdapterSystem: Sendable {
+    /// All adapters, by index.
+    package var list: @Sendable () throws(SystemCallError) -> [ControllerInfo]
+    /// One adapter.
+    package var info: @Sendable (UInt16) throws(SystemCallError) -> ControllerInfo
+    /// Opens both channels to an adapter.
+    package var open: @Sendable (UInt16) throws(SystemCallError) -> AdapterSockets
+    /// Starts to connect to a peer from the adapter with this address.
+    package var connect:
+        @Sendable (BluetoothAddress, AddressType, PeerID, Duration) throws(SystemCallError) -> LinkSocket
+    /// Whether a link to this address is up on an adapter, whoever made it.
+    package var hasLink: @Sendable (UInt16, BluetoothAddress) -> Bool
+    /// Powers an adapter; waits until the kernel is done.
+    package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
+    /// What this process may do.
+    package var privileges: @Sendable () -> Privileges
+
+    /// The kernel.
+    package static let kernel = AdapterSystem(
+        list: { () throws(SystemCallError) in try Controllers.list() },
+        info: { index throws(SystemCallError) in try Controllers.info(index) },
+        open: { index throws(SystemCallError) in
+            let commands = try HCISocket(adapter: index)
+            try commands.setFilter(HCIFilter(events: [0x05, 0x08, 0x0C, 0x0E, 0x0F, 0x10]))
+            let reports = try HCISocket(adapter: index)
+            try reports.raiseReceiveBuffer()
+            try reports.setFilter(.reports)
+            return AdapterSockets(commands: commands, reports: reports)
+        },
+        connect: { own, type, peer, timeout throws(SystemCallError) in
+            try LinkSocket.connectingL2CAP(from: own, type: type, to: peer, sendTimeout: timeout)
+        },
+        hasLink: { index, address in
+            guard let links = try? Controllers.links(of: index) else { return false }
+            return links.contains { $0.address == address && $0.isConnected }
+        },
+        powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
+        privileges: { Privileges.current() })
+}

@@ -1,0 +1,203 @@
+internal import BLECore
+internal import BLELinux
+
+extension BLEError {
+    /// A call to the kernel that involved no peer has failed.
+    init(_ error: SystemCallError, subject: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.meaning {
+            case .noBluetooth:
+                (
+                    .unsupported, "the kernel offers no Bluetooth sockets here",
+                    "Load the module `bluetooth`; in a container, use the host's network."
+                )
+            case .notPermitted(let capability):
+                (
+                    .notPermitted, "this process lacks \(capability.name)",
+                    "Run as root, or give the program the capability: `setcap \(capability.name.lowercased())+ep PROGRAM`."
+                )
+            case .adapterGone:
+                (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
+            case .adapterDown:
+                (.adapterDown, "the adapter is switched off", "Switch it on as root: `hciconfig \(subject) up`.")
+            case .blocked:
+                (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
+            case .inUse:
+                (.busy, "another program has the adapter to itself", "Stop that program first.")
+            case .noAddress:
+                (
+                    .adapterDown, "the controller has no address of its own",
+                    "Give it one as root: `btmgmt static-addr ADDRESS`, then switch it on."
+                )
+            case .noAnswer:
+                (.timedOut, "the controller does not answer", "Unplug it and plug it in again.")
+            case .outOfResources:
+                (.system, "the process or the machine has no descriptors or memory left", nil)
+            case .other:
+                (.system, "\(error.call) failed", nil)
+            }
+        self.init(code, subject: subject, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+    }
+
+    /// A command to the controller has failed.
+    init(_ failure: HCICommandFailure, subject: String, during operation: String) {
+        let command = failure.opcode.description
+        switch failure.reason {
+        case .status(let status):
+            let isBusy = status == .commandDisallowed || status == .controllerBusy
+            self.init(
+                isBusy ? .busy : .system, subject: subject, during: operation,
+                because: "the controller refused \(command): \(status.name.lowercased())", hint: status.sentence,
+                hciStatus: status)
+        case .timeout:
+            self.init(
+                .timedOut, subject: subject, during: operation, because: "the controller did not answer \(command)",
+                hint: "If that goes on, switch the adapter off and on, or unplug it.")
+        case .malformed, .noAnswer:
+            self.init(
+                .malformedReply, subject: subject, during: operation, because: "\(failure)",
+                hint: "The controller's firmware is at fault.")
+        case .queueFull:
+            self.init(
+                .queueFull, subject: subject, during: operation,
+                because: "\(HCICommandQueue.capacity) commands wait for the controller already")
+        case .cancelled:
+            self.init(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
+        case .adapterLost:
+            self.init(
+                .adapterDown, subject: subject, during: operation, because: "the adapter went down, away or was reset",
+                hint: "Check that it is plugged in, powered and not blocked (`rfkill list`).")
+        case .notSent(let errno):
+            self.init(SystemCallError(call: "send", errno: errno), subject: subject, during: operation)
+        }
+    }
+
+    /// The controller could not make a link.
+    init(_ failure: LEConnect.Failure, peer: PeerID, adapter: String) {
+        switch failure {
+        case .timedOut:
+            self = .notHeard(peer)
+        case .cancelled:
+            self.init(.cancelled, subject: "\(peer)", during: "connect", because: "the task was cancelled")
+        case .busy:
+            self.init(
+                .busy, subject: "\(peer)", during: "connect",
+                because: "another program kept the controller calling somebody else",
+                hint: "Stop that program's connect, or allow more time.")
+        case .adapterLost:
+            self.init(
+                HCICommandFailure(opcode: .leCreateConnection, reason: .adapterLost), subject: adapter,
+                during: "connect")
+        case .refused(let failure):
+            self.init(failure, subject: adapter, during: "connect")
+        case .failed(let status):
+            self.init(
+                status == .connectionLimitExceeded ? .busy : .connectFailed, subject: "\(peer)", during: "connect",
+                because: status.name.lowercased(), hint: status.sentence, hciStatus: status)
+        }
+    }
+
+    /// The kernel could not make a link, or not attach to one.
+    init(_ failure: ConnectFailure, status: HCIStatus?, errno: Int32, peer: PeerID, adapter: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch failure {
+            case .timedOut:
+                (
+                    .timedOut, "the peer was not heard in time",
+                    "Check that it advertises, is near, and is not connected."
+                )
+            case .lowEnergyOff:
+                (
+                    .lowEnergyOff, "Low Energy is switched off on \(adapter)",
+                    "Switch it on as root: `btmgmt le on`."
+                )
+            case .adapterUnavailable:
+                (.adapterDown, "\(adapter) is switched off or gone", "Switch it on as root: `hciconfig \(adapter) up`.")
+            case .aborted:
+                (.adapterDown, "\(adapter) was switched off, reset or unplugged meanwhile", "Connect again.")
+            case .busy, .alreadyConnected:
+                (
+                    .busy, "another socket, of this or another program, is connected or connecting to the peer",
+                    "Close that link first; bluetoothd holds links too."
+                )
+            case .notLowEnergy:
+                (.notSupported, "\(adapter) cannot do Low Energy", "Choose another adapter.")
+            case .noBluetooth:
+                (.unsupported, "the kernel offers no Bluetooth sockets here", "In a container, use the host's network.")
+            case .invalid:
+                (.invalidArgument, "the kernel did not accept the addresses", "Check the peer's address type.")
+            case .tooManyLinks:
+                (.busy, "\(adapter) cannot hold any more links", "Close another link first.")
+            case .notEstablished:
+                (
+                    .connectFailed, "the link came up and broke down at once",
+                    "The peer is likely far away or disturbed; try again nearer to it."
+                )
+            case .other:
+                (.connectFailed, "the kernel could not connect", nil)
+            }
+        self.init(
+            code, subject: "\(peer)", during: "connect", because: status?.name.lowercased() ?? reason, hint: hint,
+            hciStatus: status, errorNumber: errno == 0 ? nil : errno)
+    }
+
+    static func notHeard(_ peer: PeerID) -> BLEError {
+        BLEError(
+            .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
+            hint: "Check that it advertises, is near, is not connected to another host, and that "
+                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.")
+    }
+}
+
+extension Adapter {
+    func downError(during operation: String) -> BLEError {
+        if presence == .gone {
+            return BLEError(
+                .noAdapter, subject: name, during: operation, because: "the adapter is not there any more",
+                hint: "Plug it in again, or choose another one.")
+        }
+        let isBlocked = RadioSwitch.bluetooth().contains { $0.name == info?.name && $0.isBlocked }
+        return BLEError(
+            SystemCallError(call: "use", errno: isBlocked ? SystemCallError.blocked : SystemCallError.down),
+            subject: name, during: operation)
+    }
+
+    func noAdapterError(_ all: [ControllerInfo], during operation: String) -> BLEError {
+        let others = all.map { "\($0.name) (\($0.address))" }.joined(separator: ", ")
+        return BLEError(
+            .noAdapter, subject: nil, during: operation,
+            because: all.isEmpty ? "this machine has no Bluetooth adapter" : "\(selector) is not there",
+            hint: all.isEmpty
+                ? "Plug one in, and check `dmesg` for its firmware." : "There are: \(others). Choose one of them.")
+    }
+
+    func notPermittedError(during operation: String) -> BLEError {
+        BLEError(SystemCallError(call: "send", errno: SystemCallError.notPermitted), subject: name, during: operation)
+    }
+
+    func cancelledError(during operation: String) -> BLEError {
+        BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+    }
+
+    func busyScannerError() -> BLEError {
+        BLEError(
+            .busy, subject: name, during: "scan", because: "another program, or the kernel, holds the scanner",
+            hint: "Stop the other scan (bluetoothd, hcitool, btmgmt), or reset the adapter.",
+            hciStatus: .commandDisallowed)
+    }
+
+    func timedOutError(_ peer: PeerID, isWaiting: Bool) -> BLEError {
+        if isWaiting {
+            return BLEError(
+                .timedOut, subject: "\(peer)", during: "connect",
+                because: "earlier connects of this program took all the time", hint: "Allow more time.")
+        }
+        guard !mayCommand else { return .notHeard(peer) }
+        // Without capabilities nothing can be done about a kernel that does not look for the peer, but tell.
+        return BLEError(
+            .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
+            hint:
+                "Check that it advertises and is near. If another program has scanned, kernels from 6.10 on may not look "
+                + "for it: give this program cap_net_raw, or reset the adapter.")
+    }
+}
