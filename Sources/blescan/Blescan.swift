@@ -23,5 +23,5 @@ struct Blescan: AsyncParsableCommand {
               75 timed out · 76 peer refused or spoke nonsense · 77 not permitted · 130 interrupted
             """,
         version: "0.1.0",
-        subcommands: [Explore.self, Read.self, Write.self, Notify.self])
+        subcommands: [Explore.self, Read.self, Write.self, Notify.self, Decode.self])
 }

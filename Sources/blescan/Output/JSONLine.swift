@@ -58,14 +58,18 @@ indirect enum JSONLine: Hashable, Sendable {
 
     private static func write(_ string: String, to output: inout [UInt8]) {
         output.append(0x22)
-        for byte in string.utf8 {
-            switch byte {
-            case 0x22, 0x5C: output += [0x5C, byte]
+        for scalar in string.unicodeScalars {
+            switch scalar.value {
+            case 0x22, 0x5C: output += [0x5C, UInt8(truncatingIfNeeded: scalar.value)]
             case 0x0A: output += "\\n".utf8
             case 0x0D: output += "\\r".utf8
             case 0x09: output += "\\t".utf8
-            case 0..<0x20, 0x7F: output += "\\u00\(Hex.encode([byte]))".utf8
-            default: output.append(byte)
+            case 0x20..<0x7F: output.append(UInt8(truncatingIfNeeded: scalar.value))
+            // What could steer a terminal that shows the line; who reads the JSON gets it back unchanged.
+            case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
+                let code = [UInt8(truncatingIfNeeded: scalar.value >> 8), UInt8(truncatingIfNeeded: scalar.value)]
+                output += "\\u\(Hex.encode(code))".utf8
+            default: output += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
             }
         }
         output.append(0x22)

@@ -1,0 +1,74 @@
+import ArgumentParser
+import BLECore
+
+/// Explains advertisements written in hexadecimal; no radio is needed.
+struct Decode: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Explain advertising data or HCI report events given in hexadecimal.",
+        discussion: """
+            Reads one payload a line: the bare advertising data, or a whole HCI event that begins with 043e. Spaces,
+            colons, dashes and a leading 0x are skipped, and so are empty lines and lines that begin with #.
+
+            Examples:
+              blescan decode --hex 0201041AFF590000150112233445566778899AABBCCDDEEFF0FFFFFFFFC3
+              blescan decode --json recorded.txt
+              btmon-to-hex | blescan decode
+            """
+    )
+
+    @Argument(help: "A file with one payload a line; - or nothing is standard input.")
+    var file: String?
+
+    @Option(name: .long, help: "The payload itself, instead of a file.")
+    var hex: String?
+
+    @Flag(name: .long, help: "Print one JSON object a line, in the order of the input.")
+    var json = false
+
+    func validate() throws {
+        if file != nil && hex != nil { throw ValidationError("Give a file or --hex, not both.") }
+    }
+
+    func run() async throws {
+        if let hex {
+            let input = DecodedInput(line: hex)
+            if case .unreadable(let reason) = input {
+                throw Failure(
+                    message: "--hex is not hexadecimal: \(reason). Write two digits a byte, such as 020106.",
+                    status: .usage)
+            }
+            show(input, isFirst: true)
+            return
+        }
+        guard var lines = InputLines(path: file == "-" ? nil : file) else {
+            throw Failure(
+                message: "cannot open \(file ?? "standard input"). Check the name, or give the bytes with --hex.",
+                status: .usage)
+        }
+        if lines.isTerminal { Console.note("blescan: reading hexadecimal lines from the terminal; Ctrl-D ends") }
+        var read = 0
+        var unreadable = 0
+        while let line = lines.next() {
+            if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) || line.first == UInt8(ascii: "#") { continue }
+            let input = DecodedInput(line: String(decoding: line, as: UTF8.self))
+            if case .unreadable = input { unreadable += 1 }
+            show(input, isFirst: read == 0)
+            read += 1
+        }
+        if read > 0 && unreadable == read {
+            throw Failure(
+                message: "no line of \(file ?? "standard input") is hexadecimal. Decode reads text, two digits a byte; "
+                    + "for a capture use `blescan replay`.",
+                status: .refused)
+        }
+    }
+
+    private func show(_ input: DecodedInput, isFirst: Bool) {
+        if json {
+            Console.out(JSONLine(input).text)
+        } else {
+            if !isFirst { Console.out("") }
+            Console.out(AdvertisementTable.text(of: input))
+        }
+    }
+}

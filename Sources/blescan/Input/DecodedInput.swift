@@ -1,0 +1,67 @@
+import BLECore
+
+/// What one line of hexadecimal text turned out to be. Nothing is refused: what is good is kept, with a sentence about
+/// what is not.
+enum DecodedInput: Equatable {
+    /// Bare advertising data.
+    case payload(AdvertisingData)
+    /// An HCI event with its reports, and what is wrong with it.
+    case event([AdvertisingReport], problem: String?)
+    /// No hexadecimal text; why not.
+    case unreadable(String)
+
+    init(line: String) {
+        do throws(Hex.ParsingError) {
+            self.init(bytes: try Hex.decode(line))
+        } catch {
+            switch error {
+            case .invalidCharacter(let offset): self = .unreadable("character \(offset + 1) is no hexadecimal digit")
+            case .oddNumberOfDigits: self = .unreadable("the last byte has one digit only")
+            }
+        }
+    }
+
+    init(bytes: [UInt8]) {
+        if bytes.starts(with: [0x04, 0x3E]) {
+            self = Self.event(bytes)
+        } else {
+            self = .payload(AdvertisingData(bytes))
+        }
+    }
+
+    private static func event(_ bytes: [UInt8]) -> DecodedInput {
+        guard bytes.count >= 4, let length = bytes.dropFirst(2).first, let subevent = bytes.dropFirst(3).first else {
+            return .event([], problem: "the event ends before its subevent code")
+        }
+        let there = bytes.count - 3
+        var problems: [String] = []
+        if Int(length) != there { problems.append("the event says \(length) bytes of parameters and has \(there)") }
+        let parameters = Array(bytes.dropFirst(4).prefix(max(0, Int(length) - 1)))
+        var reports: [AdvertisingReport] = []
+        let losses = AdvertisingReport.parse(
+            subevent: subevent, parameters: parameters.span, keepingOversized: true
+        ) { reports.append($0) }
+        if let losses {
+            problems += losses.sentences
+        } else {
+            problems.append("LE subevent 0x\(Hex.encode([subevent])) carries no advertising reports")
+        }
+        return .event(reports, problem: problems.isEmpty ? nil : problems.joined(separator: "; "))
+    }
+}
+
+extension AdvertisingReport.Losses {
+    /// What was lost, in words.
+    var sentences: [String] {
+        var result: [String] = []
+        if missing > 0 { result.append("\(missing) announced report\(missing == 1 ? " is" : "s are") cut off") }
+        if reserved > 0 { result.append("\(reserved) report\(reserved == 1 ? " has" : "s have") a reserved value") }
+        if oversized > 0 {
+            result.append(
+                "\(oversized) legacy report\(oversized == 1 ? " has" : "s have") more than the 31 bytes that fit such a packet"
+            )
+        }
+        if trailingBytes > 0 { result.append("\(trailingBytes) bytes follow the last report") }
+        return result
+    }
+}

@@ -1,0 +1,60 @@
+import Glibc
+
+/// The lines of a file or of standard input, one at a time: memory does not grow with the input.
+struct InputLines: ~Copyable {
+    /// Whether a person types the lines.
+    let isTerminal: Bool
+
+    private let descriptor: Int32
+    private var chunk = [UInt8](repeating: 0, count: 65536)
+    private var filled = 0
+    private var used = 0
+    private var isAtEnd = false
+
+    /// Opens a file, or standard input without a path; `nil` when that is not possible.
+    init?(path: String?) {
+        if let path {
+            descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        } else {
+            descriptor = STDIN_FILENO
+        }
+        guard descriptor >= 0 else { return nil }
+        isTerminal = isatty(descriptor) == 1
+    }
+
+    deinit {
+        if descriptor != STDIN_FILENO { close(descriptor) }
+    }
+
+    /// The next line without its end; `nil` when there are no more. Lines are cut at `limit` bytes.
+    mutating func next() -> [UInt8]? {
+        var line: [UInt8] = []
+        while true {
+            if used == filled && !fill() { return line.isEmpty ? nil : line }
+            let part = chunk[used..<filled]
+            let end = part.firstIndex(of: 0x0A) ?? filled
+            let room = max(0, Self.limit - line.count)
+            line.append(contentsOf: chunk[used..<end].prefix(room))
+            used = min(end + 1, filled)
+            if end < filled {
+                if line.last == 0x0D { line.removeLast() }
+                return line
+            }
+        }
+    }
+
+    private mutating func fill() -> Bool {
+        guard !isAtEnd else { return false }
+        var count: Int
+        repeat {
+            count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+        } while count < 0 && errno == EINTR
+        filled = max(0, count)
+        used = 0
+        isAtEnd = filled == 0
+        return !isAtEnd
+    }
+
+    /// Longer than any advertising data in any spelling.
+    private static let limit = 65536
+}

@@ -1,0 +1,120 @@
+import BLECore
+
+/// The table of structures that people ask for most: length, type, value, and what the value means.
+enum AdvertisementTable {
+    /// The lines for what a line of input turned out to be, without a line end behind the last one.
+    static func text(of input: DecodedInput) -> String {
+        var text = ""
+        append(input, to: &text)
+        return String(text.dropLast())
+    }
+
+    /// Appends a decoded line of input.
+    static func append(_ input: DecodedInput, to text: inout String) {
+        switch input {
+        case .payload(let data):
+            append(data, to: &text)
+        case .event(let reports, let problem):
+            for (index, report) in reports.enumerated() {
+                if index > 0 { text += "\n" }
+                text += heading(report) + "\n"
+                append(report.advertisingData, to: &text)
+            }
+            if let problem { text += " !    \(problem)\n" }
+        case .unreadable(let reason):
+            text += " !    not hexadecimal: \(reason)\n"
+        }
+    }
+
+    /// Appends the table of one payload.
+    static func append(_ data: AdvertisingData, to text: inout String) {
+        var rows = ""
+        for structure in data.structures {
+            let type = Hex.encode([structure.type.rawValue]) + " " + structure.type.label
+            let length = String(structure.value.count + 1)
+            rows += padded("", 4 - length.count) + length + "  " + padded(type, 26)
+            rows += lines(StructureText.lines(structure, of: data)) + "\n"
+        }
+        if !rows.isEmpty { text += " LEN  TYPE                      VALUE\n" + rows }
+        if rows.isEmpty && data.defects.isEmpty { text += " no advertising data\n" }
+        for defect in data.defects { text += " !    \(defect)\n" }
+    }
+
+    /// One line about who sent a report.
+    static func heading(_ report: AdvertisingReport) -> String {
+        var words = report.address?.description ?? "anonymous"
+        if let peer = report.peer { words += " \(peer.kind.rawValue)" }
+        words += report.rssi.map { "  \($0) dBm" } ?? "  no RSSI"
+        if report.isScanResponse { words += "  scan response" }
+        if report.isConnectable { words += "  connectable" }
+        if report.isScannable { words += "  scannable" }
+        if let direct = report.directAddress {
+            words += "  directed to \(direct)"
+        } else if report.isDirected {
+            words += "  directed"
+        }
+        if report.event == .extended && !report.isLegacy {
+            words += "  extended, \(report.primaryPHY)"
+            if let secondary = report.secondaryPHY { words += " and \(secondary)" }
+            if let sid = report.sid { words += ", set \(sid)" }
+            if let power = report.txPower { words += ", sent at \(power) dBm" }
+        }
+        switch report.dataStatus {
+        case .complete: break
+        case .incomplete: words += "  (a fragment: more follows)"
+        case .truncated: words += "  (truncated: the rest is lost)"
+        }
+        return words
+    }
+
+    private static func lines(_ lines: [String]) -> String {
+        lines.joined(separator: "\n" + padded("", 32))
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(0, width - text.count))
+    }
+}
+
+extension AdvertisingDataType {
+    /// The type's name, short enough for a column of 22 characters.
+    var label: String {
+        switch self {
+        case .incomplete16BitServiceUUIDs: "Services 16-bit, some"
+        case .complete16BitServiceUUIDs: "Services 16-bit"
+        case .incomplete32BitServiceUUIDs: "Services 32-bit, some"
+        case .complete32BitServiceUUIDs: "Services 32-bit"
+        case .incomplete128BitServiceUUIDs: "Services 128-bit, some"
+        case .complete128BitServiceUUIDs: "Services 128-bit"
+        case .shortenedLocalName: "Name, shortened"
+        case .completeLocalName: "Name"
+        case .txPowerLevel: "TX power"
+        case .simplePairingHashC192: "Pairing hash C-192"
+        case .simplePairingRandomizerR192: "Pairing random R-192"
+        case .securityManagerTKValue: "Security Manager TK"
+        case .securityManagerOutOfBandFlags: "Out of band flags"
+        case .peripheralConnectionIntervalRange: "Connection interval"
+        case .solicited16BitServiceUUIDs: "Solicits 16-bit"
+        case .solicited32BitServiceUUIDs: "Solicits 32-bit"
+        case .solicited128BitServiceUUIDs: "Solicits 128-bit"
+        case .serviceData16Bit: "Service data 16-bit"
+        case .serviceData32Bit: "Service data 32-bit"
+        case .serviceData128Bit: "Service data 128-bit"
+        case .advertisingIntervalLong: "Advertising interval"
+        case .leDeviceAddress: "LE device address"
+        case .simplePairingHashC256: "Pairing hash C-256"
+        case .simplePairingRandomizerR256: "Pairing random R-256"
+        case .secureConnectionsConfirmation: "SC confirmation"
+        case .secureConnectionsRandom: "SC random"
+        case .transportDiscoveryData: "Transport discovery"
+        case .channelMapUpdateIndication: "Channel map update"
+        case .resolvableSetIdentifier: "Resolvable set id"
+        case .encryptedAdvertisingData: "Encrypted data"
+        case .periodicAdvertisingResponseTiming: "Response timing"
+        case .electronicShelfLabel: "Shelf label"
+        case .threeDInformationData: "3D information"
+        case .manufacturerSpecificData: "Manufacturer data"
+        default: AssignedNumbers.adTypeName(rawValue) ?? "Unknown type"
+        }
+    }
+}

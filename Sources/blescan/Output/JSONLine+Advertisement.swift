@@ -1,0 +1,86 @@
+import BLECore
+
+// The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
+// `structures` always; a report has all its keys, null where the event says nothing. Where a key can hold one value and
+// the payload has several, the first one counts; `structures` has them all.
+
+extension JSONLine {
+    /// What a line of input turned out to be, as the object to print.
+    init(_ input: DecodedInput) {
+        let version = Member(key: "v", value: 1)
+        switch input {
+        case .payload(let data):
+            self = .object([version] + Self.members(of: data))
+        case .event(let reports, let problem):
+            let error = problem ?? reports.lazy.compactMap { $0.advertisingData.problem }.first
+            self = .object(["v": 1, "reports": .array(reports.map(JSONLine.init)), "error": error.map { .string($0) }])
+        case .unreadable(let reason):
+            self = .object(["v": 1, "structures": .array([]), "error": .string("not hexadecimal: \(reason)")])
+        }
+    }
+
+    /// A report.
+    init(_ report: AdvertisingReport) {
+        self = .object([
+            "address": report.address.map { .string($0.description) } ?? .null,
+            "addressType": report.addressType.map { $0.space == .public ? "public" : "random" } ?? .null,
+            "rssi": report.rssi.map { .integer(Int($0)) } ?? .null,
+            "eventType": .integer(Int(report.eventType)),
+            "connectable": .bool(report.isConnectable),
+            "scannable": .bool(report.isScannable),
+            "primaryPHY": .integer(Int(report.primaryPHY.rawValue)),
+            "sid": report.sid.map { .integer(Int($0)) } ?? .null,
+            "data": .object(Self.members(of: report.advertisingData)),
+        ])
+    }
+
+    /// The members that advertising data puts into an object.
+    static func members(of data: AdvertisingData) -> [Member] {
+        var members: [Member] = []
+        func add(_ key: String, _ value: JSONLine?) {
+            if let value { members.append(Member(key: key, value: value)) }
+        }
+        add("flags", data.flags.map { .integer(Int($0.rawValue)) })
+        add("localName", data.localName.map { .string($0.text) })
+        add("shortName", data.shortenedLocalName.map { .string($0.text) })
+        add("txPower", data.txPowerLevel.map { .integer(Int($0)) })
+        add("appearance", data.appearance.map { .integer(Int($0)) })
+        add("serviceUUIDs", list(data.serviceUUIDs))
+        add("solicitedUUIDs", list(data.solicitedServiceUUIDs))
+        add("serviceData", values(data.serviceData.map { ($0.service.description, $0.data) }))
+        add(
+            "manufacturerData",
+            values(
+                data.manufacturerData.map {
+                    (Hex.encode([UInt8($0.company >> 8), UInt8(truncatingIfNeeded: $0.company)]), $0.data)
+                }))
+        add(
+            "structures",
+            .array(
+                data.structures.map {
+                    .array([.integer(Int($0.type.rawValue)), .string(Hex.encode($0.value))])
+                }))
+        add("error", data.problem.map { .string($0) })
+        return members
+    }
+
+    private static func list(_ uuids: [BluetoothUUID]) -> JSONLine? {
+        uuids.isEmpty ? nil : .array(uuids.map { .string($0.description) })
+    }
+
+    private static func values(_ values: [(key: String, data: [UInt8])]) -> JSONLine? {
+        var members: [Member] = []
+        for value in values where !members.contains(where: { $0.key == value.key }) {
+            members.append(Member(key: value.key, value: .string(Hex.encode(value.data))))
+        }
+        return members.isEmpty ? nil : .object(members)
+    }
+}
+
+extension AdvertisingData {
+    /// Everything that is wrong with the data in one sentence.
+    var problem: String? {
+        let defects = defects
+        return defects.isEmpty ? nil : defects.map(\.description).joined(separator: "; ")
+    }
+}
