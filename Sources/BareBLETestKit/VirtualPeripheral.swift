@@ -43,10 +43,6 @@ public actor VirtualPeripheral {
         server = AttributeServer(device)
     }
 
-    isolated deinit {
-        link?.close()
-    }
-
     /// Isolates the peripheral to the test kit's own thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe EventLoop.peers.asUnownedSerialExecutor()
