@@ -3,8 +3,8 @@
 // handler is inside its actor already (`assumeIsolated`), and awaiting an actor of the loop from a task on the loop
 // leaves the thread as little as a function call does.
 //
-// A turn of the loop: run the jobs that are queued, arm the timer for the earliest deadline, wait, call the handlers of what
-// is ready. While jobs are queued the wait only looks, so neither side starves the other.
+// A turn of the loop: run the jobs that are queued and those that they bring, arm the timer for the earliest deadline, wait,
+// call the handlers of what is ready. While jobs are queued the wait only looks, so neither side starves the other.
 //
 // Invariants
 // - Only the loop's thread, or whoever holds the loop before it runs, touches descriptors and timers. Other threads reach
@@ -24,6 +24,9 @@ internal import Glibc
 /// The thread that serves sockets, timers and the actors isolated to it.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     package typealias Handler = () -> Void
+
+    /// How many batches of jobs run before the descriptors have their turn.
+    private static let batchesPerTurn = 1_024
 
     /// A loop for all who bring none of their own; its thread starts with the first `start()`.
     package static let shared = EventLoop()
@@ -157,16 +160,24 @@ extension EventLoop {
         }
     }
 
+    /// Runs the jobs, and those that they bring.
+    ///
+    /// One `await` can be several jobs in a row. With a look at the descriptors between any two of them, a consumer could not
+    /// keep pace with what is read meanwhile. Jobs that never end give the descriptors their turn all the same.
     private func runJobs(_ batch: inout [UnownedJob]) {
-        inbox.withLock { swap(&$0.jobs, &batch) }
         let serial = unsafe asUnownedSerialExecutor()
         let task = unsafe asUnownedTaskExecutor()
-        for job in batch { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
-        batch.removeAll(keepingCapacity: true)
+        for _ in 0..<Self.batchesPerTurn {
+            inbox.withLock { swap(&$0.jobs, &batch) }
+            if batch.isEmpty { return }
+            for job in batch { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
+            batch.removeAll(keepingCapacity: true)
+        }
     }
 
     private func turn(_ ready: inout [ble_ready]) {
         armTimer()
+        // Other threads may have added jobs by now.
         let idle = inbox.withLock { $0.jobs.isEmpty && !$0.stopping }
         let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), idle ? -1 : 0)
         if idle { wakeUps &+= 1 }

@@ -39,7 +39,7 @@ extension Central {
     ///
     /// Child tasks inherit it, `Task { }` does not. A `body` that blocks its thread stops every link meanwhile.
     public nonisolated func run<Value: Sendable>(
-        _ body: @Sendable @escaping () async throws -> Value
+        _ body: @concurrent @Sendable @escaping () async throws -> Value
     ) async rethrows -> Value {
         try await withTaskExecutorPreference(loop) { try await body() }
     }
