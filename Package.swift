@@ -60,7 +60,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "benchmarks",
-            dependencies: ["BLECore"],
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore"],
             path: "Tests/Benchmarks/Swift",
             swiftSettings: strict
         ),
