@@ -13,6 +13,7 @@ struct Blescan: AsyncParsableCommand {
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19        one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37      values as they come
               blescan explore demo:heart-rate                 a virtual device, no radio needed
+              blescan replay capture.btsnoop                  recorded packets
               blescan decode --hex 0201041AFF5900…            what these bytes mean
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, unix:PATH (an ATT server on a
@@ -23,5 +24,5 @@ struct Blescan: AsyncParsableCommand {
               75 timed out · 76 peer refused or spoke nonsense · 77 not permitted · 130 interrupted
             """,
         version: "0.1.0",
-        subcommands: [Explore.self, Read.self, Write.self, Notify.self, Decode.self])
+        subcommands: [Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self])
 }

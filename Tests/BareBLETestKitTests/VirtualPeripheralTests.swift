@@ -79,15 +79,21 @@ struct VirtualPeripheralTests {
         }
     }
 
-    @Test("Nothing is left when it is let go of while connected")
+    @Test("A link keeps its peripheral alive, and nothing is left behind it")
     func letGo() async throws {
-        var client: RawClient
+        weak var held: VirtualPeripheral?
         do {
-            let peripheral = VirtualPeripheral(.heartRate)
-            client = RawClient(try await peripheral.connect())
+            let descriptor: Int32
+            do {
+                let peripheral = VirtualPeripheral(.heartRate)
+                held = peripheral
+                descriptor = try await peripheral.connect()
+            }
+            var client = RawClient(descriptor)
             #expect(client.request("12 0d00 0100") == "13")
             #expect(client.next().hasPrefix("1b"))
+            #expect(held != nil)
         }
-        while client.next() != "end" {}
+        while held != nil { await Task.yield() }
     }
 }

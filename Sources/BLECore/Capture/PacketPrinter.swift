@@ -101,7 +101,10 @@ public struct PacketPrinter: Sendable {
         case .wait(let duration): printed.title = "\(duration.wholeMilliseconds) ms pass"
         case .linkLost: printed.title = "The link is lost"
         }
-        if !step.comment.isEmpty { printed.details.append("# " + step.comment) }
+        // Comments often repeat the packet's name for those who read the file.
+        if !step.comment.isEmpty, !printed.title.utf8.starts(with: step.comment.utf8) {
+            printed.details.append("# " + step.comment)
+        }
         return printed
     }
 

@@ -37,7 +37,16 @@ enum Console {
 enum Timestamp {
     /// The wall clock in RFC 3339 with milliseconds, in UTC.
     static func now() -> String {
-        Date.now.formatted(
+        text(.now)
+    }
+
+    /// The same for a time that is counted from 1970-01-01 00:00 UTC.
+    static func text(sinceEpoch time: Duration) -> String {
+        text(Date(timeIntervalSince1970: time / .seconds(1)))
+    }
+
+    private static func text(_ date: Date) -> String {
+        date.formatted(
             .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
     }
 }

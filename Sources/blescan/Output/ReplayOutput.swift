@@ -1,0 +1,79 @@
+import BLECore
+
+/// What `blescan replay` prints: packets as they are read, then the devices that advertised, then the counts.
+struct ReplayOutput {
+    private let only: Replay.Layer?
+    private let json: Bool
+    private var printer = PacketPrinter()
+    private var devices = DeviceTable()
+    private var advertisements = 0
+    private(set) var shownCount = 0
+    /// What went wrong at the end of the file, for people.
+    var warning: String?
+
+    init(only: Replay.Layer?, json: Bool) {
+        self.only = only
+        self.json = json
+    }
+
+    mutating func show(_ packet: CapturedPacket) {
+        show(printer.print(packet))
+    }
+
+    mutating func show(_ step: Dialogue.Step) {
+        show(printer.print(step))
+    }
+
+    mutating func finish() {
+        if !json, shownCount > 0 {
+            if only == nil || only == .adv { showDevices() }
+            Console.out(printer.summary.description)
+        }
+        if let warning { Console.note("blescan: \(warning)") }
+    }
+
+    private mutating func show(_ printed: PrintedPacket) {
+        let now = BootInstant(nanoseconds: (printed.timestamp ?? .zero).saturatedNanoseconds)
+        for report in printed.reports {
+            advertisements += 1
+            _ = devices.record(report, at: now)
+        }
+        if let only, !only.shows(printed.layer) { return }
+        shownCount += 1
+        Console.out(json ? JSONLine(printed).text : printed.text())
+    }
+
+    private func showDevices() {
+        let sightings = devices.sightings.sorted { ($0.averageRSSI ?? -200) > ($1.averageRSSI ?? -200) }
+        guard !sightings.isEmpty else { return }
+        Console.out("")
+        Console.out("\(sightings.count) devices in \(advertisements) advertisements")
+        Console.out(DeviceLine.heading)
+        for sighting in sightings { Console.out(DeviceLine(sighting).text) }
+        Console.out("")
+    }
+}
+
+extension JSONLine {
+    /// A packet; the reports of an advertisement have the keys that `decode` gives them.
+    init(_ printed: PrintedPacket) {
+        let direction: JSONLine? =
+            switch printed.direction {
+            case .sent: "sent"
+            case .received: "received"
+            case .none: nil
+            }
+        self = .object([
+            "v": 1,
+            "n": .integer(printed.number),
+            "t": printed.timestamp.map { .string(Timestamp.text(sinceEpoch: $0)) },
+            "direction": direction,
+            "layer": .string(printed.layer.rawValue),
+            "title": .string(printed.title),
+            "details": printed.details.isEmpty ? nil : .array(printed.details.map { .string($0) }),
+            "replyMilliseconds": printed.elapsed.map { .number(($0 / .milliseconds(1) * 1000).rounded() / 1000) },
+            "bytes": .string(Hex.encode(printed.bytes)),
+            "reports": printed.reports.isEmpty ? nil : .array(printed.reports.map { JSONLine($0) }),
+        ])
+    }
+}
