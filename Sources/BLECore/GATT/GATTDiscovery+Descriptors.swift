@@ -75,9 +75,7 @@ extension GATTDiscovery {
             return nil
         }
         let entries = try Self.response(to: ATTReadByTypeRequest.self, in: reply).entries
-        guard entries.first?.value.count == 2 else {
-            throw .malformed(ATTReadByTypeResponse.malformed(at: 1, .invalidField("length")))
-        }
+        // The handles are what counts; some peers have configurations without a value.
         if let first = entries.first { try search.place.check(first.handle) }
         let gaps = found.openSubscribableGaps()
         for entry in entries {
@@ -154,7 +152,7 @@ extension GATTDiscovery {
 
 extension BluetoothUUID {
     /// Whether attributes of this type say what is behind them, instead of holding data.
-    fileprivate var isDeclaration: Bool {
+    var isDeclaration: Bool {
         isServiceDeclaration || self == .characteristicDeclaration || self == .includeDeclaration
     }
 

@@ -51,4 +51,45 @@ import Testing
         #expect(found.services.count == 1)
         #expect(found.services[0].includes.map(\.uuid) == [long(9)])
     }
+
+    // MARK: Descriptors of one characteristic
+
+    private func characteristic(_ end: AttributeHandle) -> GATTCharacteristic {
+        GATTCharacteristic(declarationHandle: 2, valueHandle: 3, endHandle: end, properties: .notify, uuid: 0x2A19)
+    }
+
+    @Test func findsDescriptorsOnDemand() throws {
+        var database = ModelDatabase()
+        database.service(0x180F)
+        database.characteristic(0x2A19, .notify)
+        let types: [BluetoothUUID] = [0x2900, 0x2901, 0x2902, 0x2904, 0x2905, 0x2906, long(3)]
+        for type in types { database.append(type) }
+        database.endService()
+        var server = TestAttributeServer(database)
+        let found = try server.run(DescriptorDiscovery(of: characteristic(10))).get()
+        #expect(found.map(\.uuid) == types)
+        #expect(server.requests.count == 3)
+    }
+
+    @Test func asksNothingWhereThereIsNoRoom() throws {
+        var server = TestAttributeServer(.smallSensor)
+        #expect(try server.run(DescriptorDiscovery(of: characteristic(3))).get() == [])
+        #expect(server.requests.isEmpty)
+    }
+
+    /// The service claims handles that are not its own: descriptors end where the next declaration begins.
+    @Test func stopsAtTheNextDeclaration() throws {
+        var script = try ScriptedAnswers(["05 01 0400 0229 0500 0028 0600 0328"])
+        let found = try script.run(DescriptorDiscovery(of: characteristic(0xFFFF))).get()
+        #expect(found.map(\.handle) == [4])
+    }
+
+    @Test(arguments: [
+        ("05 01 0300 0229", GATTFailure.outOfRange(3)), ("05 01 0500 0229 0500 0129", .noProgress(at: 5)),
+        ("01 04 0400 06", .att(request: .findInformationRequest, handle: 4, code: .requestNotSupported)),
+    ])
+    func refusesNonsense(answer: String, failure: GATTFailure) throws {
+        var script = try ScriptedAnswers([answer])
+        #expect(try script.run(DescriptorDiscovery(of: characteristic(9))).failure == failure)
+    }
 }

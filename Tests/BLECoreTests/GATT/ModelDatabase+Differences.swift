@@ -15,6 +15,11 @@ extension ModelDatabase {
                     primaries.contains(where: { $0.handle <= attribute.handle && attribute.handle <= $0.groupEnd ?? 0 })
                 else { continue }
             }
+            if level == .subscribable, attribute.type == .clientCharacteristicConfiguration {
+                // Some peers have one where nothing can be subscribed to.
+                let owner = found.characteristic(containing: attribute.handle)
+                guard owner?.properties.canSubscribe != false else { continue }
+            }
             let type = found.type(at: attribute.handle)
             if type != attribute.type {
                 differences.append("\(attribute.handle) is \(attribute.type), not \(type?.description ?? "unknown")")

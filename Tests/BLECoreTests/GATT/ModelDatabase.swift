@@ -18,6 +18,14 @@ struct ModelDatabase {
     private(set) var next: Int = 1
     private var openService: Int?
 
+    init() {}
+
+    /// A table that is known already, sorted by handle.
+    init(attributes: [ModelAttribute]) {
+        self.attributes = attributes
+        next = Int(attributes.last?.handle ?? 0) + 1
+    }
+
     /// Leaves `count` handles unused.
     mutating func skip(_ count: Int) {
         next += count
