@@ -1,0 +1,117 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Logging
+import Testing
+
+/// An adapter with a stand-in controller, and what the kernel would say beside it.
+struct AdapterBench: Sendable {
+    let controller = StandInController()
+    let kernel = Lock(Kernel())
+    let adapter: Adapter
+
+    /// What the kernel says of the machine.
+    struct Kernel {
+        var controllers = [
+            ControllerInfo(index: 0, name: "hci0", address: StandInController.ownAddress, isUp: true)
+        ]
+        var descriptors: [(commands: Int32, reports: Int32)] = []
+        var capabilities: UInt64 = 1 << 12 | 1 << 13
+        var connects = 0
+        var connectErrors: [Int32] = []
+        var farEnds: [LinkSocketBox] = []
+    }
+
+    init() async throws {
+        let kernel = kernel
+        let first = try await controller.plugIn()
+        kernel.withLock { $0.descriptors = [first] }
+        adapter = Adapter(
+            .first, loop: .shared, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            system: AdapterSystem(kernel))
+    }
+
+    var sent: [HCIOpcode] { get async { await controller.received } }
+}
+
+/// Keeps the far end of a stand-in link open.
+final class LinkSocketBox: Sendable {
+    let socket: LinkSocket
+
+    init(_ socket: consuming LinkSocket) {
+        self.socket = socket
+    }
+}
+
+extension AdapterSystem {
+    fileprivate init(_ kernel: Lock<AdapterBench.Kernel>) {
+        var system = AdapterSystem.kernel
+        system.list = { () throws(SystemCallError) in kernel.withLock { $0.controllers } }
+        system.info = { index throws(SystemCallError) in
+            let found = kernel.withLock { $0.controllers.first { $0.index == index } }
+            guard let found else { throw SystemCallError(call: "HCIGETDEVINFO", errno: 19) }
+            return found
+        }
+        system.open = { _ throws(SystemCallError) in
+            let pair = kernel.withLock { $0.descriptors.isEmpty ? nil : $0.descriptors.removeFirst() }
+            guard let pair else { throw SystemCallError(call: "bind", errno: 19) }
+            return AdapterSockets(
+                commands: HCISocket(adopting: pair.commands), reports: HCISocket(adopting: pair.reports))
+        }
+        system.connect = { _, _, _, _ throws(SystemCallError) in
+            let error = kernel.withLock { kernel -> Int32? in
+                kernel.connects += 1
+                return kernel.connectErrors.isEmpty ? nil : kernel.connectErrors.removeFirst()
+            }
+            if let error { throw SystemCallError(call: "connect", errno: error) }
+            let (ours, theirs) = try LinkSocket.pair()
+            kernel.withLock { $0.farEnds.append(LinkSocketBox(LinkSocket(adopting: theirs))) }
+            return LinkSocket(adopting: ours)
+        }
+        system.hasLink = { _, _ in false }
+        system.powerUp = { index throws(SystemCallError) in
+            kernel.withLock {
+                $0.controllers = $0.controllers.map {
+                    ControllerInfo(index: $0.index, name: $0.name, address: $0.address, isUp: true)
+                }
+            }
+        }
+        system.privileges = { Privileges(effective: kernel.withLock { $0.capabilities }) }
+        self = system
+    }
+}
+
+/// Collects what a scan is told, and lets a test wait for it.
+final class Deliveries: Sendable {
+    private struct State {
+        var all: [ScanDelivery] = []
+        var waiter: (@Sendable ([ScanDelivery]) -> Bool, CheckedContinuation<Void, Never>)?
+    }
+
+    private let state = Lock(State())
+
+    var all: [ScanDelivery] { state.withLock { $0.all } }
+
+    var receive: @Sendable (ScanDelivery) -> Void {
+        { delivery in
+            let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
+                state.all.append(delivery)
+                guard let (isEnough, waiter) = state.waiter, isEnough(state.all) else { return nil }
+                state.waiter = nil
+                return waiter
+            }
+            waiter?.resume()
+        }
+    }
+
+    func wait(until isEnough: @escaping @Sendable ([ScanDelivery]) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if isEnough(state.all) { return true }
+                state.waiter = (isEnough, continuation)
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}

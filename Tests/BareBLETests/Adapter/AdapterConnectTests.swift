@@ -1,0 +1,162 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct AdapterConnectTests {
+    private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
+    private var peer: PeerID { PeerID(address: address, type: .random) }
+
+    @Test func callsAndAttaches() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(link.handle == 0x40)
+        #expect(try await link.controls.rssi() == -56)
+        #expect(bench.kernel.withLock { $0.connects } == 1)
+        await link.controls.disconnect()
+        #expect(await bench.sent.last == .disconnect)
+        #expect(await link.controls.lastReason() == .localHostTerminated)
+        // The handle may belong to somebody else by now.
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.controls.rssi() }
+    }
+
+    @Test func theScanMakesWayAndGoesOn() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        let link = try await bench.adapter.connect(peer, parameters: .fast, timeout: .seconds(5))
+        #expect(link.handle == 0x40)
+        await deliveries.wait { $0 == [.notice(.resumed)] }
+        let around = await bench.sent.dropFirst(6)
+        #expect(
+            around == [
+                .leSetScanEnable, .leCreateConnection, .leSetScanEnable, .leSetScanParameters, .leSetScanEnable,
+            ])
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func theDeadlineCancelsTheCall() async throws {
+        let bench = try await AdapterBench()
+        await fails(.timedOut, bench, peer, timeout: .milliseconds(50))
+        #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
+        // And the next call works at once.
+        await reachable(bench)
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(link.handle == 0x40)
+    }
+
+    @Test func cancellationTakesTheCallBack() async throws {
+        let bench = try await AdapterBench()
+        let task = Task {
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(30))
+            return link.handle
+        }
+        await bench.controller.commandsArrived(4)
+        task.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        #expect(await bench.sent.last == .leCreateConnectionCancel)
+    }
+
+    @Test func aLinkThatFailsToBeEstablishedIsTriedAgain() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        await bench.controller.set {
+            $0.callFailures = [.connectionFailedToBeEstablished, .connectionFailedToBeEstablished]
+        }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(link.handle == 0x40)
+        await bench.controller.set { $0.callFailures = Array(repeating: .connectionFailedToBeEstablished, count: 3) }
+        await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
+    }
+
+    @Test func otherFailuresAreTold() async throws {
+        let bench = try await AdapterBench()
+        await bench.controller.set { $0.callFailures = [.connectionLimitExceeded] }
+        await fails(.busy, bench, peer, timeout: .seconds(5), status: .connectionLimitExceeded)
+        await bench.controller.set { $0.statuses[.leCreateConnection] = [.invalidParameters] }
+        await fails(.system, bench, peer, timeout: .seconds(5), status: .invalidParameters)
+        await fails(
+            .invalidArgument, bench, PeerID(address: StandInController.ownAddress, type: .public))
+    }
+
+    @Test func aLinkThatCannotBeAttachedToIsEnded() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.connectErrors = [111] }
+        await fails(.lowEnergyOff, bench, peer, timeout: .seconds(5))
+        #expect(await bench.sent.last == .disconnect)
+    }
+
+    @Test func connectsTakeTurns() async throws {
+        let bench = try await AdapterBench()
+        let other = BluetoothAddress(rawValue: 0xC000_0000_0008)
+        await bench.controller.set {
+            $0.peers = [BluetoothAddress(rawValue: 0xC000_0000_0007): 0x40, other: 0x41]
+        }
+        async let first = handle(bench, address)
+        async let second = handle(bench, other)
+        #expect(try await [first, second] == [0x40, 0x41])
+        // A turn that does not come in time, and one that nobody waits for any more.
+        let nobody = BluetoothAddress(rawValue: 0xC000_0000_0009)
+        let absent = Task { try await handle(bench, nobody, timeout: .milliseconds(300)) }
+        await bench.controller.commandsArrived(6)
+        let hurried = Task { try await handle(bench, address, timeout: .milliseconds(50)) }
+        let unwanted = Task { try await handle(bench, address) }
+        unwanted.cancel()
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await hurried.value }
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await unwanted.value }
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await absent.value }
+        #expect(try await handle(bench, address) == 0x40)
+    }
+
+    @Test func withoutTheCapabilityTheKernelConnects() async throws {
+        let bench = try await AdapterBench()
+        bench.kernel.withLock {
+            $0.capabilities = 0
+            $0.connectErrors = [16]
+        }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(link.handle == nil)
+        #expect(bench.kernel.withLock { $0.connects } == 2)
+        #expect(await bench.sent.isEmpty)
+        bench.kernel.withLock { $0.connectErrors = [111] }
+        await fails(.lowEnergyOff, bench, peer, timeout: .seconds(5))
+    }
+
+    @Test func theAdapterMayGoInTheMiddle() async throws {
+        let bench = try await AdapterBench()
+        let task = Task { try await handle(bench, address) }
+        await bench.controller.commandsArrived(4)
+        bench.kernel.withLock { $0.controllers = [] }
+        await bench.controller.unplug()
+        await #expect(throws: BLEError(.adapterDown, during: "", because: "")) { try await task.value }
+    }
+
+    private func reachable(_ bench: AdapterBench) async {
+        let address = address
+        await bench.controller.set { $0.peers = [address: 0x40] }
+    }
+
+    private func handle(
+        _ bench: AdapterBench, _ address: BluetoothAddress, timeout: Duration = .seconds(5)
+    ) async throws(BLEError) -> ConnectionHandle? {
+        let link = try await bench.adapter.connect(
+            PeerID(address: address, type: .random), parameters: nil, timeout: timeout)
+        return link.handle
+    }
+
+    private func fails(
+        _ code: BLEError.Code, _ bench: AdapterBench, _ peer: PeerID, timeout: Duration = .seconds(5),
+        status: HCIStatus? = nil
+    ) async {
+        do throws(BLEError) {
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: timeout)
+            Issue.record("\(code) was expected")
+        } catch {
+            #expect(error.code == code, "\(error)")
+            #expect(error.hciStatus == status)
+        }
+    }
+}

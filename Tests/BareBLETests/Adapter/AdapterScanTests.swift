@@ -1,0 +1,169 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct AdapterScanTests {
+    private let thermometer = BluetoothAddress(rawValue: 0xC000_0000_0001)
+    private let identification: [HCIOpcode] = [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress]
+    private let start: [HCIOpcode] = [.leSetScanEnable, .leSetScanParameters, .leSetScanEnable]
+
+    @Test func scansAndStops() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        #expect(await bench.sent == identification + start)
+        await bench.controller.advertise(thermometer, [2, 1, 6])
+        await bench.controller.advertise(thermometer, [2, 1, 6])
+        await bench.controller.advertise(thermometer, [3, 9, 65, 66], eventType: 4)
+        await deliveries.wait { $0.count >= 2 }
+        guard case .found(let first) = deliveries.all[0], case .updated(let second) = deliveries.all[1] else {
+            Issue.record("\(deliveries.all)")
+            return
+        }
+        #expect(first.peer == PeerID(address: thermometer, type: .random) && first.rssi == -55)
+        #expect(second.name == "AB" && second.count == 3)
+        await bench.adapter.unsubscribe(scan)
+        #expect(await bench.sent == identification + start + [.leSetScanEnable])
+    }
+
+    @Test func severalScansShareTheRadio() async throws {
+        let bench = try await AdapterBench()
+        let all = Deliveries()
+        let named = Deliveries()
+        let first = try await bench.adapter.subscribe(.balanced, all.receive)
+        let second = try await bench.adapter.subscribe(
+            .balanced.matching(.name(startingWith: "AB")), named.receive)
+        #expect(await bench.sent == identification + start)
+        await bench.controller.advertise(thermometer, [2, 1, 6])
+        await bench.controller.advertise(thermometer, [3, 9, 65, 66])
+        await named.wait { $0.count == 1 }
+        await all.wait { $0.count == 2 }
+        await bench.adapter.unsubscribe(first)
+        #expect(await bench.sent.count == 6)
+        await bench.adapter.unsubscribe(second)
+        #expect(await bench.sent.count == 7)
+    }
+
+    @Test func h01AMalformedEventIsCountedAndTheScanGoesOn() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        await bench.controller.sendRaw([0x04, 0x3E, 0x05, 0x02])
+        await bench.controller.sendRaw([0x04, 0x3E, 0x00])
+        await bench.controller.sendRaw([0x02, 0x00])
+        await bench.controller.advertise(thermometer, [])
+        await deliveries.wait { $0.count == 1 }
+        #expect(await bench.adapter.statistics.malformedEvents == 2)
+        #expect(await bench.adapter.statistics.unknownEvents == 3)
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func aBusyScannerIsAnErrorAtTheStart() async throws {
+        let bench = try await AdapterBench()
+        await bench.controller.set {
+            $0.statuses[.leSetScanParameters] = [.commandDisallowed, .commandDisallowed]
+        }
+        await #expect(throws: BLEError(.busy, during: "", because: "")) {
+            try await bench.adapter.subscribe(.balanced) { _ in }
+        }
+        #expect(await bench.sent.last == .leSetScanEnable)
+    }
+
+    @Test func aStrangerWhoStopsTheScanIsAnsweredByANewStart() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        await bench.controller.foreign(.leSetScanEnable)
+        await deliveries.wait { $0 == [.notice(.disturbed), .notice(.resumed)] }
+        #expect(await bench.sent == identification + start + start)
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func withoutTheCapabilityItSaysSo() async throws {
+        let bench = try await AdapterBench()
+        bench.kernel.withLock { $0.capabilities = 0 }
+        do throws(BLEError) {
+            _ = try await bench.adapter.subscribe(.balanced) { _ in }
+            Issue.record("scanning is not permitted")
+        } catch {
+            #expect(error.code == .notPermitted)
+            #expect(error.hint?.contains("cap_net_raw") == true)
+        }
+        #expect(await bench.sent.isEmpty)
+    }
+
+    @Test func anAdapterThatIsOffSaysSoOrIsSwitchedOn() async throws {
+        let bench = try await AdapterBench()
+        bench.kernel.withLock {
+            $0.controllers = [
+                ControllerInfo(index: 0, name: "hci0", address: StandInController.ownAddress, isUp: false)
+            ]
+        }
+        await #expect(throws: BLEError(.adapterDown, during: "", because: "")) {
+            try await bench.adapter.subscribe(.balanced) { _ in }
+        }
+        try await bench.adapter.ready(powerOn: true, during: "start")
+        let scan = try await bench.adapter.subscribe(.balanced) { _ in }
+        #expect(await bench.sent.contains(.writeLEHostSupport))
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func anUnpluggedAdapterComesBackUnderAnotherNumber() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        bench.kernel.withLock { $0.controllers = [] }
+        await bench.controller.unplug()
+        await deliveries.wait { $0 == [.notice(.adapterLost)] }
+        await #expect(throws: BLEError(.noAdapter, during: "", because: "")) {
+            try await bench.adapter.subscribe(.balanced) { _ in }
+        }
+        let again = try await bench.controller.plugIn()
+        bench.kernel.withLock {
+            $0.descriptors = [again]
+            $0.controllers = [
+                ControllerInfo(index: 0, name: "hci0", address: BluetoothAddress(rawValue: 1), isUp: true),
+                ControllerInfo(index: 3, name: "hci3", address: StandInController.ownAddress, isUp: true),
+            ]
+        }
+        await deliveries.wait { $0.last == .notice(.resumed) }
+        #expect(await bench.adapter.name == "hci3")
+        await bench.controller.advertise(thermometer, [])
+        await deliveries.wait { if case .found? = $0.last { true } else { false } }
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func aResetOfTheControllerRestartsTheScan() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        await bench.controller.foreign(.reset)
+        await deliveries.wait { $0 == [.notice(.resumed)] }
+        #expect(await bench.sent == identification + start + start)
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func aCancelledStartLeavesNothingRunning() async throws {
+        let bench = try await AdapterBench()
+        await bench.controller.set { $0.ignored = [.leSetScanParameters] }
+        let task = Task { try await bench.adapter.subscribe(.balanced) { _ in } }
+        await bench.controller.commandsArrived(5)
+        task.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        // The parameters are never answered; then the scan is switched off.
+        await bench.controller.commandsArrived(6)
+        #expect(await bench.sent.last == .leSetScanEnable)
+    }
+
+    @Test func silentDevicesAreLost() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .milliseconds(1), deliveries.receive)
+        await bench.controller.advertise(thermometer, [])
+        await deliveries.wait { if case .lost? = $0.last { true } else { false } }
+        await bench.controller.advertise(thermometer, [])
+        await deliveries.wait { if case .found? = $0.dropFirst(2).first { true } else { false } }
+        await bench.adapter.unsubscribe(scan)
+    }
+}
