@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 
 extension BLEError {
     /// What an operation of the core failed with, told to a user.
@@ -10,7 +11,9 @@ extension BLEError {
         case .timedOut:
             self.init(
                 .timedOut, subject: subject, during: operation, because: "the peer did not answer in time",
-                hint: "The link is still up; try again, or allow more time.")
+                hint: operation == "connect"
+                    ? "It may be busy, or no ATT server; try again, or allow more time."
+                    : "The link is still up; try again, or allow more time.")
         case .cancelled:
             self.init(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
         case .queueFull(let limit):
@@ -69,5 +72,30 @@ extension BLEError {
     private static func clause(_ failure: GATTFailure) -> String {
         let text = failure.description
         return text.hasSuffix(".") ? String(text.dropLast()) : text
+    }
+}
+
+extension BLEError {
+    /// Why there is no link to the ATT server behind a Unix socket.
+    init(_ error: SystemCallError, connectingToSocket path: String) {
+        let (code, reason, hint): (Code, String, String) =
+            switch error.errno {
+            case ENOENT:
+                (.connectFailed, "there is no such socket", "Start the server first, and check the path.")
+            case ECONNREFUSED:
+                (.connectFailed, "nobody listens there", "Start the server first, and check that the path is a socket.")
+            case EPROTOTYPE:
+                (.connectFailed, "it is no SEQPACKET socket", "An ATT server has one, where each packet is one PDU.")
+            case EACCES, EPERM:
+                (.notPermitted, "this user may not write to the socket", "Change its permissions, or use sudo.")
+            case EAGAIN:
+                (.busy, "the server lets too many clients wait", "Try again when it has served them.")
+            case ENAMETOOLONG:
+                (.invalidArgument, "the path is too long for a socket", "It may have at most 107 bytes.")
+            default:
+                (.connectFailed, "no ATT server can be reached there", "Start the server first, and check the path.")
+            }
+        self.init(
+            code, subject: "unix:\(path)", during: "connect", because: reason, hint: hint, errorNumber: error.errno)
     }
 }

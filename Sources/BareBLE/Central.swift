@@ -88,10 +88,7 @@ extension Central {
         do {
             socket = try LinkSocket.connectedUnix(path: path)
         } catch {
-            throw BLEError(
-                .connectFailed, subject: "unix:\(path)", during: "connect",
-                because: "no ATT server listens there", hint: "Start the server first, and check the path.",
-                errorNumber: error.errno)
+            throw BLEError(error, connectingToSocket: path)
         }
         return try await open(
             Peripheral(

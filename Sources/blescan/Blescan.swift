@@ -6,22 +6,26 @@ struct Blescan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blescan",
         abstract: "See, explore and talk to Bluetooth LE devices, without bluetoothd.",
+        usage: "blescan <command> [<options>]",
         discussion: """
             EXAMPLES
-              sudo blescan                                    devices around, until ^C
-              sudo blescan explore AA:BB:CC:DD:EE:FF          what a device offers
-              sudo blescan read AA:BB:CC:DD:EE:FF 2a19        one value
-              sudo blescan notify AA:BB:CC:DD:EE:FF 2a37      values as they come
-              blescan explore demo:heart-rate                 a virtual device, no radio needed
-              blescan replay capture.btsnoop                  recorded packets
-              blescan decode --hex 0201041AFF5900…            what these bytes mean
+              sudo blescan                                devices around, until ^C
+              sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
+              sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
+              sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
+              blescan explore demo:heart-rate             a virtual device, no radio
+              blescan replay capture.btsnoop              recorded packets
+              blescan decode --hex 0201041AFF5900…        what these bytes mean
 
-            A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, unix:PATH (an ATT server on a
-            SEQPACKET socket), or demo:NAME.
+            A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
+            known; unix:PATH, an ATT server on a SEQPACKET socket; or demo:NAME.
 
             EXIT STATUS
-              0 done · 1 looked and did not find · 64 usage · 69 no usable adapter · 74 link lost ·
-              75 timed out · 76 peer refused or spoke nonsense · 77 not permitted · 130 interrupted
+               0  done                         75  timed out, try again
+               1  looked and did not find      76  peer refused or spoke nonsense
+              64  wrong usage                  77  not permitted
+              69  no usable adapter           130  interrupted while something
+              74  link lost                        was unfinished
             """,
         version: "0.1.0",
         subcommands: [Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self])

@@ -23,7 +23,7 @@ extension Peripheral {
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write \(value.count) bytes to \(characteristic)"
+        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
         let handle = try await writableHandle(characteristic, kind, during: operation)
         switch kind {
         case .withResponse where value.count <= mtu - 3:

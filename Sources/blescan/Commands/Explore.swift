@@ -5,6 +5,7 @@ import BareBLE
 struct Explore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what a peer offers: services, characteristics, descriptors and values.",
+        usage: "blescan explore <peer> [--no-read] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan explore AA:BB:CC:DD:EE:FF
@@ -21,35 +22,45 @@ struct Explore: AsyncParsableCommand {
     @OptionGroup var options: ConnectionOptions
 
     func run() async throws {
-        let (peer, readsValues, timeout) = (peer, !withoutValues, options.timeout.duration)
+        let (peer, readsValues, options) = (peer, !withoutValues, options)
         let clock = ContinuousClock()
         let started = clock.now
         let tree = try await Session.run(with: peer, options) { peripheral in
             let connected = clock.now
             let before = await peripheral.statistics.requestsSent
-            let database = try await peripheral.discover(.full)
+            let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
             let discovered = clock.now
             let requests = await peripheral.statistics.requestsSent - before
-            var values: [AttributeHandle: AttributeTree.Reading] = [:]
-            if readsValues {
-                for handle in AttributeTree.readable(in: database) {
-                    do throws(BLEError) {
-                        values[handle] = .value(try await peripheral.read(.handle(handle), timeout: timeout))
-                    } catch {
-                        guard error.attError != nil || error.code == .timedOut else { throw error }
-                        values[handle] = .refused(error)
-                    }
-                }
-            }
+            let handles = readsValues ? AttributeTree.readable(in: database) : []
+            let (values, interruption) = try await Self.read(handles, of: peripheral, timeout: options.valueTimeout)
             return AttributeTree(
                 peer: peer.description, mtu: await peripheral.mtu, connecting: connected - started,
                 discovering: discovered - connected, discoveryRequests: requests,
-                allRequests: await peripheral.statistics.requestsSent, database: database, values: values)
+                allRequests: await peripheral.statistics.requestsSent, database: database, values: values,
+                interruption: interruption)
         }
         if options.json {
             Console.out(tree.json.text)
         } else {
-            for line in tree.lines { Console.out(line) }
+            for line in AttributeScreen(tree, width: Console.width).lines { Console.out(line) }
         }
+        if let interruption = tree.interruption { throw interruption }
+    }
+
+    /// Reads one value after the other. A refusal is a result; a lost link ends it, and keeps what was read before.
+    private static func read(
+        _ handles: [AttributeHandle], of peripheral: Peripheral, timeout: Duration
+    ) async throws(BLEError) -> ([AttributeHandle: AttributeTree.Reading], BLEError?) {
+        var values: [AttributeHandle: AttributeTree.Reading] = [:]
+        for handle in handles {
+            do {
+                values[handle] = .value(try await peripheral.read(.handle(handle), timeout: timeout))
+            } catch  where error.code == .disconnected {
+                return (values, error)
+            } catch  where error.attError != nil || error.code == .timedOut {
+                values[handle] = .refused(error)
+            }
+        }
+        return (values, nil)
     }
 }

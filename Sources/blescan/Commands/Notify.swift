@@ -5,6 +5,7 @@ import BareBLE
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print values as the peer sends them.",
+        usage: "blescan notify <peer> <attribute> [--count <n>] [--for <time>] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37
@@ -18,10 +19,10 @@ struct Notify: AsyncParsableCommand {
     @Argument(help: "What to subscribe to: a UUID, a name, or a handle such as 0x0022.")
     var attribute: AttributeArgument
 
-    @Option(help: "End after so many values.")
+    @Option(help: ArgumentHelp("End after so many values.", valueName: "n"))
     var count: Int?
 
-    @Option(name: .customLong("for"), help: "End after this time.")
+    @Option(name: .customLong("for"), help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"))
     var duration: DurationArgument?
 
     @Flag(help: "Ask for indications where the characteristic has both.")
@@ -35,20 +36,22 @@ struct Notify: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
-        let received = try await Session.run(with: peer, options) { peripheral in
+        let (received, isInterrupted) = try await Session.run(with: peer, options) { peripheral in
+            try await peripheral.discover(timeout: command.options.timeout?.duration)
             let values = try await peripheral.subscribe(
                 to: command.attribute.reference,
                 SubscribeOptions(
                     kind: command.indications ? .indications : nil, capacity: 65_536,
-                    timeout: command.options.timeout.duration))
+                    timeout: command.options.valueTimeout))
             let uuid = await peripheral.database?.characteristic(valueHandle: values.handle)?.uuid
             let received = try await command.print(values, uuid: uuid)
             // After ^C the task is cancelled, but the peer is told to stop all the same.
             try await Task { try await values.unsubscribe() }.value
             Console.note("unsubscribed")
-            return received
+            return (received, Task.isCancelled)
         }
         if let count, received < count {
+            if isInterrupted { throw CancellationError() }
             throw Failure(message: "only \(received) of \(count) values came.", status: .timedOut)
         }
     }

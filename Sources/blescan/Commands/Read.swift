@@ -5,6 +5,7 @@ import BareBLE
 struct Read: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Read one value, however long.",
+        usage: "blescan read <peer> <attribute> [--hex-only] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan read AA:BB:CC:DD:EE:FF battery-level
@@ -24,7 +25,7 @@ struct Read: AsyncParsableCommand {
     @OptionGroup var options: ConnectionOptions
 
     func run() async throws {
-        let (attribute, timeout) = (attribute, options.timeout.duration)
+        let (attribute, timeout) = (attribute, options.valueTimeout)
         let found = try await Session.run(with: peer, options) { peripheral in
             try await peripheral.readAttribute(attribute.reference, timeout: timeout)
         }

@@ -5,6 +5,7 @@ import BareBLE
 struct Write: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write one value.",
+        usage: "blescan write <peer> <attribute> --hex <bytes> [--without-response] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan write AA:BB:CC:DD:EE:FF fff1 --hex 05a0
@@ -26,46 +27,64 @@ struct Write: AsyncParsableCommand {
     @OptionGroup var options: ConnectionOptions
 
     func run() async throws {
-        let (attribute, bytes, timeout) = (attribute, try value.bytes(), options.timeout.duration)
+        let (bytes, command) = (try value.bytes(), self)
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
-        try await Session.run(with: peer, options) { peripheral in
-            try await peripheral.write(bytes, to: attribute.reference, kind, timeout: timeout)
+        let handle = try await Session.run(with: peer, options) { peripheral in
+            if case .uuid = command.attribute.reference {
+                try await peripheral.discover(timeout: command.options.timeout?.duration)
+            }
+            try await peripheral.write(
+                bytes, to: command.attribute.reference, kind, timeout: command.options.valueTimeout)
+            return await command.handle(in: peripheral.database)
         }
         if options.json {
             Console.out(
                 JSONLine.object([
                     "v": 1, "peer": .string(peer.description), "attribute": .string(attribute.text),
-                    "written": .integer(bytes.count), "hex": .string(Hex.encode(bytes)),
-                    "confirmed": .bool(!withoutResponse),
+                    "handle": handle.map { .integer(Int($0)) }, "written": .integer(bytes.count),
+                    "hex": .string(Hex.encode(bytes)), "confirmed": .bool(!withoutResponse),
                 ]).text)
         } else {
             let count = bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
+            var target = attribute.text
+            if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
             Console.out(
-                withoutResponse
-                    ? "sent \(count) to \(attribute.text), no reply expected" : "wrote \(count) to \(attribute.text)")
+                withoutResponse ? "sent \(count) to \(target), no reply expected" : "wrote \(count) to \(target)")
+        }
+    }
+
+    private func handle(in database: GATTDatabase?) -> AttributeHandle? {
+        switch attribute.reference {
+        case .handle(let handle): handle
+        case .uuid(let uuid, let service, _): database?.characteristics(uuid, in: service).first?.valueHandle
         }
     }
 }
 
 /// The forms in which a value can be given; exactly one of them.
 struct ValueOptions: ParsableArguments {
-    @Option(help: "The bytes: 05a0, 05:a0 or 05 a0.")
+    @Option(help: ArgumentHelp("The bytes: 05a0, 05:a0 or 05 a0.", valueName: "bytes"))
     var hex: String?
-    @Option(help: "UTF-8 text.")
+    @Option(help: ArgumentHelp("UTF-8 text.", valueName: "text"))
     var text: String?
-    @Option(name: .customLong("u8"), help: "A number in one byte.")
+    @Option(name: .customLong("u8"), help: ArgumentHelp("A number in one byte.", valueName: "number"))
     var unsigned8: UInt8?
-    @Option(name: .customLong("u16"), help: "A number in two bytes, low byte first.")
+    @Option(name: .customLong("u16"), help: ArgumentHelp("A number in two bytes, low byte first.", valueName: "number"))
     var unsigned16: UInt16?
-    @Option(name: .customLong("u32"), help: "A number in four bytes, low byte first.")
+    @Option(
+        name: .customLong("u32"), help: ArgumentHelp("A number in four bytes, low byte first.", valueName: "number"))
     var unsigned32: UInt32?
-    @Option(name: .customLong("i8"), help: "A signed number in one byte.")
+    @Option(name: .customLong("i8"), help: ArgumentHelp("A signed number in one byte.", valueName: "number"))
     var signed8: Int8?
-    @Option(name: .customLong("i16"), help: "A signed number in two bytes, low byte first.")
+    @Option(
+        name: .customLong("i16"),
+        help: ArgumentHelp("A signed number in two bytes, low byte first.", valueName: "number"))
     var signed16: Int16?
-    @Option(name: .customLong("i32"), help: "A signed number in four bytes, low byte first.")
+    @Option(
+        name: .customLong("i32"),
+        help: ArgumentHelp("A signed number in four bytes, low byte first.", valueName: "number"))
     var signed32: Int32?
-    @Option(help: "A file whose bytes are the value.")
+    @Option(help: ArgumentHelp("A file whose bytes are the value.", valueName: "path"))
     var file: String?
 
     func validate() throws {

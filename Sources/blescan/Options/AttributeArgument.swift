@@ -12,7 +12,9 @@ extension AttributeArgument: ExpressibleByArgument {
     init?(argument: String) {
         text = argument
         if let digits = argument.dropped(prefix: "0x") {
-            guard digits.count == 4, let handle = UInt16(digits, radix: 16), handle != 0 else { return nil }
+            guard (1...4).contains(digits.utf8.count), digits.utf8.allSatisfy({ $0 != 0x2B }),
+                let handle = UInt16(digits, radix: 16), handle != 0
+            else { return nil }
             reference = .handle(handle)
         } else if let uuid = BluetoothUUID(argument) {
             reference = .uuid(uuid)

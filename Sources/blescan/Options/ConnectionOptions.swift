@@ -4,13 +4,16 @@ import BareBLE
 
 /// What every command that makes a connection understands.
 struct ConnectionOptions: ParsableArguments {
-    @Option(help: "Adapter to use: hci0, or its address.")
+    @Option(help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"))
     var adapter: AdapterArgument?
 
-    @Option(help: "How long connecting, and then each answer, may take: 10s, 500ms, 2m.")
-    var timeout = DurationArgument(duration: .seconds(15), description: "15s")
+    @Option(
+        help: ArgumentHelp(
+            "How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.",
+            valueName: "time"))
+    var timeout: DurationArgument?
 
-    @Option(help: "Largest ATT packet to ask for, 23 to 517.")
+    @Option(help: ArgumentHelp("Largest ATT packet to ask for, 23 to 517.", valueName: "bytes"))
     var mtu = 517
 
     @Flag(help: "Print every ATT packet to standard error.")
@@ -29,13 +32,21 @@ struct ConnectionOptions: ParsableArguments {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
         configuration.preferredMTU = mtu
-        if trace { configuration.trace = { Trace.print($0) } }
+        if trace {
+            let trace = Trace()
+            configuration.trace = { trace.print($0) }
+        }
         return configuration
     }
 
     var connectOptions: ConnectOptions {
-        ConnectOptions(timeout: timeout.duration, mtu: mtu)
+        ConnectOptions(timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu)
     }
+
+    private static let usualTimeout: Duration = .seconds(15)
+
+    /// How long one value may take.
+    var valueTimeout: Duration { timeout?.duration ?? Self.usualTimeout }
 }
 
 /// An adapter as people write it.

@@ -3,9 +3,16 @@ import Glibc
 
 /// The two streams of the program: results on standard output, everything else on standard error.
 enum Console {
-    /// Writes one line of results, whole and at once. A reader that closed the pipe ends the program quietly.
+    /// Writes one line of results, whole and at once.
+    ///
+    /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
+    /// ends it with a message.
     static func out(_ line: String) {
-        if !write(line + "\n", to: STDOUT_FILENO) { exit(ExitStatus.done.rawValue) }
+        let failure = write(line + "\n", to: STDOUT_FILENO)
+        if failure == EPIPE { exit(ExitStatus.done.rawValue) }
+        guard failure != 0 else { return }
+        note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))). [errno \(failure)]")
+        exit(ExitStatus.linkLost.rawValue)
     }
 
     /// Writes a message for people.
@@ -16,7 +23,15 @@ enum Console {
     /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    private static func write(_ text: String, to descriptor: Int32) -> Bool {
+    /// The columns of the terminal that standard output is; `nil` when it is none, or does not say.
+    static var width: Int? {
+        var size = winsize()
+        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+
+    /// Writes all of `text`; returns the number of the error that stopped it, or 0.
+    private static func write(_ text: String, to descriptor: Int32) -> Int32 {
         let bytes = Array(text.utf8)
         var written = 0
         while written < bytes.count {
@@ -25,11 +40,15 @@ enum Console {
             }
             if count > 0 {
                 written += count
+            } else if errno == EAGAIN {
+                // Whoever shares the descriptor made it non-blocking.
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&wanted, 1, -1)
             } else if errno != EINTR {
-                return false
+                return errno
             }
         }
-        return true
+        return 0
     }
 }
 

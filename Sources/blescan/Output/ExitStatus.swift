@@ -30,7 +30,10 @@ enum ExitStatus: Int32 {
         case .timedOut, .busy, .queueFull:
             self = .timedOut
         case .connectFailed:
-            self = error.hciStatus == nil && error.errorNumber == ENOENT ? .noAdapter : .timedOut
+            // A Unix socket that is not there, or not one for packets; the radio knows neither.
+            self = error.errorNumber == ENOENT || error.errorNumber == EPROTOTYPE ? .noAdapter : .timedOut
+        case .refusedByPeer where error.attError == .invalidHandle:
+            self = .notFound
         case .refusedByPeer, .insufficientSecurity, .malformedReply, .notSupported:
             self = .refused
         case .cancelled:
@@ -59,14 +62,21 @@ extension Blescan {
             } else {
                 try command.run()
             }
+        } catch let error as BLEError where error.code == .cancelled {
+            end("interrupted", .interrupted)
+        } catch is CancellationError {
+            end("interrupted", .interrupted)
         } catch let error as BLEError {
-            Console.note("blescan: \(error.description.printable)")
-            Glibc.exit(ExitStatus(error).rawValue)
+            end(error.description, ExitStatus(error))
         } catch let error as Failure {
-            Console.note("blescan: \(error.message.printable)")
-            Glibc.exit(error.status.rawValue)
+            end(error.message, error.status)
         } catch {
             exit(withError: error)
         }
+    }
+
+    private static func end(_ message: String, _ status: ExitStatus) -> Never {
+        Console.note("blescan: \(message.printable)")
+        Glibc.exit(status.rawValue)
     }
 }

@@ -1,9 +1,20 @@
 import BLECore
 import BareBLE
+import Synchronization
 
-/// Prints ATT packets as they cross the link, in btmon's arrows: `<` we send, `>` we receive.
-enum Trace {
-    static func print(_ pdu: TracedPDU) {
-        Console.note("\(pdu.isOutgoing ? "<" : ">") \(Hex.encode(pdu.bytes))")
+/// Prints ATT packets as they cross the link: `<` we send, `>` we receive, the bytes, and what they mean.
+///
+/// The meaning stands behind `#`, so the lines are a dialogue that `blescan replay` takes.
+final class Trace: Sendable {
+    private static let meaningColumn = 40
+
+    private let printer = Mutex(PacketPrinter())
+
+    func print(_ pdu: TracedPDU) {
+        let event: Dialogue.Event = pdu.isOutgoing ? .sent(pdu.bytes) : .received(pdu.bytes)
+        let meaning = printer.withLock { $0.print(Dialogue.Step(event)) }
+        let packet = "\(pdu.isOutgoing ? "<" : ">") \(Hex.encode(pdu.bytes))"
+        Console.note(packet.padded(to: Self.meaningColumn) + "  # " + meaning.title)
+        for detail in meaning.details { Console.note("#         " + detail) }
     }
 }

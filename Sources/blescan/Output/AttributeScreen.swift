@@ -1,0 +1,186 @@
+import BLECore
+import BareBLE
+
+/// What `explore` found, as lines for people.
+///
+/// The columns are as wide as what stands in them, up to a limit; a longer entry pushes only its own line. Values are
+/// the last column, and the only thing that is cut.
+struct AttributeScreen {
+    private struct Row {
+        var handle: String
+        var name: String
+        var properties = ""
+        var value = ""
+        var byteCount = 0
+
+        var isService: Bool { handle.contains("-") }
+
+        /// The value in `room` columns; where it is cut, its length is told.
+        func value(in room: Int) -> String {
+            guard value.count > room, byteCount > 0 else { return value }
+            let rest = "… (\(byteCount) bytes)"
+            return value.prefix(max(0, room - rest.count)) + rest
+        }
+    }
+
+    private static let widestName = 64
+    private static let widestNameOnSmallTerminal = 44
+    private static let smallTerminal = 120
+    /// How many characters of a value are shown where the terminal does not say how much room there is.
+    private static let valueWidth = 64
+    private static let narrowestValue = 24
+
+    private let tree: AttributeTree
+    private let terminalWidth: Int?
+
+    /// The screen for a terminal of `width` columns; `nil` for a file or a pipe.
+    init(_ tree: AttributeTree, width: Int?) {
+        self.tree = tree
+        terminalWidth = width
+    }
+
+    var lines: [String] {
+        let heading = Row(
+            handle: " HANDLE", name: "SERVICE / CHARACTERISTIC / descriptor", properties: "CAN", value: "VALUE")
+        let rows = [heading] + rows
+        let handleWidth = rows.map(\.handle.count).max() ?? 0
+        let widestName =
+            (terminalWidth ?? Self.smallTerminal) < Self.smallTerminal
+            ? Self.widestNameOnSmallTerminal : Self.widestName
+        let nameWidth = min(widestName, rows.filter { !$0.isService }.map(\.name.count).max() ?? 0)
+        let propertyWidth = rows.map(\.properties.count).max() ?? 0
+        let valueColumn = handleWidth + nameWidth + propertyWidth + 6
+        let room = terminalWidth.map { max(Self.narrowestValue, $0 - valueColumn) } ?? Self.valueWidth
+        return [header]
+            + rows.map { row in
+                var line = row.handle.padded(to: handleWidth) + "  " + row.name.padded(to: nameWidth) + "  "
+                line += row.properties.padded(to: propertyWidth) + "  "
+                line += row.value(in: room)
+                while line.last == " " { line.removeLast() }
+                return line
+            } + [footer]
+    }
+
+    private var header: String {
+        [
+            tree.peer, "connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)",
+            "discovered \(counted(tree.database.attributeCount, "attribute")) in \(tree.discovering.milliseconds) ms, "
+                + counted(tree.discoveryRequests, "request"),
+        ].joined(separator: "   ")
+    }
+
+    private var footer: String {
+        var parts = [counted(tree.allRequests, "request") + " used"]
+        let refusals = tree.values.values.compactMap { if case .refused(let error) = $0 { error } else { nil } }
+        let unanswered = refusals.filter { $0.code == .timedOut }.count
+        let unpaired = refusals.filter { $0.code == .insufficientSecurity }.count
+        if !tree.values.isEmpty { parts.append("\(counted(tree.values.count - refusals.count, "value")) read") }
+        if refusals.count > unanswered { parts.append("\(refusals.count - unanswered) refused") }
+        if unpaired > 0 {
+            parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing, which blescan does not do")
+        }
+        if unanswered > 0 { parts.append("\(unanswered) not answered") }
+        if !tree.database.quirks.isEmpty {
+            parts.append("\(counted(tree.database.quirks.count, "quirk")) of the peer tolerated")
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    private func counted(_ count: Int, _ noun: String) -> String {
+        count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
+    }
+}
+
+// MARK: - Rows
+
+extension AttributeScreen {
+    private var rows: [Row] {
+        var rows: [Row] = []
+        for service in tree.database.services { rows += self.rows(of: service) }
+        for descriptor in tree.database.descriptors
+        where tree.database.characteristic(containing: descriptor.handle) == nil {
+            rows.append(row(of: descriptor, level: 1))
+        }
+        return rows
+    }
+
+    private func rows(of service: GATTService) -> [Row] {
+        let name = tree.label(service.uuid, AssignedNumbers.serviceName) ?? "Vendor service"
+        let kind = service.isPrimary ? "" : "  (secondary)"
+        var rows = [Row(handle: " " + Self.text(service.handles), name: "\(name) \(service.uuid)\(kind)")]
+        for include in service.includes {
+            let target = ["includes", Self.text(include.handles), include.uuid?.description].compactMap(\.self)
+            rows.append(row(include.handle, level: 1, target.joined(separator: " ")))
+        }
+        for characteristic in tree.database.characteristics(of: service) {
+            let name = AssignedNumbers.characteristicName(characteristic.uuid)
+            let title = [name, characteristic.uuid.description].compactMap(\.self).joined(separator: " ")
+            var row = row(characteristic.valueHandle, level: 1, title)
+            row.properties = Self.text(characteristic.properties)
+            show(characteristic.valueHandle, characteristic.uuid, in: &row)
+            rows.append(row)
+            rows += tree.database.descriptors(of: characteristic).map { self.row(of: $0, level: 2) }
+        }
+        return rows
+    }
+
+    private func row(of descriptor: GATTDescriptor, level: Int) -> Row {
+        // "Client Characteristic Configuration" says where it stands already.
+        let name = AssignedNumbers.descriptorName(descriptor.uuid)?.lowercased()
+            .split(separator: " ").filter { $0 != "characteristic" }.joined(separator: " ")
+        let title = [name, descriptor.uuid.description].compactMap(\.self).joined(separator: " ")
+        var row = row(descriptor.handle, level: level, title)
+        show(descriptor.handle, descriptor.uuid, in: &row)
+        return row
+    }
+
+    private func row(_ handle: AttributeHandle, level: Int, _ name: String) -> Row {
+        let indent = String(repeating: "  ", count: level)
+        return Row(handle: " \(indent)\(CharacteristicReference.handle(handle))", name: indent + name)
+    }
+
+    private func show(_ handle: AttributeHandle, _ uuid: BluetoothUUID, in row: inout Row) {
+        switch tree.values[handle] {
+        case nil:
+            break
+        case .refused(let error):
+            row.value = ["! \(error.reason)", error.underlyingCodes].compactMap(\.self).joined(separator: " ")
+        case .value(let bytes):
+            row.byteCount = bytes.count
+            let meaning = Meaning.text(of: bytes, uuid: uuid)
+            if bytes.isEmpty {
+                row.value = "(empty)"
+            } else if let meaning, meaning.hasPrefix("\"") {
+                row.value = meaning
+            } else {
+                row.value = [Hex.encode(bytes), meaning].compactMap(\.self).joined(separator: "  ")
+            }
+        }
+    }
+
+    /// In the order in which people think of them, which is not quite that of the bits.
+    private static func text(_ properties: CharacteristicProperties) -> String {
+
+        let bits: [CharacteristicProperties] = [.read, .write, .writeWithoutResponse, .notify, .indicate]
+        let names =
+            bits.filter(properties.contains).flatMap(\.names)
+            + properties.subtracting(CharacteristicProperties(bits)).names
+        return names.joined(separator: " ")
+    }
+
+    private static func text(_ handles: ClosedRange<AttributeHandle>) -> String {
+        "\(CharacteristicReference.handle(handles.lowerBound))-\(CharacteristicReference.handle(handles.upperBound))"
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds.
+    var milliseconds: Int64 { saturatedNanoseconds / 1_000_000 }
+}
+
+extension String {
+    func padded(to width: Int) -> String {
+        let missing = width - count
+        return missing > 0 ? self + String(repeating: " ", count: missing) : self
+    }
+}
