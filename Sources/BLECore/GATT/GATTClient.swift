@@ -78,6 +78,13 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
+    /// Starts to read a value to its end. The most frequent operation of all: in here the compiler knows its procedure.
+    package mutating func startRead(
+        _ handle: AttributeHandle, id: OperationID, deadline: BootInstant?, at now: BootInstant
+    ) -> [Action] {
+        start(ReadLong(handle: handle, mtu: mtu), id: id, deadline: deadline, at: now) { .value($0) }
+    }
+
     /// Sends a command, behind everything that was started before; it is over when the socket has taken it.
     package mutating func startCommand(
         _ pdu: [UInt8], id: OperationID, deadline: BootInstant?, at now: BootInstant

@@ -19,33 +19,44 @@ extension Peripheral {
         }
     }
 
-    /// Runs one operation of the client to its end.
+    /// Runs one operation of the client to its end. What it is called is asked for only when it fails.
     func run(
-        timeout: Duration?, during operation: String,
+        timeout: Duration?, during operation: @autoclosure () -> String,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async throws(BLEError) -> GATTOutcome {
-        if end != nil { throw endError(during: operation) }
+        if end != nil { throw endError(during: operation()) }
         if Task.isCancelled {
-            throw BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+            throw BLEError(.cancelled, subject: name, during: operation(), because: "the task was cancelled")
         }
         let id = client.nextID()
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: Waiter) in
-                waiters[id] = waiter
-                let now = loop.now()
-                perform(start(&client, id, timeout.map { now + $0 }, now))
+        let result = await onLoop {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { (waiter: Waiter) in
+                    waiters[id] = waiter
+                    let now = loop.now()
+                    perform(start(&client, id, timeout.map { now + $0 }, now))
+                }
+            } onCancel: {
+                Task(executorPreference: loop) { await self.cancel(id) }
             }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.cancel(id) }
         }
         switch result {
         case .success(let outcome):
             return outcome
         case .failure(.linkLost):
-            throw endError(during: operation)
+            throw endError(during: operation())
         case .failure(let failure):
-            throw BLEError(failure, subject: name, during: operation)
+            throw BLEError(failure, subject: name, during: operation())
         }
+    }
+
+    /// Lets the task prefer the loop while it waits. Else its resumption would go by the global pool, which costs two more
+    /// changes of threads.
+    private func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
+        let isThere = unsafe withUnsafeCurrentTask { task in
+            unsafe task?.unownedTaskExecutor == loop.asUnownedTaskExecutor()
+        }
+        return isThere ? await wait() : await withTaskExecutorPreference(loop, operation: wait)
     }
 
     /// The failure of a call that finds, or found, the link gone.
@@ -135,6 +146,8 @@ extension Peripheral {
                 let now = loop.now()
                 trace?(TracedPDU(isOutgoing: false, bytes: pdu, peer: name, time: now))
                 perform(client.received(pdu, at: now))
+                // Values come in bursts, but behind an answer there is seldom anything, and the loop would call again.
+                if ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return }
             case .wouldBlock:
                 return
             case .ended(let errno):
@@ -157,8 +170,11 @@ extension Peripheral {
 
     private func armTimer() {
         let deadline = end == nil ? client.nextDeadline : nil
-        guard timer?.deadline != deadline else { return }
-        if let timer { loop.cancel(timer) }
+        // A timer that is too early stays: most requests are answered long before, and each would set and cancel one.
+        if let timer {
+            if end == nil, deadline.map({ timer.deadline <= $0 }) ?? true { return }
+            loop.cancel(timer)
+        }
         timer = deadline.map { deadline in
             loop.schedule(at: deadline) { [weak self] in
                 self?.assumeIsolated { $0.timePassed() }

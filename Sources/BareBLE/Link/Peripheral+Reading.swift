@@ -59,7 +59,10 @@ extension Peripheral {
     public func read(
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        try await readAttribute(characteristic, timeout: timeout).value
+        if case .handle(let handle) = characteristic {
+            return try await readValue(handle, timeout: timeout, during: "read \(characteristic)")
+        }
+        return try await readAttribute(characteristic, timeout: timeout).value
     }
 
     /// Reads a value, and says where it was found and what kind it is, as far as that is known.
@@ -81,13 +84,13 @@ extension Peripheral {
     }
 
     private func readValue(
-        _ handle: AttributeHandle, timeout: Duration?, during operation: String
+        _ handle: AttributeHandle, timeout: Duration?, during operation: @autoclosure () -> String
     ) async throws(BLEError) -> [UInt8] {
-        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
+        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation()) {
             client, id, deadline, now in
-            client.start(ReadLong(handle: handle, mtu: client.mtu), id: id, deadline: deadline, at: now) { .value($0) }
+            client.startRead(handle, id: id, deadline: deadline, at: now)
         }
-        guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation()) }
         return value
     }
 
