@@ -56,11 +56,13 @@ def scan_ends_after_its_count_and_prints_plain_lines():
 
 @test
 def explore_shows_the_tree_that_the_peer_has():
-    outcome = blescan("explore", PULSE, "--json").must(DONE)
+    # Some of Pulse's values are traps for readers, so this only lists them.
+    outcome = blescan("explore", PULSE, "--no-read", "--json").must(DONE)
     expected, found = tree("Pulse"), flatten(outcome.objects[-1])
     for row in expected:
         if row["type"] in ("2800", "2801"):
-            same(found["services"].get(row["handle"]), (row["uuid"], row["end"]), f"service at {row['handle']}")
+            service = row["uuid"], row["end"], row["type"] == "2800"
+            same(found["services"].get(row["handle"]), service, f"service at {row['handle']}")
         elif "properties" in row:
             same(found["characteristics"].get(row["handle"]), row["uuid"], f"characteristic at {row['handle']}")
         elif row["type"] not in ("2802", "2803"):
@@ -73,7 +75,7 @@ def flatten(explored):
     """Services, characteristics (by value handle) and descriptors of `explore --json`, by handle."""
     found = {"services": {}, "characteristics": {}, "descriptors": {}}
     for service in explored["services"]:
-        found["services"][service["handle"]] = service["uuid"], service["endHandle"]
+        found["services"][service["handle"]] = service["uuid"], service["end"], service["primary"]
         for characteristic in service["characteristics"]:
             found["characteristics"][characteristic["handle"]] = characteristic["uuid"]
             for descriptor in characteristic["descriptors"]:
@@ -84,7 +86,7 @@ def flatten(explored):
 @test
 def explore_ends_with_the_number_of_requests():
     outcome = blescan("explore", SECOND).must(DONE)
-    assert "request" in (outcome.out + outcome.err).lower().splitlines()[-1], outcome.tail
+    assert "requests used" in outcome.out.splitlines()[-1], outcome.tail
     assert "Battery" in outcome.out, outcome.tail
 
 
@@ -143,8 +145,9 @@ def notify_receives_indications_and_confirms_them():
 @test
 def trace_prints_every_packet_to_standard_error():
     outcome = blescan("read", PULSE, "2a19", "--trace").must(DONE)
-    assert "Read" in outcome.err and outcome.out.strip(), outcome.tail
-    assert "Request" not in outcome.out, outcome.tail
+    traced = [line[0] for line in outcome.err.splitlines() if line]
+    assert "<" in traced and ">" in traced, outcome.tail
+    same(len(outcome.out.splitlines()), 1, "lines of results")
 
 
 @test
