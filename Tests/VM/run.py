@@ -9,6 +9,8 @@ import sys
 from bed import ROOT, Bed, BedError
 
 BLESCAN = ROOT / ".build" / "release" / "blescan"
+BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
+SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need two real adapters
 LOGS = ROOT / ".build" / "checks"
 # What runs on which radio. Few boots: starting the guest takes longer than most tests.
 GROUPS = {
@@ -29,11 +31,13 @@ def run_group(bed, name, only):
         print(line, flush=True)
 
     # A plain user may not reach this folder, so the guest gets its own copy of the program.
-    script = f'cp "{BLESCAN}" /run/vm/blescan && BLESCAN=/run/vm/blescan exec python3 Tests/VM/guest/test_{name}.py "$@"'
+    script = f'cp "{BLESCAN}" /run/vm/blescan && BLESCAN=/run/vm/blescan python3 Tests/VM/guest/test_{name}.py "$@"'
+    if name == "legacy" and not only:
+        script = f'"{BUNDLE}" --testing-library swift-testing --filter "{SUITES}"; first=$?; {script} && exit $first'
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, peers=peers, limit=1500, log=LOGS / f"kernel-{name}.log",
-        show=show, environment={"PYTHONDONTWRITEBYTECODE": "1"})
-    if status != 0 and not counts["not ok"] or not counts["ok"] and not only:
+        show=show, environment={"PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1"})
+    if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
     return status == 0
@@ -44,8 +48,9 @@ def main():
     options.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     options.add_argument("--only", action="append", default=[], help="a test function's name")
     chosen = options.parse_args()
-    if not BLESCAN.exists():
-        print("not ok kernel: blescan is not built (make build)")
+    missing = [path for path in (BLESCAN, BUNDLE) if not path.exists()]
+    if missing:
+        print(f"not ok kernel: {missing[0]} is not built (make test-vm builds it)")
         return 1
     LOGS.mkdir(parents=True, exist_ok=True)
     good = True

@@ -147,6 +147,10 @@ class VirtualController(Controller):
     def on_hci_reset_command(self, command):
         self.le_scan_enable, self.pending_le_connection = False, None
         self.accept_list.clear()
+        # The host forgets its links without a word; the other ends find out when nothing comes any more.
+        for connection in list(self.le_connections.values()):
+            self.drop_far_end(connection, Status.CONNECTION_TIMEOUT_ERROR)
+        self.le_connections.clear()
         for advertiser in [self.le_legacy_advertiser, *self.advertising_sets.values()]:
             advertiser.stop()
         self.advertising_sets.clear()
@@ -306,11 +310,14 @@ class VirtualController(Controller):
 
     def drop_links(self, reason):
         for connection in list(self.le_connections.values()):
-            other = self.link.find_le_controller(connection.peer_address)
-            far_end = other.le_connections.get(connection.self_address) if other else None
-            if far_end:
-                other.on_le_disconnected(far_end, reason)
+            self.drop_far_end(connection, reason)
             self.on_le_disconnected(connection, reason)
+
+    def drop_far_end(self, connection, reason):
+        other = self.link.find_le_controller(connection.peer_address)
+        far_end = other.le_connections.get(connection.self_address) if other else None
+        if far_end:
+            other.on_le_disconnected(far_end, reason)
 
 
 class Machine:
