@@ -260,9 +260,12 @@ class Bed:
                 + f"cd {shlex.quote(str(ROOT))}\nexec {shlex.join(map(str, command))}\n")
             kernel_log = Path(log) if log else exchange / "kernel.log"
             status = self.emulate(exchange, kernel_log, limit, show)
+            radio_log = exchange / "radio.log"
+            if log and radio_log.exists():
+                shutil.copy(radio_log, kernel_log.with_suffix(".radio.log"))
             if status is None:
-                last = [line for log in (kernel_log, exchange / "radio.log") if log.exists()
-                        for line in log.read_text(errors="replace").splitlines()[-12:]]
+                last = [line for file in (kernel_log, radio_log) if file.exists()
+                        for line in file.read_text(errors="replace").splitlines()[-12:]]
                 raise BedError("the guest did not come up or died:\n" + "\n".join(last))
             return status
 
@@ -309,7 +312,7 @@ def main():
     options.add_argument("--controllers", type=int, default=2)
     options.add_argument("--peer", action="append", default=[])
     options.add_argument("--kernel", help="a Debian kernel series, e.g. 6.1")
-    options.add_argument("--log", help="keep the kernel's log here")
+    options.add_argument("--log", help="keep the kernel's log here, and the radio's beside it")
     options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
     options.add_argument("--prepare", action="store_true", help="only fill the cache")
     options.add_argument("command", nargs="*")

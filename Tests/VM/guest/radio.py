@@ -328,6 +328,17 @@ class Machine:
 
     async def plug(self, index):
         transport = await open_transport("vhci")
+        parse = transport.source.data_received
+
+        def receive(packet):
+            # One read is one packet. What a host appends to one must not shift those that follow.
+            transport.source.parser.reset()
+            try:
+                parse(packet)
+            except core.InvalidPacketError as error:
+                print(f"radio: hci{index} was sent {packet.hex()}: {error}", flush=True)
+
+        transport.source.data_received = receive
         controller = VirtualController(
             f"hci{index}", host_source=transport.source, host_sink=transport.sink, link=self.air, legacy=self.legacy,
             public_address=f"00:1A:7D:00:00:{index + 1:02X}")
