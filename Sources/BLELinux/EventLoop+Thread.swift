@@ -1,11 +1,12 @@
 internal import CBluetooth
 internal import Glibc
+internal import Synchronization
 
 extension EventLoop {
     /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
     package func start() {
         let first = inbox.withLock { inbox in
-            if inbox.owner != nil || inbox.started { return false }
+            if owner.load(ordering: .acquiring) != 0 || inbox.started { return false }
             inbox.started = true
             return true
         }
@@ -14,7 +15,7 @@ extension EventLoop {
 
     /// Makes `run` return, and the thread of `start` end, after the current turn.
     package func stop() {
-        inbox.withLock { $0.stopping = true }
+        stopping.store(true, ordering: .releasing)
         _ = ble_wake(wakefd)
     }
 

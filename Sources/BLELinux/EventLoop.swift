@@ -20,6 +20,7 @@
 package import BLECore
 internal import CBluetooth
 internal import Glibc
+internal import Synchronization
 
 /// The thread that serves sockets, timers and the actors isolated to it.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
@@ -32,6 +33,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     package static let shared = EventLoop()
 
     let inbox = Lock(Inbox())
+    /// The thread that drives the loop now; 0 when none does. Asked for at every step into an actor.
+    let owner = Atomic<pthread_t>(0)
+    let stopping = Atomic<Bool>(false)
     private let epoll: Int32
     let wakefd: Int32
     private let timerfd: Int32
@@ -61,11 +65,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     ///
     /// Only one thread may do so at a time. Jobs that are queued when it returns wait for the next run.
     package func run(until done: () -> Bool = { false }) {
-        inbox.withLock {
-            precondition($0.owner == nil, "the loop runs already")
-            $0.owner = pthread_self()
-        }
-        defer { inbox.withLock { $0.owner = nil } }
+        let claimed = owner.compareExchange(expected: 0, desired: pthread_self(), ordering: .acquiringAndReleasing)
+        precondition(claimed.exchanged, "the loop runs already")
+        defer { owner.store(0, ordering: .releasing) }
         var batch: [UnownedJob] = []
         var ready = [ble_ready](repeating: ble_ready(), count: 64)
         while !takeStop() && !done() {
@@ -123,7 +125,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         let job = UnownedJob(job)
         let wake = inbox.withLock { inbox in
             inbox.jobs.append(job)
-            if inbox.woken || inbox.owner == pthread_self() { return false }
+            if inbox.woken || isOnThread { return false }
             inbox.woken = true
             return true
         }
@@ -135,7 +137,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     }
 
     package func isIsolatingCurrentContext() -> Bool? {
-        inbox.withLock { $0.owner == pthread_self() }
+        isOnThread
     }
 }
 
@@ -145,9 +147,7 @@ extension EventLoop {
     struct Inbox {
         var jobs: [UnownedJob] = []
         var woken = false
-        var owner: pthread_t?
         var started = false
-        var stopping = false
     }
 
     private struct Watch {
@@ -178,7 +178,7 @@ extension EventLoop {
     private func turn(_ ready: inout [ble_ready]) {
         armTimer()
         // Other threads may have added jobs by now.
-        let idle = inbox.withLock { $0.jobs.isEmpty && !$0.stopping }
+        let idle = inbox.withLock { $0.jobs.isEmpty } && !stopping.load(ordering: .acquiring)
         let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), idle ? -1 : 0)
         if idle { wakeUps &+= 1 }
         guard count > 0 else {
@@ -259,15 +259,14 @@ extension EventLoop {
         inbox.withLock { $0.woken = false }
     }
 
+    private var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
+
     private func takeStop() -> Bool {
-        inbox.withLock { inbox in
-            defer { inbox.stopping = false }
-            return inbox.stopping
-        }
+        stopping.load(ordering: .acquiring) && stopping.exchange(false, ordering: .acquiringAndReleasing)
     }
 
     private func checkAccess() {
-        precondition(inbox.withLock { $0.owner == nil || $0.owner == pthread_self() }, "not on the event loop")
+        precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
     }
 
     private static func open(_ call: String, _ descriptor: Int32) -> Int32 {

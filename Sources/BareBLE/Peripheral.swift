@@ -38,7 +38,8 @@ public actor Peripheral {
     var client: GATTClient
     var socket: LinkSocket?
     var end: DisconnectReason?
-    var waiters: [OperationID: Waiter] = [:]
+    /// A few at most: finding one here costs less than hashing.
+    var waiters: [(id: OperationID, waiter: Waiter)] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     var knownDatabase: GATTDatabase?
     var configured: [AttributeHandle: Configured] = [:]

@@ -11,7 +11,7 @@
 // - Values that the peer sends are handed on in wire order.
 //
 // Invariants
-// - An operation has at most one request in the queue; `requests` and `RunningOperation.request` name each other.
+// - An operation has at most one request in the queue; `RunningOperation.request` names it until it has ended.
 // - `prepared` is `.idle` exactly when no operation holds the peer's prepared queue and none waits for it.
 // - Nothing is sent after `close` or `linkLost`.
 //
@@ -39,8 +39,7 @@ package struct GATTClient: ~Copyable {
     }
 
     private var queue: ATTQueue
-    var running: [OperationID: RunningOperation] = [:]
-    private var requests: [RequestID: OperationID] = [:]
+    var running = OperationTable()
     var prepared = Prepared.idle
     private var lastOperation: UInt64 = 0
     private var lastRequest: UInt64 = 0
@@ -72,7 +71,7 @@ package struct GATTClient: ~Copyable {
         var actions: [Action] = []
         guard admit(id, &actions) else { return actions }
         let operation = RunningProcedure(procedure, deadline: deadline, outcome: outcome)
-        running[id] = operation
+        running.append(operation, id: id)
         if operation.usesPreparedQueue, !takePreparedQueue(id) { return actions }
         advance(id, operation.begin(), &actions, at: now)
         return actions
@@ -91,7 +90,7 @@ package struct GATTClient: ~Copyable {
     ) -> [Action] {
         var actions: [Action] = []
         guard admit(id, &actions) else { return actions }
-        running[id] = RunningOperation(deadline: deadline)
+        running.append(RunningOperation(deadline: deadline), id: id)
         advance(id, .send(pdu), &actions, at: now)
         return actions
     }
@@ -143,23 +142,14 @@ package struct GATTClient: ~Copyable {
 
     /// When `timePassed` must be called next; `nil` while nothing waits for the time.
     package var nextDeadline: BootInstant? {
-        var next = queue.nextDeadline
-        for operation in running.values {
-            guard let deadline = operation.deadline else { continue }
-            next = next.map { min($0, deadline) } ?? deadline
-        }
-        return next
+        guard let ours = running.nextDeadline else { return queue.nextDeadline }
+        return queue.nextDeadline.map { min($0, ours) } ?? ours
     }
 
     /// Ends what has waited long enough.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         var actions: [Action] = []
-        var late: [OperationID] = []
-        for (id, operation) in running {
-            if let deadline = operation.deadline, deadline <= now { late.append(id) }
-        }
-        late.sort { $0.rawValue < $1.rawValue }
-        for id in late { giveUp(id, .timedOut, &actions, at: now) }
+        for id in running.late(at: now) { giveUp(id, .timedOut, &actions, at: now) }
         absorb(queue.timePassed(now), &actions, at: now)
         return actions
     }
@@ -187,7 +177,6 @@ extension GATTClient {
         case .send(let pdu):
             let request = nextRequest()
             running[id]?.request = request
-            requests[request] = id
             absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
         case .finished(let outcome):
             finish(id, .success(outcome), &actions, at: now)
@@ -220,7 +209,7 @@ extension GATTClient {
         if case .clearing(request, let waiting) = prepared {
             return passPreparedQueue(to: waiting, &actions, at: now)
         }
-        guard let id = requests.removeValue(forKey: request), let operation = running[id] else { return }
+        guard let (id, operation) = running.waiting(for: request) else { return }
         operation.request = nil
         switch result {
         case .success(let pdu):
@@ -246,7 +235,7 @@ extension GATTClient {
         _ id: OperationID, _ result: Result<GATTOutcome, OperationFailure>, _ actions: inout [Action],
         at now: BootInstant
     ) {
-        guard running.removeValue(forKey: id) != nil else { return }
+        guard running.remove(id) != nil else { return }
         actions.append(.finish(id, result))
         releasePreparedQueue(id, &actions, at: now)
     }
@@ -255,11 +244,10 @@ extension GATTClient {
     private mutating func giveUp(
         _ id: OperationID, _ failure: OperationFailure, _ actions: inout [Action], at now: BootInstant
     ) {
-        guard let operation = running.removeValue(forKey: id) else { return }
+        guard let operation = running.remove(id) else { return }
         actions.append(.finish(id, .failure(failure)))
         let clearing = holdsPreparedQueue(id) ? operation.abandoned() : nil
         if let request = operation.request {
-            requests[request] = nil
             absorb(queue.cancel(request, at: now), &actions, at: now)
         }
         if let clearing, case .held(_, let waiting) = prepared {
@@ -273,9 +261,8 @@ extension GATTClient {
 
     private mutating func failEverything(_ actions: inout [Action]) {
         prepared = .idle
-        requests = [:]
-        let unfinished = running.keys.sorted { $0.rawValue < $1.rawValue }
-        running = [:]
+        let unfinished = running.ids
+        running.removeAll()
         for id in unfinished { actions.append(.finish(id, .failure(.linkLost))) }
     }
 }

@@ -32,7 +32,7 @@ extension Peripheral {
         let result = await onLoop {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (waiter: Waiter) in
-                    waiters[id] = waiter
+                    waiters.append((id, waiter))
                     let now = loop.now()
                     perform(start(&client, id, timeout.map { now + $0 }, now))
                 }
@@ -52,6 +52,7 @@ extension Peripheral {
 
     /// Lets the task prefer the loop while it waits. Else its resumption would go by the global pool, which costs two more
     /// changes of threads.
+    @inline(__always)
     private func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
         let isThere = unsafe withUnsafeCurrentTask { task in
             unsafe task?.unownedTaskExecutor == loop.asUnownedTaskExecutor()
@@ -80,7 +81,8 @@ extension Peripheral {
             for action in actions {
                 switch action {
                 case .finish(let id, let result):
-                    waiters.removeValue(forKey: id)?.resume(returning: result)
+                    guard let index = waiters.firstIndex(where: { $0.id == id }) else { continue }
+                    waiters.remove(at: index).waiter.resume(returning: result)
                 case .deliver(let handle, let value, let kind):
                     deliver(value, from: handle, isIndication: kind == .indication)
                 case .send(let pdu):

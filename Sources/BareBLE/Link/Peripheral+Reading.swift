@@ -83,6 +83,7 @@ extension Peripheral {
         }
     }
 
+    @inline(__always)
     private func readValue(
         _ handle: AttributeHandle, timeout: Duration?, during operation: @autoclosure () -> String
     ) async throws(BLEError) -> [UInt8] {
