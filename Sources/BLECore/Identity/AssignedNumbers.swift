@@ -67,8 +67,11 @@ public enum AssignedNumbers {
     /// The service with this name. `battery`, `Battery Service`, `heart-rate` and `heart_rate` are all understood: the SIG's
     /// name or identifier, in any case and with any separators, with or without the word "service" at the end.
     public static func service(named name: String) -> BluetoothUUID? {
-        find(name, services, vendorServices)
-            ?? withoutSuffix("service", name).flatMap { find($0, services, vendorServices) }
+        let bare = withoutSuffix("service", name)
+        for name in [name, bare].compactMap({ $0 }) {
+            if let uuid = find(name, services, vendorServices) ?? find(name, spelledOut, nil) { return uuid }
+        }
+        return nil
     }
 
     /// The characteristic with this name, as forgiving as `service(named:)`.
@@ -99,6 +102,9 @@ public enum AssignedNumbers {
         if let number = table.number(named: name) { return BluetoothUUID(UInt16(truncatingIfNeeded: number.low)) }
         return vendors?.number(named: name).map { BluetoothUUID(high: $0.high, low: $0.low) }
     }
+
+    /// The SIG's list has abbreviations for these two; most people write them out.
+    private static let spelledOut = AssignedNumberTable(keyDigits: 4, "1800Generic Access\n1801Generic Attribute")
 
     private static func withoutSuffix(_ suffix: String, _ name: String) -> String? {
         name.lowercased().hasSuffix(suffix) ? String(name.dropLast(suffix.count)) : nil

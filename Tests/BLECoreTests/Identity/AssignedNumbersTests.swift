@@ -41,6 +41,9 @@ import Testing
         #expect(AssignedNumbers.uuid(named: "heart-rate") == 0x180D)
         #expect(AssignedNumbers.service(named: "battery-service") == 0x180F)
         #expect(AssignedNumbers.service(named: "Heart Rate Service") == 0x180D)
+        #expect(
+            AssignedNumbers.service(named: "generic-access") == 0x1800
+                && AssignedNumbers.service(named: "gap") == 0x1800)
         #expect(AssignedNumbers.characteristic(named: "gap.device_name") == 0x2A00)
         #expect(AssignedNumbers.descriptor(named: "client-characteristic-configuration") == 0x2902)
         #expect(AssignedNumbers.uuid(named: "") == nil)

@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+@testable import blescan
+
+@Suite struct InputLinesTests {
+    private func lines(_ text: [UInt8]) throws -> [[UInt8]] {
+        let file = FileManager.default.temporaryDirectory.appending(path: "lines-\(UUID().uuidString)")
+        try Data(text).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        guard var input = InputLines(path: file.path) else {
+            Issue.record("the file is there")
+            return []
+        }
+        var result: [[UInt8]] = []
+        while let line = input.next() { result.append(line) }
+        return result
+    }
+
+    @Test func endsOfLines() throws {
+        #expect(try lines(Array("a\nb\r\n\nc".utf8)) == [[0x61], [0x62], [], [0x63]])
+        #expect(try lines(Array("a\n".utf8)) == [[0x61]])
+        #expect(try lines([]) == [])
+    }
+
+    @Test func linesAcrossTheBuffer() throws {
+        let long = [UInt8](repeating: 0x30, count: 50_000)
+        #expect(try lines(long + [0x0A] + long + [0x0A] + [0x31]) == [long, long, [0x31]])
+    }
+
+    @Test func overlongLinesAreCut() throws {
+        let text = [UInt8](repeating: 0x30, count: 200_000) + [0x0A, 0x31]
+        #expect(try lines(text).map(\.count) == [65536, 1])
+    }
+
+    @Test func missingFiles() {
+        let input = InputLines(path: "/nowhere/at/all")
+        if input != nil { Issue.record("there is no such file") }
+    }
+}
