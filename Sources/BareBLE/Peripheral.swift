@@ -42,7 +42,9 @@ public actor Peripheral {
     var waiters: [(id: OperationID, waiter: Waiter)] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     var knownDatabase: GATTDatabase?
-    var configured: [AttributeHandle: Configured] = [:]
+    var subscriptions = Subscriptions()
+    var listeners: [Subscriptions.ID: Listener] = [:]
+    var configurationTimeout: Duration = Peripheral.valueTimeout
     var lastNumber: UInt64 = 0
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)

@@ -50,7 +50,7 @@ package struct Subscriptions: ~Copyable {
         /// The subscription is in effect.
         case began(ID, Kind)
         /// The subscription did not come about.
-        case failed(ID, GATTFailure)
+        case failed(ID, OperationFailure)
     }
 
     private enum State {
@@ -110,7 +110,7 @@ extension Subscriptions {
             }
         }
         guard let cccd, let kind = characteristic.properties.kind(preferring: preferred) else {
-            return [.failed(id, .noCCCD(valueHandle: handle))]
+            return [.failed(id, .gatt(.noCCCD(valueHandle: handle)))]
         }
         entries[handle] = Entry(
             configuration: cccd, kind: kind, state: .switchingOn, subscribers: [id], waiting: [id])
@@ -133,7 +133,7 @@ extension Subscriptions {
 
     /// The peer has answered the write for `valueHandle`, or will not any more.
     package mutating func configured(
-        _ valueHandle: AttributeHandle, _ result: Result<Void, GATTFailure>
+        _ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>
     ) -> [Action] {
         guard var entry = entries.removeValue(forKey: valueHandle) else { return [] }
         switch (entry.state, result) {
@@ -196,11 +196,11 @@ extension CharacteristicProperties {
     }
 }
 
-extension GATTFailure {
+extension OperationFailure {
     /// What a failure means for a descriptor whose type was concluded: if there is none, the conclusion was wrong.
-    fileprivate func ofInferred(_ valueHandle: AttributeHandle) -> GATTFailure {
-        if case .att(_, _, let code) = self, code == .invalidHandle || code == .attributeNotFound {
-            return .noCCCD(valueHandle: valueHandle)
+    fileprivate func ofInferred(_ valueHandle: AttributeHandle) -> OperationFailure {
+        if case .gatt(.att(_, _, let code)) = self, code == .invalidHandle || code == .attributeNotFound {
+            return .gatt(.noCCCD(valueHandle: valueHandle))
         }
         return self
     }

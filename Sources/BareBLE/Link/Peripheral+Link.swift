@@ -24,12 +24,23 @@ extension Peripheral {
         timeout: Duration?, during operation: @autoclosure () -> String,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async throws(BLEError) -> GATTOutcome {
-        if end != nil { throw endError(during: operation()) }
-        if Task.isCancelled {
-            throw BLEError(.cancelled, subject: name, during: operation(), because: "the task was cancelled")
+        switch await runOperation(timeout: timeout, start: start) {
+        case .success(let outcome):
+            return outcome
+        case .failure(.linkLost):
+            throw endError(during: operation())
+        case .failure(let failure):
+            throw BLEError(failure, subject: name, during: operation())
         }
+    }
+
+    func runOperation(
+        timeout: Duration?, start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
+    ) async -> Result<GATTOutcome, OperationFailure> {
+        if end != nil { return .failure(.linkLost) }
+        if Task.isCancelled { return .failure(.cancelled) }
         let id = client.nextID()
-        let result = await onLoop {
+        return await onLoop {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (waiter: Waiter) in
                     waiters.append((id, waiter))
@@ -39,14 +50,6 @@ extension Peripheral {
             } onCancel: {
                 Task(executorPreference: loop) { await self.cancel(id) }
             }
-        }
-        switch result {
-        case .success(let outcome):
-            return outcome
-        case .failure(.linkLost):
-            throw endError(during: operation())
-        case .failure(let failure):
-            throw BLEError(failure, subject: name, during: operation())
         }
     }
 

@@ -7,53 +7,37 @@ public enum SubscriptionKind: Hashable, Sendable {
     case notifications
     /// One at a time, each confirmed by this host as soon as it was read.
     case indications
-
-    var configuration: UInt16 { self == .notifications ? 1 : 2 }
-    var property: CharacteristicProperties { self == .notifications ? .notify : .indicate }
 }
 
 /// How a subscription is made.
 public struct SubscribeOptions: Hashable, Sendable {
-    /// Notifications or indications; `nil` takes notifications where the characteristic has both.
-    public var kind: SubscriptionKind?
+    /// What is preferred where the characteristic has both.
+    public var preferred: SubscriptionKind
     /// How many values may wait for the consumer; 64 KiB of them at most in any case.
-    public var capacity = 256
+    public var capacity: Int
     /// What happens to a value that finds no room.
-    public var policy = OverflowPolicy.dropOldest
+    public var policy: OverflowPolicy
     /// How long telling the peer may take.
     public var timeout: Duration?
 
     /// The defaults, or other values for some of them.
     public init(
-        kind: SubscriptionKind? = nil, capacity: Int = 256, policy: OverflowPolicy = .dropOldest,
+        preferred: SubscriptionKind = .notifications, capacity: Int = 256, policy: OverflowPolicy = .dropOldest,
         timeout: Duration? = nil
     ) {
-        self.kind = kind
+        self.preferred = preferred
         self.capacity = capacity
         self.policy = policy
         self.timeout = timeout
     }
 }
 
-/// Who takes part in a characteristic's values, and what the peer was told about it.
-struct Configured {
-    struct Listener {
-        let id: UInt64
-        let kind: SubscriptionKind
-        let buffer: StreamBuffer<ReceivedValue>
-    }
-
-    /// Where the peer is told.
-    var descriptor: AttributeHandle
-    /// In the order in which they subscribed; the first one's kind counts for all.
-    var listeners: [Listener] = []
-    /// What the descriptor holds now, as far as we know.
-    var written: UInt16 = 0
-    /// Whether a write to the descriptor is under way. Others wait for its end.
-    var isWriting = false
-    var writeWaiters: [CheckedContinuation<Void, Never>] = []
-
-    var wanted: UInt16 { listeners.first?.kind.configuration ?? 0 }
+/// Where the values of one subscription go.
+struct Listener {
+    let handle: AttributeHandle
+    let buffer: StreamBuffer<ReceivedValue>
+    /// The call that waits for the subscription to begin; none once it has.
+    var starter: CheckedContinuation<Result<Void, OperationFailure>, Never>?
 }
 
 extension Peripheral {
@@ -74,106 +58,134 @@ extension Peripheral {
     ) async throws(BLEError) -> ValueSequence {
         let operation = "subscribe to \(characteristic)"
         let found = try await resolve(characteristic, during: operation)
-        let kind = try kind(options.kind, for: found, during: operation)
-        let descriptor = try await configurationHandle(of: found, during: operation)
+        guard found.properties.canSubscribe else {
+            throw BLEError(
+                .notSupported, subject: name, during: operation,
+                because: "the characteristic neither notifies nor indicates",
+                hint: "Its properties are: \(found.properties).")
+        }
+        let descriptor = knownDatabase?.cccd(of: found)
+        if let descriptor {
+            do {
+                return try await subscribe(to: found, by: descriptor, options, during: operation)
+            } catch  where error.code == .notSupported && descriptor.isInferred {
+                // The descriptor was concluded and is not there: look where it is.
+            }
+        }
+        let actual = try await discover(.full).cccd(of: found)
+        return try await subscribe(to: found, by: actual, options, during: operation)
+    }
+
+    private func subscribe(
+        to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, _ options: SubscribeOptions,
+        during operation: String
+    ) async throws(BLEError) -> ValueSequence {
         lastNumber &+= 1
-        let listener = Configured.Listener(
-            id: lastNumber, kind: kind,
-            buffer: StreamBuffer(capacity: options.capacity, byteLimit: Self.waitingBytes, policy: options.policy))
-        configured[found.valueHandle, default: Configured(descriptor: descriptor)].listeners.append(listener)
-        do {
-            try await configure(found.valueHandle, timeout: options.timeout ?? Self.valueTimeout, during: operation)
-        } catch {
-            configured[found.valueHandle]?.listeners.removeAll { $0.id == listener.id }
-            throw error
+        let id = Subscriptions.ID(lastNumber)
+        let buffer = StreamBuffer<ReceivedValue>(
+            capacity: options.capacity, byteLimit: Self.waitingBytes, policy: options.policy)
+        configurationTimeout = options.timeout ?? Self.valueTimeout
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { starter in
+                listeners[id] = Listener(handle: characteristic.valueHandle, buffer: buffer, starter: starter)
+                perform(
+                    subscriptions.subscribe(
+                        id, to: characteristic, cccd: descriptor,
+                        preferring: options.preferred == .notifications ? .notification : .indication))
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.giveUp(id) }
         }
-        return ValueSequence(
-            subscription: Subscription(
-                id: listener.id, handle: found.valueHandle, buffer: listener.buffer, peripheral: self))
+        switch result {
+        case .success:
+            return ValueSequence(
+                subscription: Subscription(
+                    id: id.number, handle: characteristic.valueHandle, buffer: buffer, peripheral: self))
+        case .failure(.linkLost):
+            throw endError(during: operation)
+        case .failure(let failure):
+            throw BLEError(failure, subject: name, during: operation)
+        }
     }
 
-    private func kind(
-        _ wanted: SubscriptionKind?, for characteristic: GATTCharacteristic, during operation: String
-    ) throws(BLEError) -> SubscriptionKind {
-        let kinds: [SubscriptionKind] = wanted.map { [$0] } ?? [.notifications, .indications]
-        for kind in kinds where characteristic.properties.contains(kind.property) { return kind }
-        throw BLEError(
-            .notSupported, subject: name, during: operation,
-            because: "the characteristic does not \(wanted == .indications ? "indicate" : "notify")",
-            hint: "Its properties are: \(characteristic.properties).")
+    private func giveUp(_ id: Subscriptions.ID) {
+        guard let starter = listeners[id]?.starter else { return }
+        listeners[id] = nil
+        perform(subscriptions.unsubscribe(id))
+        starter.resume(returning: .failure(.cancelled))
     }
 
-    private func configurationHandle(
-        of characteristic: GATTCharacteristic, during operation: String
-    ) async throws(BLEError) -> AttributeHandle {
-        if let known = knownDatabase?.cccd(of: characteristic) { return known.handle }
-        let database = try await discover(.full)
-        if let found = database.cccd(of: characteristic) { return found.handle }
-        throw BLEError(
-            .noCCCD(valueHandle: characteristic.valueHandle), subject: name, during: operation)
+    /// Performs the machine's actions; answers the write to the peer that they gave rise to.
+    @discardableResult
+    private func perform(_ actions: [Subscriptions.Action]) -> Task<Result<Void, OperationFailure>, Never>? {
+        var write: Task<Result<Void, OperationFailure>, Never>?
+        for action in actions {
+            switch action {
+            case .write(let handle, let value, let valueHandle):
+                write = configure(handle, value, for: valueHandle)
+            case .began(let id, _):
+                let starter = listeners[id]?.starter
+                listeners[id]?.starter = nil
+                starter?.resume(returning: .success(()))
+            case .failed(let id, let failure):
+                listeners.removeValue(forKey: id)?.starter?.resume(returning: .failure(failure))
+            }
+        }
+        return write
     }
 
-    /// Brings the peer's configuration to what the listeners want; one write at a time.
     private func configure(
-        _ handle: AttributeHandle, timeout: Duration, during operation: String
-    ) async throws(BLEError) {
-        while let state = configured[handle] {
-            if state.isWriting {
-                await withCheckedContinuation { configured[handle]?.writeWaiters.append($0) }
-                continue
-            }
-            let wanted = state.wanted
-            if state.written == wanted { return }
-            configured[handle]?.isWriting = true
-            defer { writeEnded(handle) }
-            let value = [UInt8(wanted), 0]
-            _ = try await run(timeout: timeout, during: operation) { client, id, deadline, now in
-                let procedure = WriteRequest(handle: state.descriptor, value: value, mtu: client.mtu)
+        _ handle: AttributeHandle, _ value: [UInt8], for valueHandle: AttributeHandle
+    ) -> Task<Result<Void, OperationFailure>, Never> {
+        let timeout = configurationTimeout
+        return Task(executorPreference: loop) {
+            let result = await self.runOperation(timeout: timeout) { client, id, deadline, now in
+                let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
-            }
-            configured[handle]?.written = wanted
+            }.map { _ in () }
+            await self.configured(valueHandle, result)
+            return result
         }
     }
 
-    private func writeEnded(_ handle: AttributeHandle) {
-        let waiters = configured[handle]?.writeWaiters ?? []
-        configured[handle]?.isWriting = false
-        configured[handle]?.writeWaiters = []
-        for waiter in waiters { waiter.resume() }
+    private func configured(_ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>) {
+        perform(subscriptions.configured(valueHandle, result))
     }
 
     // MARK: Values
 
-    /// Hands a value to everybody who listens. Values that nobody wants are counted by the client's statistics.
+    /// Hands a value to everybody who listens. The machine counts those that nobody wants.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
-        guard let state = configured[handle] else { return }
         let received = ReceivedValue(
             bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0)
-        for listener in state.listeners where !listener.buffer.yield(received, bytes: value.count) {
-            unsubscribeLater(listener.id)
+        for id in subscriptions.recipients(of: handle) {
+            guard let buffer = listeners[id]?.buffer else { continue }
+            if !buffer.yield(received, bytes: value.count) { unsubscribeLater(id.number) }
         }
     }
 
     /// Ends every sequence; with an error unless this program ended the link.
     func endSubscriptions(_ failure: BLEError?) {
-        let states = configured.sorted { $0.key < $1.key }
-        configured = [:]
-        for (_, state) in states {
-            for listener in state.listeners { listener.buffer.finish(failure) }
-            for waiter in state.writeWaiters { waiter.resume() }
+        for id in subscriptions.linkLost() {
+            guard let listener = listeners.removeValue(forKey: id) else { continue }
+            listener.buffer.finish(failure)
+            listener.starter?.resume(returning: .failure(.linkLost))
         }
+        listeners = [:]
     }
 
-    func unsubscribe(_ id: UInt64, timeout: Duration = farewellTimeout) async throws(BLEError) {
-        for (handle, state) in configured where state.listeners.contains(where: { $0.id == id }) {
-            configured[handle]?.listeners.removeAll { $0.id == id }
-            if isConnected { try await configure(handle, timeout: timeout, during: "unsubscribe") }
-            return
-        }
+    /// Ends a subscription; returns when the peer knows, if it has to.
+    func unsubscribe(_ number: UInt64) async throws(BLEError) {
+        let id = Subscriptions.ID(number)
+        guard listeners.removeValue(forKey: id) != nil else { return }
+        configurationTimeout = Self.farewellTimeout
+        guard let write = perform(subscriptions.unsubscribe(id)) else { return }
+        guard case .failure(let failure) = await write.value, failure != .linkLost else { return }
+        throw BLEError(failure, subject: name, during: "unsubscribe")
     }
 
     /// Unsubscribes without anybody waiting for it.
-    nonisolated func unsubscribeLater(_ id: UInt64) {
-        Task(executorPreference: loop) { try? await self.unsubscribe(id) }
+    nonisolated func unsubscribeLater(_ number: UInt64) {
+        Task(executorPreference: loop) { try? await self.unsubscribe(number) }
     }
 }

@@ -41,7 +41,7 @@ struct Notify: AsyncParsableCommand {
             let values = try await peripheral.subscribe(
                 to: command.attribute.reference,
                 SubscribeOptions(
-                    kind: command.indications ? .indications : nil, capacity: 65_536,
+                    preferred: command.indications ? .indications : .notifications, capacity: 65_536,
                     timeout: command.options.valueTimeout))
             let uuid = await peripheral.database?.characteristic(valueHandle: values.handle)?.uuid
             let received = try await command.print(values, uuid: uuid)

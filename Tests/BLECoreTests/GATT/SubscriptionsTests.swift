@@ -13,7 +13,8 @@ import Testing
 
     private let on: Subscriptions.Action = .write(handle: 4, value: [1, 0], valueHandle: 3)
     private let off: Subscriptions.Action = .write(handle: 4, value: [0, 0], valueHandle: 3)
-    private let refused = GATTFailure.att(request: .writeRequest, handle: 4, code: .insufficientAuthentication)
+    private let refused = OperationFailure.gatt(
+        .att(request: .writeRequest, handle: 4, code: .insufficientAuthentication))
 
     private func subscribed(_ ids: ID...) -> Subscriptions {
         var subscriptions = Subscriptions()
@@ -126,7 +127,7 @@ import Testing
     @Test func withoutConfigurationItFails() {
         var subscriptions = Subscriptions()
         let actions = subscriptions.subscribe(ID(1), to: rate, cccd: nil)
-        #expect(actions == [.failed(ID(1), .noCCCD(valueHandle: 3))])
+        #expect(actions == [.failed(ID(1), .gatt(.noCCCD(valueHandle: 3)))])
     }
 
     /// A configuration that was concluded and turns out not to exist.
@@ -134,9 +135,9 @@ import Testing
         var subscriptions = Subscriptions()
         let inferred = GATTDescriptor(handle: 4, uuid: .clientCharacteristicConfiguration, isInferred: true)
         _ = subscriptions.subscribe(ID(1), to: rate, cccd: inferred)
-        let failure = GATTFailure.att(request: .writeRequest, handle: 4, code: .invalidHandle)
+        let failure = OperationFailure.gatt(.att(request: .writeRequest, handle: 4, code: .invalidHandle))
         let actions = subscriptions.configured(3, .failure(failure))
-        #expect(actions == [.failed(ID(1), .noCCCD(valueHandle: 3))])
+        #expect(actions == [.failed(ID(1), .gatt(.noCCCD(valueHandle: 3)))])
     }
 
     @Test func linkLossForgetsEverything() {
