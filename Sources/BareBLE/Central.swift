@@ -12,6 +12,7 @@ public actor Central {
     public nonisolated let configuration: Configuration
 
     nonisolated let loop: EventLoop
+    let adapter: Adapter
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -22,6 +23,7 @@ public actor Central {
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         self.loop = .shared
+        self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)
         loop.start()
     }
 
@@ -29,6 +31,7 @@ public actor Central {
     init(_ configuration: Configuration, loop: EventLoop) {
         self.configuration = configuration
         self.loop = loop
+        self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)
     }
 }
 

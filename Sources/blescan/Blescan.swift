@@ -28,5 +28,6 @@ struct Blescan: AsyncParsableCommand {
               74  link lost                        was unfinished
             """,
         version: "0.1.0",
-        subcommands: [Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self])
+        subcommands: [Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self],
+        defaultSubcommand: Scan.self)
 }

@@ -40,8 +40,27 @@ enum Session {
             }
             let descriptor = try await VirtualPeripheral(preset.device).connect()
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
-        case .address:
-            throw Failure(message: "connecting over the radio comes with the adapter.", status: .noAdapter)
+        case .address(let address, let type):
+            try await central.ready(powerOn: true, timeout: .seconds(2))
+            return try await central.connect(try await find(central, address, type, options.timeout), options)
         }
+    }
+
+    /// The peer, with its type: where that is not said it is heard in the air, and where scanning is not allowed it is
+    /// read from the address, which tells most random ones.
+    private static func find(
+        _ central: Central, _ address: BluetoothAddress, _ type: AddressType?, _ timeout: Duration
+    ) async throws -> PeerID {
+        if let type { return PeerID(address: address, type: type) }
+        var filter = ScanFilter()
+        filter.peers = [PeerID(address: address, type: .public), PeerID(address: address, type: .random)]
+        do {
+            if let peer = try await central.first(filter, timeout: timeout).peer { return peer }
+        } catch {
+            guard error.code == .notPermitted else { throw error }
+            Console.note("blescan: without CAP_NET_RAW the address type is a guess; add /public or /random")
+        }
+        let random = PeerID(address: address, type: .random)
+        return random.kind == .static ? random : PeerID(address: address, type: .public)
     }
 }

@@ -51,9 +51,7 @@ extension JSONLine {
         add(
             "manufacturerData",
             values(
-                data.manufacturerData.map {
-                    (Hex.encode([UInt8($0.company >> 8), UInt8(truncatingIfNeeded: $0.company)]), $0.data)
-                }))
+                data.manufacturerData.map { (companyKey($0.company), $0.data) }))
         add(
             "structures",
             .array(
@@ -62,6 +60,11 @@ extension JSONLine {
                 }))
         add("error", data.problem.map { .string($0) })
         return members
+    }
+
+    /// A company's number as the output writes it: four digits.
+    static func companyKey(_ company: UInt16) -> String {
+        Hex.encode([UInt8(truncatingIfNeeded: company >> 8), UInt8(truncatingIfNeeded: company)])
     }
 
     private static func list(_ uuids: [BluetoothUUID]) -> JSONLine? {

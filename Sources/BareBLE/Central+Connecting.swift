@@ -1,0 +1,45 @@
+public import BLECore
+internal import BLELinux
+
+extension Central {
+    /// Connects to a peer that advertises, and agrees on the MTU. No scan is needed before.
+    ///
+    /// Connects of one adapter take turns. With CAP_NET_RAW the controller is told to call the peer, which makes a real
+    /// cancel, own parameters and the controller's own reason possible; running scans make way and go on afterwards.
+    /// Without, the kernel connects by its own means.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` when the peer was not heard, `.connectFailed`, `.busy`, `.lowEnergyOff`,
+    ///   `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`. After it has thrown,
+    ///   the attempt is over: the peer is not connected to later.
+    public func connect(
+        _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
+    ) async throws(BLEError) -> Peripheral {
+        let deadline = loop.now() + options.timeout
+        let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
+        let controls = link.controls
+        let peripheral = Peripheral(
+            socket: link.socket, id: peer, name: "\(peer)", loop: loop, configuration: configuration,
+            controls: controls)
+        var remaining = options
+        remaining.timeout = max(.seconds(1), deadline - loop.now())
+        return try await open(peripheral, remaining)
+    }
+
+    /// Connects, runs `body`, and disconnects whatever comes of it.
+    ///
+    /// - Throws: `BLEError` as `connect(_:_:)` does, and what `body` throws.
+    public func withConnection<Value: Sendable>(
+        _ peer: PeerID, _ options: ConnectOptions = ConnectOptions(),
+        _ body: @Sendable (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        let peripheral = try await connect(peer, options)
+        do {
+            let value = try await body(peripheral)
+            await peripheral.disconnect()
+            return value
+        } catch {
+            await peripheral.disconnect()
+            throw error
+        }
+    }
+}
