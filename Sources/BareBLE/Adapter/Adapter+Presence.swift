@@ -33,6 +33,8 @@ extension Adapter {
                 }
             }.value
             if let failure { throw BLEError(failure, subject: name, during: operation) }
+            // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
+            commandsReadable()
             checkPresence()
         }
         guard presence == .up else { throw downError(during: operation) }
