@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+/// Runs the built program, as a shell does.
+@Suite("blescan replay", .timeLimit(.minutes(2)))
+struct ReplayTests {
+    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures")
+    private static let recording = fixtures.appending(path: "hci/three-devices.btsnoop").path
+
+    private struct Result {
+        var output: String
+        var errors: String
+        var status: Int32
+        var lines: [Substring] { output.split(separator: "\n") }
+    }
+
+    private func replay(_ arguments: String...) throws -> Result {
+        let process = Process()
+        process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appending(path: "blescan")
+        process.arguments = ["replay"] + arguments
+        let (output, errors) = (Pipe(), Pipe())
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let notes = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return Result(
+            output: String(decoding: text, as: UTF8.self), errors: String(decoding: notes, as: UTF8.self),
+            status: process.terminationStatus)
+    }
+
+    @Test("Prints the recorded session as on the golden page")
+    func golden() throws {
+        let result = try replay(Self.recording)
+        let page = try String(
+            contentsOf: Self.fixtures.appending(path: "cli/replay-three-devices.txt"), encoding: .utf8)
+        #expect(result.output == page)
+        #expect(result.errors.isEmpty)
+        #expect(result.status == 0)
+    }
+
+    @Test("Prints one layer alone")
+    func oneLayer() throws {
+        let result = try replay(Self.recording, "--only", "att")
+        #expect(result.lines.filter { $0.hasPrefix("#") }.count == 39)
+        #expect(result.lines.last == "178 packets, 17 requests, 4 errors, slowest reply 31 ms")
+    }
+
+    @Test("Prints an object a packet, with the keys of decode for what was advertised")
+    func objects() throws {
+        let result = try replay(Self.recording, "--only", "adv", "--json")
+        #expect(result.lines.count == 41)
+        let names = try result.lines.flatMap { line -> [String] in
+            let object = try #require(
+                try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            #expect(line.hasPrefix("{\"v\":1,"))
+            let reports = try #require(object["reports"] as? [[String: Any]])
+            return reports.compactMap { ($0["data"] as? [String: Any])?["localName"] as? String }
+        }
+        #expect(Set(names) == ["Virtual HRM", "Kitchen"])
+    }
+
+    @Test("Prints a dialogue")
+    func dialogue() throws {
+        let result = try replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path)
+        #expect(result.lines.first == "#1 < Read Multiple Request (0x0e)")
+        #expect(result.lines.last == "2 packets, 1 request")
+    }
+
+    @Test("What cannot be replayed ends with the contract's status and says what to do")
+    func failures() throws {
+        let noCapture = try replay(Self.fixtures.appending(path: "README.md").path)
+        #expect(noCapture.status == 76)
+        #expect(noCapture.errors.contains("btmon -w"))
+        #expect(try replay("/nowhere/at/all").status == 64)
+        #expect(try replay(Self.fixtures.path).status == 64)
+        #expect(try replay().status == 64)
+        #expect(try replay("--hex", "0201").status == 0)
+        #expect(
+            try replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path, "--only", "adv").status == 1)
+    }
+
+    @Test("A capture that was cut off is printed as far as it goes")
+    func truncated() throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: "cut-\(UUID().uuidString).btsnoop")
+        try Data(contentsOf: URL(filePath: Self.recording)).prefix(3000).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let result = try replay(file.path)
+        #expect(result.lines.last == "77 packets")
+        #expect(result.errors.contains("cut off"))
+        #expect(result.status == 0)
+    }
+}
