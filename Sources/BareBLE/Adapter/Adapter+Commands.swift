@@ -119,7 +119,8 @@ extension Adapter {
         if opcode == .reset, status == .success {
             logger.debug("somebody reset the controller", metadata: ["adapter": "\(name)"])
             controllerReset()
-            performSession { $0.adapterUp(at: $1) }
+            // While it is being switched on, the kernel is not done yet.
+            if presence == .up { performSession { $0.adapterUp(at: $1) } }
             return
         }
         performSession { $0.foreignCompletion(opcode, status, at: $1) }

@@ -21,28 +21,37 @@ extension Adapter {
     /// As `prepare`; where the adapter is off, or its LE side may be, switches both on first, if the process may.
     package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
         try find(during: operation)
-        if powerOn, system.privileges().has(.netAdmin), let index = info?.index {
-            // Also for an adapter that looks on: in its first two seconds that does not last.
-            let system = system
-            let failure = await Task.detached { () -> SystemCallError? in
-                do throws(SystemCallError) {
-                    try system.powerUp(index)
-                    return nil
-                } catch {
-                    return error
-                }
-            }.value
-            if let failure { throw BLEError(failure, subject: name, during: operation) }
-            // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
-            commandsReadable()
-            checkPresence()
+        if powerOn, let index = info?.index, let failure = await powerUp(index) {
+            throw BLEError(failure, subject: name, during: operation)
         }
+        keepsPower = powerOn
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         if powerOn, mayCommand {
             // Adapters for LE alone refuse this, and need it not.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
         }
+    }
+
+    /// Switches the adapter on, if this process may.
+    ///
+    /// Also for an adapter that looks on: in its first two seconds that does not last.
+    private func powerUp(_ index: UInt16) async -> SystemCallError? {
+        guard system.privileges().has(.netAdmin) else { return nil }
+        let system = system
+        // The kernel takes up to half a second; the loop goes on meanwhile.
+        let failure = await Task.detached { () -> SystemCallError? in
+            do throws(SystemCallError) {
+                try system.powerUp(index)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+        // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
+        commandsReadable()
+        checkPresence()
+        return failure
     }
 
     /// Finds the adapter and opens its sockets, unless that was done.
@@ -146,7 +155,12 @@ extension Adapter {
         do throws(SystemCallError) {
             try open(found)
             presence = .down
-            if found.isUp { cameUp() }
+            // Somebody switched off an adapter that is there; one that comes back is off by itself.
+            if keepsPower {
+                Task(executorPreference: loop) { _ = await self.powerUp(found.index) }
+            } else if found.isUp {
+                cameUp()
+            }
         } catch {
             logger.debug("adapter is back, but cannot be opened", metadata: ["error": "\(error)"])
         }

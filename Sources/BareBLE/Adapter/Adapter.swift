@@ -61,6 +61,7 @@ package actor Adapter {
     var info: ControllerInfo?
     var ownAddressType = AddressType.public
     var mayCommand = false
+    var keepsPower = false
     var sockets: AdapterSockets?
     var inbound = [UInt8](repeating: 0, count: HCISocket.bufferSize)
 

@@ -109,9 +109,10 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    @Test func anUnpluggedAdapterComesBackUnderAnotherNumber() async throws {
+    @Test(arguments: [true, false]) func anUnpluggedAdapterComesBackUnderAnotherNumber(powerOn: Bool) async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
+        try await bench.adapter.ready(powerOn: powerOn, during: "start")
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
         bench.kernel.withLock { $0.controllers = [] }
         await bench.controller.unplug()
@@ -124,7 +125,7 @@ import Testing
             $0.descriptors = [again]
             $0.controllers = [
                 ControllerInfo(index: 0, name: "hci0", address: BluetoothAddress(rawValue: 1), isUp: true),
-                ControllerInfo(index: 3, name: "hci3", address: StandInController.ownAddress, isUp: true),
+                ControllerInfo(index: 3, name: "hci3", address: StandInController.ownAddress, isUp: !powerOn),
             ]
         }
         await deliveries.wait { $0.last == .notice(.resumed) }
