@@ -5,7 +5,7 @@ struct OperationTable {
     private var entries: [(id: OperationID, operation: RunningOperation)] = []
 
     var count: Int { entries.count }
-    var ids: [OperationID] { entries.map(\.id) }
+    var ids: [OperationID] { entries.map { $0.id } }
 
     subscript(_ id: OperationID) -> RunningOperation? {
         entries.first { $0.id == id }?.operation

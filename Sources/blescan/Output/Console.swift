@@ -59,9 +59,10 @@ enum Timestamp {
         text(.now)
     }
 
-    /// The same for a time that is counted from 1970-01-01 00:00 UTC.
+    /// The same for a time that is counted from 1970-01-01 00:00 UTC; beyond the years 1 to 9999, the nearest of these.
     static func text(sinceEpoch time: Duration) -> String {
-        text(Date(timeIntervalSince1970: time / .seconds(1)))
+        let seconds = min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)
+        return text(Date(timeIntervalSince1970: seconds))
     }
 
     private static func text(_ date: Date) -> String {
