@@ -1,0 +1,170 @@
+import BLECore
+import Testing
+
+/// A client whose packets are written at once, and whose peer is the test.
+private final class ClientLink {
+    private var client = GATTClient()
+    private(set) var sent: [[UInt8]] = []
+    private(set) var finished: [(id: OperationID, result: Result<GATTOutcome, OperationFailure>)] = []
+    private(set) var closed: ATTQueue.CloseReason?
+    var now = BootInstant.zero
+
+    var nextDeadline: BootInstant? { client.nextDeadline }
+    var operationCount: Int { client.operationCount }
+
+    func read(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
+        let id = client.nextID()
+        let procedure = ReadLong(handle: handle, mtu: client.mtu)
+        perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { .value($0) })
+        return id
+    }
+
+    func writeLong(_ value: [UInt8], timeout: Duration? = nil) -> OperationID {
+        let id = client.nextID()
+        let procedure = WriteLong(handle: 3, value: value, mtu: client.mtu)
+        perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { _ in .done })
+        return id
+    }
+
+    func receive(_ pdu: [UInt8]) { perform(client.received(pdu, at: now)) }
+    func cancel(_ id: OperationID) { perform(client.cancel(id, at: now)) }
+    func lose() { perform(client.linkLost(104, at: now)) }
+
+    func pass(_ time: Duration) {
+        now = now + time
+        perform(client.timePassed(now))
+    }
+
+    func outcome(of id: OperationID) -> Result<GATTOutcome, OperationFailure>? {
+        finished.first { $0.id == id }?.result
+    }
+
+    private func perform(_ actions: [GATTClient.Action]) {
+        for action in actions {
+            switch action {
+            case .finish(let id, let result): finished.append((id, result))
+            case .deliver: break
+            case .close(let reason): closed = reason
+            case .send(let pdu):
+                sent.append(pdu)
+                perform(client.sent(at: now))
+            }
+        }
+    }
+}
+
+@Suite struct GATTClientTests {
+    private let link = ClientLink()
+    /// The first piece of 40 zero bytes at MTU 23: Prepare Write Request, handle 3, offset 0, 18 bytes.
+    private let firstPiece: [UInt8] = [0x16, 3, 0, 0, 0] + [UInt8](repeating: 0, count: 18)
+    private let zeros = [UInt8](repeating: 0, count: 40)
+
+    /// The echo of a Prepare Write Request repeats it with the response's opcode.
+    private func echo(_ request: [UInt8]) -> [UInt8] { [0x17] + request.dropFirst() }
+
+    @Test func oneRequestAtATimeInTheOrderOfTheCalls() {
+        let (first, second) = (link.read(3), link.read(5))
+        #expect(link.sent == [[0x0A, 3, 0]])
+        link.receive([0x0B, 0xAA])
+        #expect(link.sent == [[0x0A, 3, 0], [0x0A, 5, 0]])
+        link.receive([0x0B, 0xBB])
+        #expect(link.outcome(of: first) == .success(.value([0xAA])))
+        #expect(link.outcome(of: second) == .success(.value([0xBB])))
+        #expect(link.operationCount == 0)
+        #expect(link.nextDeadline == nil)
+    }
+
+    @Test func aLateAnswerIsNotTheNextOnes() {
+        let first = link.read(3, timeout: .seconds(1))
+        let second = link.read(5)
+        link.pass(.seconds(1))
+        #expect(link.outcome(of: first) == .failure(.timedOut))
+        #expect(link.sent.count == 1)
+        link.receive([0x0B, 0xAA])
+        link.receive([0x0B, 0xBB])
+        #expect(link.outcome(of: second) == .success(.value([0xBB])))
+    }
+
+    @Test func cancelledBeforeItWasSentIsNeverSent() {
+        _ = link.read(3)
+        let second = link.read(5)
+        link.cancel(second)
+        #expect(link.outcome(of: second) == .failure(.cancelled))
+        link.receive([0x0B, 0xAA])
+        #expect(link.sent.count == 1)
+    }
+
+    @Test func longWritesTakeTurns() {
+        let (first, second) = (link.writeLong(zeros), link.writeLong(zeros))
+        for _ in 0..<3 { link.receive(echo(link.sent.last ?? [])) }
+        #expect(link.sent.last == [0x18, 0x01])
+        link.receive([0x19])
+        #expect(link.outcome(of: first) == .success(.done))
+        #expect(link.sent.last == firstPiece)
+        #expect(link.outcome(of: second) == nil)
+    }
+
+    @Test func aLongWriteGivenUpMidwayEmptiesThePeersQueueFirst() {
+        let (first, second) = (link.writeLong(zeros), link.writeLong(zeros))
+        link.receive(echo(firstPiece))
+        link.cancel(first)
+        #expect(link.outcome(of: first) == .failure(.cancelled))
+        let pieces = link.sent.count
+        link.receive(echo(link.sent.last ?? []))
+        #expect(link.sent.count == pieces + 1)
+        #expect(link.sent.last == [0x18, 0x00])
+        link.receive([0x19])
+        #expect(link.sent.last == firstPiece)
+        #expect(link.outcome(of: second) == nil)
+    }
+
+    /// A read may pass a long write that waits, and one that runs: only the peer's queue is shared.
+    @Test func readsDoNotWaitForThePreparedQueue() {
+        _ = link.writeLong(zeros)
+        _ = link.writeLong(zeros)
+        let read = link.read(7)
+        link.receive(echo(firstPiece))
+        link.receive([0x0B, 0x01])
+        #expect(link.outcome(of: read) == .success(.value([0x01])))
+    }
+
+    @Test func theEndOfTheLinkFailsEverythingOnce() {
+        let operations = [link.read(3), link.read(5), link.writeLong(zeros), link.writeLong(zeros)]
+        link.lose()
+        link.lose()
+        #expect(link.finished.count == operations.count)
+        for id in operations { #expect(link.outcome(of: id) == .failure(.linkLost)) }
+        let late = link.read(9)
+        #expect(link.outcome(of: late) == .failure(.linkLost))
+        #expect(link.sent.count == 1)
+    }
+
+    /// Row T06: 30 s of silence close the link, and nothing more is sent.
+    @Test func silenceClosesTheLink() {
+        let operations = [link.read(3), link.writeLong(zeros), link.writeLong(zeros)]
+        link.pass(.milliseconds(29_999))
+        #expect(link.closed == nil)
+        link.pass(.milliseconds(1))
+        #expect(link.closed == .responseTimeout)
+        for id in operations { #expect(link.outcome(of: id) == .failure(.linkLost)) }
+        #expect(link.sent.count == 1)
+    }
+
+    @Test func tooManyOperationsAreRefused() {
+        for handle in 1...64 as ClosedRange<AttributeHandle> { _ = link.read(handle) }
+        let last = link.read(65)
+        #expect(link.outcome(of: last) == .failure(.queueFull(limit: 64)))
+        #expect(link.operationCount == 64)
+    }
+
+    @Test func aRefusalIsTheOperationsAndNotTheLinks() {
+        let read = link.read(3)
+        link.receive([0x01, 0x0A, 3, 0, 0x05])
+        #expect(
+            link.outcome(of: read)
+                == .failure(.gatt(.att(request: .readRequest, handle: 3, code: .insufficientAuthentication))))
+        let next = link.read(3)
+        link.receive([0x0B])
+        #expect(link.outcome(of: next) == .success(.value([])))
+    }
+}
