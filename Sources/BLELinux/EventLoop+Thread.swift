@@ -3,6 +3,19 @@ internal import Glibc
 internal import Synchronization
 
 extension EventLoop {
+    /// A piece of a task, and whether its task prefers the loop.
+    struct Job {
+        let job: UnownedJob
+        let prefersLoop: Bool
+    }
+
+    /// What other threads reach.
+    struct Inbox {
+        var jobs: [Job] = []
+        var woken = false
+        var started = false
+    }
+
     /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
     package func start() {
         let first = inbox.withLock { inbox in

@@ -13,6 +13,9 @@
 //   event carries the generation of its registration.
 // - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up descriptor
 //   registered spins; who sees the end of a descriptor lets go of it.
+// - A task that prefers the loop and comes to one of its actors from a foreign actor runs, until it next suspends, as if it had
+//   no preference; each `await` on the same actor may then let other jobs in. So code that waits for a condition looks at it
+//   inside the closure of `withCheckedContinuation`, not before.
 // - An idle loop sleeps in one system call. A timer that is cancelled may leave one needless wake-up behind: arming the clock
 //   anew for each request that is answered in time would cost a system call every time.
 // - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes.
@@ -56,7 +59,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     }
 
     deinit {
-        for descriptor in [timerfd, wakefd, epoll] { _ = ble_close(descriptor) }
+        for descriptor in [timerfd, wakefd, epoll] { OwnedDescriptor.close(descriptor) }
     }
 
     // MARK: Driving
@@ -68,7 +71,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         let claimed = owner.compareExchange(expected: 0, desired: pthread_self(), ordering: .acquiringAndReleasing)
         precondition(claimed.exchanged, "the loop runs already")
         defer { owner.store(0, ordering: .releasing) }
-        var batch: [UnownedJob] = []
+        var batch: [Job] = []
         var ready = [ble_ready](repeating: ble_ready(), count: 64)
         while !takeStop() && !done() {
             runJobs(&batch)
@@ -121,15 +124,15 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     // MARK: Executor
 
+    /// Takes a job of an actor on the loop.
     package func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
-        let wake = inbox.withLock { inbox in
-            inbox.jobs.append(job)
-            if inbox.woken || isOnThread { return false }
-            inbox.woken = true
-            return true
-        }
-        if wake { _ = ble_wake(wakefd) }
+        add(Job(job: UnownedJob(job), prefersLoop: false))
+    }
+
+    /// Takes a job of a task that prefers the loop; the attribute tells the two apart, which have the same name.
+    @_implements(TaskExecutor,enqueue(_:))
+    package func enqueuePreferred(_ job: consuming ExecutorJob) {
+        add(Job(job: UnownedJob(job), prefersLoop: true))
     }
 
     package func checkIsolated() {
@@ -144,12 +147,6 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 // MARK: - One turn
 
 extension EventLoop {
-    struct Inbox {
-        var jobs: [UnownedJob] = []
-        var woken = false
-        var started = false
-    }
-
     private struct Watch {
         let generation: UInt32
         var readable: Handler?
@@ -160,17 +157,35 @@ extension EventLoop {
         }
     }
 
+    private func add(_ job: Job) {
+        let wake = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            if inbox.woken || isOnThread { return false }
+            inbox.woken = true
+            return true
+        }
+        if wake { _ = ble_wake(wakefd) }
+    }
+
     /// Runs the jobs, and those that they bring.
     ///
     /// One `await` can be several jobs in a row. With a look at the descriptors between any two of them, a consumer could not
     /// keep pace with what is read meanwhile. Jobs that never end give the descriptors their turn all the same.
-    private func runJobs(_ batch: inout [UnownedJob]) {
+    private func runJobs(_ batch: inout [Job]) {
         let serial = unsafe asUnownedSerialExecutor()
         let task = unsafe asUnownedTaskExecutor()
         for _ in 0..<Self.batchesPerTurn {
             inbox.withLock { swap(&$0.jobs, &batch) }
             if batch.isEmpty { return }
-            for job in batch { unsafe job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
+            for entry in batch {
+                // The runtime must be told the preference that the task has: with another one it queues the task anew on every
+                // call within the same actor, and lets other jobs in between.
+                if entry.prefersLoop {
+                    unsafe entry.job.runSynchronously(isolatedTo: serial, taskExecutor: task)
+                } else {
+                    unsafe entry.job.runSynchronously(on: serial)
+                }
+            }
             batch.removeAll(keepingCapacity: true)
         }
     }

@@ -66,7 +66,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     }
 
     deinit {
-        _ = ble_close(descriptor)
+        OwnedDescriptor.close(descriptor)
     }
 
     // MARK: Packets

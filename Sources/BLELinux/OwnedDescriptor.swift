@@ -10,7 +10,13 @@ struct OwnedDescriptor: ~Copyable, Sendable {
     }
 
     deinit {
-        _ = ble_close(number)
+        Self.close(number)
+    }
+
+    /// Closes a descriptor. One that is not open was closed twice, and next time it would have been somebody else's.
+    static func close(_ number: Int32) {
+        let result = ble_close(number)
+        precondition(result != -EBADF, "a descriptor was closed twice")
     }
 
     /// A new HCI socket, bound to nothing yet.

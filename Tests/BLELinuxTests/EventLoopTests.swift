@@ -43,6 +43,22 @@ private actor Resident {
         return events
     }
 
+    /// How often another job ran between looking and waiting.
+    func gaps(_ rounds: Int) async -> Int {
+        var gaps = 0
+        for _ in 0..<rounds {
+            let seen = events.count
+            // Queued behind this job: it runs as soon as the actor lets go of the thread.
+            Task { note("other") }
+            await withCheckedContinuation { continuation in
+                if events.count != seen { gaps += 1 }
+                continuation.resume()
+            }
+            await Task.yield()
+        }
+        return gaps
+    }
+
     func threadID() -> UInt { UInt(pthread_self()) }
     func wakeUps() -> UInt64 { loop.wakeUps }
 }
@@ -185,8 +201,9 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         loop.run { writable > 0 }
         loop.letGo(near)
         close(near)
-        #expect(loop.onReadable(near) {}?.errno == EBADF)
-        #expect(loop.onReadable(near, nil) == nil)
+        // A number that no test can have open.
+        #expect(loop.onReadable(1_000_000) {}?.errno == EBADF)
+        #expect(loop.onReadable(1_000_000, nil) == nil)
     }
 
     @Test func anActorOnTheLoopIsEnteredByHandlers() async throws {
@@ -205,6 +222,45 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         #expect(await resident.threadID() != UInt(pthread_self()))
         close(near)
         close(far)
+        loop.stop()
+    }
+
+    /// Loops that live only for one descriptor and one timer each, several at a time: a lost wake-up would hang one.
+    @Test func shortLivedLoopsMissNothing() async throws {
+        let rounds = unsafe getenv("BAREBLE_STRESS_ROUNDS").flatMap { unsafe Int(String(cString: $0)) } ?? 25
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<4 {
+                group.addTask {
+                    for round in 0..<rounds {
+                        let loop = EventLoop()
+                        loop.start()
+                        let resident = Resident(loop: loop)
+                        let (near, far) = try LinkSocket.pair()
+                        await resident.watch(near)
+                        poke(far)
+                        #expect(await resident.waitForEvents(1) == ["readable"])
+                        let never = await resident.schedule("never", after: .seconds(3600))
+                        _ = await resident.schedule("soon", after: .microseconds(round * 37 % 400 * (worker + 1)))
+                        await resident.cancel(never)
+                        #expect(await resident.waitForEvents(2) == ["readable", "soon"])
+                        close(near)
+                        close(far)
+                        loop.stop()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// What a task sees before it waits on its own actor is still so inside the continuation's closure.
+    @Test(arguments: [false, true]) func waitingOnTheSameActorLetsNothingIn(prefersLoop: Bool) async {
+        let loop = EventLoop()
+        loop.start()
+        let resident = Resident(loop: loop)
+        let preference = prefersLoop ? loop : nil
+        let gaps = await Task(executorPreference: preference) { await resident.gaps(200) }.value
+        #expect(gaps == 0)
         loop.stop()
     }
 
