@@ -41,3 +41,31 @@ extension ScanSession {
         }
     }
 }
+
+// The two sets of commands; a controller that has been told one refuses the other until it is reset.
+extension ScanSession.Controller {
+    var scanOff: HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
+            : HCICommandPacket(LESetScanEnable(isEnabled: false))
+    }
+
+    func parameters(for plan: ScanPlan) -> HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window, phys: plan.phys,
+                    ownAddressType: ownAddressType))
+            : HCICommandPacket(
+                LESetScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window,
+                    ownAddressType: ownAddressType))
+    }
+
+    func scanOn(for plan: ScanPlan) -> HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
+            : HCICommandPacket(LESetScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
+    }
+}

@@ -233,40 +233,21 @@ extension ScanSession {
 
     private mutating func disable(again: Bool = false) -> [Action] {
         state = .disabling(again: again)
-        let command =
-            controller.hasExtendedScan
-            ? HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
-            : HCICommandPacket(LESetScanEnable(isEnabled: false))
-        return [.send(command)]
+        return [.send(controller.scanOff)]
     }
 
     private mutating func configure(again: Bool) -> [Action] {
         guard let plan = wanted else { return [] }
         state = .configuring(again: again)
         configured = plan
-        let command =
-            controller.hasExtendedScan
-            ? HCICommandPacket(
-                LESetExtendedScanParameters(
-                    isActive: plan.isActive, interval: plan.interval, window: plan.window, phys: plan.phys,
-                    ownAddressType: controller.ownAddressType))
-            : HCICommandPacket(
-                LESetScanParameters(
-                    isActive: plan.isActive, interval: plan.interval, window: plan.window,
-                    ownAddressType: controller.ownAddressType))
-        return [.send(command)]
+        return [.send(controller.parameters(for: plan))]
     }
 
     private mutating func enable() -> [Action] {
         guard let plan = configured else { return [] }
         state = .enabling
         wasDisturbed = false
-        let command =
-            controller.hasExtendedScan
-            ? HCICommandPacket(
-                LESetExtendedScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
-            : HCICommandPacket(LESetScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
-        return [.send(command)]
+        return [.send(controller.scanOn(for: plan))]
     }
 
     /// Waits before the next attempt; without a failure the scanner is held by somebody else.
