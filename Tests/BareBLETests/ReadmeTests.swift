@@ -1,0 +1,189 @@
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+/// The Swift in the documentation compiles, and does what the text says: whatever stands between `// in: FILE` and
+/// `// out` here must stand in FILE in the same words.
+@Suite struct ReadmeTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    struct Sample: CustomTestStringConvertible, Sendable {
+        let file: String
+        var lines: [String] = []
+
+        var testDescription: String { "\(file): \(lines.first ?? "")" }
+
+        /// The lines without the indentation that they have in the test.
+        var text: String {
+            let indentation = lines.filter { !$0.isEmpty }.map { $0.prefix { $0 == " " }.count }.min() ?? 0
+            return lines.map { String($0.dropFirst(indentation)) }.joined(separator: "\n") + "\n"
+        }
+    }
+
+    static let samples: [Sample] = {
+        var samples: [Sample] = []
+        var open: Sample?
+        let source = (try? String(contentsOf: URL(filePath: #filePath), encoding: .utf8)) ?? ""
+        for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
+            let words = line.drop { $0 == " " }
+            if words.hasPrefix("// in: ") {
+                open = Sample(file: String(words.dropFirst(7)))
+            } else if words == "// out", let sample = open {
+                samples.append(sample)
+                open = nil
+            } else {
+                open?.lines.append(String(line))
+            }
+        }
+        return samples
+    }()
+
+    @Test(arguments: samples) func standsInTheText(_ sample: Sample) throws {
+        let text = try String(contentsOf: Self.root.appending(path: sample.file), encoding: .utf8)
+        #expect(text.contains(sample.text), "\(sample.file) lacks:\n\(sample.text)")
+    }
+
+    @Test func samplesAreFound() {
+        #expect(Self.samples.count >= 8)
+    }
+
+    @Test func scanIsSixLinesAndReadIsFour() {
+        let first = Self.samples.filter { $0.file == "README.md" }.map(\.lines.count)
+        // The import and an empty line stand above the scan.
+        #expect(first.prefix(2) == [4, 4])
+    }
+
+    // MARK: What needs a radio is compiled only
+
+    private func scan() async throws {
+        // in: README.md
+        let central = Central()
+        for try await case .found(let device) in central.scan() {
+            print(device.rssi ?? 0, device.peer?.description ?? "anonymous", device.name ?? "")
+        }
+        // out
+    }
+
+    private func read(_ peer: PeerID) async throws {
+        let central = Central()
+        // in: README.md
+        let level = try await central.withConnection(peer) { device in
+            try await device.read(0x2A19)
+        }
+        print("battery: \(level.first ?? 0) %")
+        // out
+    }
+
+    private func oneThread() throws {
+        // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
+        try Central.serve { central in
+            try await central.ready(powerOn: true)
+            let belt = try await central.first(.services(0x180D), timeout: .seconds(30))
+            guard let peer = belt.peer else { return }
+            try await central.withConnection(peer) { device in
+                for try await beat in try await device.subscribe(to: 0x2A37) {
+                    print(beat.bytes)
+                }
+            }
+        }
+        // out
+    }
+
+    private func filteredScan(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        var filter = ScanFilter.services(0x181A)
+        filter.minimumRSSI = -80
+        let settings = try ScanSettings(isActive: false, interval: .seconds(1), window: .milliseconds(100))
+        for try await event in central.scan(filter, settings, lostAfter: .seconds(30)) {
+            switch event {
+            case .found(let device), .updated(let device):
+                print(device.name ?? "-", device.averageRSSI ?? 0, device.serviceData)
+            case .lost(let device): print("gone:", device.name ?? "-")
+            case .dropped(let count): print("too slow for", count, "events")
+            case .paused, .resumed: continue
+            }
+        }
+        // out
+    }
+
+    // MARK: What needs none runs
+
+    @Test func writes() async throws {
+        let device = try await Central().attach(descriptor: VirtualPeripheral(.longValue).connect())
+        // in: Sources/BareBLE/BareBLE.docc/ReadingAndWriting.md
+        let database = try await device.discover()
+        for characteristic in database.characteristics {
+            print(characteristic.valueHandle, characteristic.uuid, characteristic.properties)
+        }
+        try await device.write([0x05, 0xA0], to: 0xFFF1)
+        let value = try await device.read(.uuid(0xFFF1, service: 0xFFF0), timeout: .seconds(5))
+        // out
+        #expect(value == [0x05, 0xA0])
+    }
+
+    @Test func subscribes() async throws {
+        let belt = VirtualPeripheral(.heartRate)
+        let device = try await Central().attach(descriptor: belt.connect())
+        // in: Sources/BareBLE/BareBLE.docc/Notifications.md
+        let beats = try await device.subscribe(to: 0x2A37, SubscribeOptions(capacity: 16, policy: .dropOldest))
+        for try await beat in beats {
+            if beat.droppedBefore > 0 { print("missed", beat.droppedBefore) }
+            print(beat.bytes)
+            break
+        }
+        try await beats.unsubscribe()
+        // out
+        #expect(await !belt.isSubscribed(to: 0x2A37))
+    }
+
+    @Test func tellsFailuresApart() async throws {
+        let device = try await Central().attach(descriptor: VirtualPeripheral(.longValue).connect())
+        // in: Sources/BareBLE/BareBLE.docc/Errors.md
+        do {
+            _ = try await device.read(0xFFF2)
+        } catch {
+            switch error.code {
+            case .disconnected, .timedOut: print("try again:", error)
+            case .refusedByPeer, .insufficientSecurity: print("the peer says", error.attError?.name ?? "no")
+            default: throw error
+            }
+        }
+        // out
+    }
+
+    // in: README.md
+    @Test func readsTheBattery() async throws {
+        let belt = VirtualPeripheral(.heartRate)
+        let device = try await Central().attach(descriptor: belt.connect())
+        #expect(try await device.read(0x2A19) == [87])
+
+        let levels = try await device.subscribe(to: 0x2A19)
+        try await belt.notify(0x2A19, [12])
+        for try await level in levels {
+            #expect(level.bytes == [12])
+            break
+        }
+
+        await belt.disconnect()
+        #expect(await device.disconnected() != nil)
+    }
+    // out
+
+    @Test func playsADialogue() async throws {
+        // in: Sources/BareBLETestKit/BareBLETestKit.docc/BareBLETestKit.md
+        let dialogue = try Dialogue(
+            """
+            # Reads a value
+            < 0a 0300            # Read Request
+            > 0b 010203          # Read Response
+            """)
+        let peer = ScriptedPeripheral(dialogue)
+        let device = try await Central().attach(
+            descriptor: peer.connect(), name: "script", ConnectOptions(mtu: 23))
+        #expect(try await device.read(.handle(0x0003)) == [1, 2, 3])
+        #expect(await peer.finish().isComplete)
+        // out
+    }
+}

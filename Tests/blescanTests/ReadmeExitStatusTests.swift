@@ -1,0 +1,35 @@
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// The README lists the exit codes in the words of `blescan --help`, and the program has no others.
+@Suite struct ReadmeExitStatusTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private func text(_ path: String) throws -> String {
+        try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+    }
+
+    /// The lines below EXIT STATUS in the text of the help.
+    private func listOfTheHelp() throws -> [String] {
+        let lines = try text("Sources/blescan/Blescan.swift").split(separator: "\n", omittingEmptySubsequences: false)
+        let title = try #require(lines.first { $0.hasSuffix(" EXIT STATUS") })
+        let indentation = title.prefix { $0 == " " }.count
+        let list = lines.drop { $0 != title }.dropFirst().prefix { !$0.hasSuffix("\"\"\",") }
+        return list.map { String($0.dropFirst(indentation)) }
+    }
+
+    @Test func readmeHasTheListOfTheHelp() throws {
+        let list = try listOfTheHelp()
+        #expect(list.count == 5)
+        #expect(try text("README.md").contains("EXIT STATUS\n" + list.joined(separator: "\n") + "\n"))
+    }
+
+    @Test func helpListsEveryStatusAndNoOther() throws {
+        let listed = try listOfTheHelp().flatMap { $0.split(separator: " ").compactMap { Int32($0) } }
+        let known = (0...255 as ClosedRange<Int32>).filter { blescan.ExitStatus(rawValue: $0) != nil }
+        #expect(listed.sorted() == known)
+    }
+}
