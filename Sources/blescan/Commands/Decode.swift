@@ -6,20 +6,21 @@ struct Decode: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Explain advertising data or HCI report events given in hexadecimal.",
         discussion: """
-            Reads one payload a line: the bare advertising data, or a whole HCI event that begins with 043e. Spaces,
-            colons, dashes and a leading 0x are skipped, and so are empty lines and lines that begin with #.
-
-            Examples:
-              blescan decode --hex 0201041AFF590000150112233445566778899AABBCCDDEEFF0FFFFFFFFC3
+            EXAMPLES
+              blescan decode --hex 02010603030d18060950756c7365
               blescan decode --json recorded.txt
-              btmon-to-hex | blescan decode
+              echo 02010603030d18060950756c7365 | blescan decode
+
+            Reads one payload a line: the bare advertising data, or a whole HCI event
+            that begins with 043e. Spaces, colons, dashes and a leading 0x are skipped,
+            and so are empty lines and lines that begin with #.
             """
     )
 
     @Argument(help: "A file with one payload a line; - or nothing is standard input.")
     var file: String?
 
-    @Option(name: .long, help: "The payload itself, instead of a file.")
+    @Option(name: .long, help: ArgumentHelp("The payload itself, instead of a file.", valueName: "bytes"))
     var hex: String?
 
     @Flag(name: .long, help: "Print one JSON object a line, in the order of the input.")

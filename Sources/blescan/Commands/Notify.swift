@@ -5,7 +5,7 @@ import BareBLE
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print values as the peer sends them.",
-        usage: "blescan notify <peer> <attribute> [--count <n>] [--for <time>] [<options>]",
+        usage: "blescan notify <peer> <attribute> [--count <n>] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37
@@ -52,7 +52,9 @@ struct Notify: AsyncParsableCommand {
         }
         if let count, received < count {
             if isInterrupted { throw CancellationError() }
-            throw Failure(message: "only \(received) of \(count) values came.", status: .timedOut)
+            throw Failure(
+                message: "only \(received) of \(count) values came. Allow more time with --for, or ask for fewer.",
+                status: .timedOut)
         }
     }
 

@@ -7,14 +7,16 @@ struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the packets of a capture, and the devices that advertise in it.",
         discussion: """
-            Reads btsnoop (btmon -w, Android's HCI log), pcap and pcapng with traffic between a host and its controller,
-            and .dialogue files. < goes from the host to the controller, > comes back; answers tell how long they took.
-
             EXAMPLES
               blescan replay capture.btsnoop
               blescan replay capture.btsnoop --only att
               blescan replay capture.btsnoop --only adv --json
-              blescan replay --hex 0201041AFF590000150112233445566778899AABBCCDDEEFF0FFFFFFFFC3
+              blescan replay --hex 02010603030d18060950756c7365
+
+            Reads btsnoop (btmon -w, Android's HCI log), pcap and pcapng with traffic
+            between a host and its controller, and .dialogue files, such as --trace
+            prints. < goes from the host to the controller, > comes back; answers tell
+            how long they took.
             """)
 
     /// Which packets to print.
@@ -34,13 +36,14 @@ struct Replay: AsyncParsableCommand {
     @Argument(help: "A capture: btsnoop, pcap, pcapng or .dialogue.")
     var file: String?
 
-    @Option(help: "Print these packets alone: att, hci or adv.")
+    @Option(help: ArgumentHelp("Print these packets alone.", valueName: "kind"))
     var only: Layer?
 
     @Flag(help: "Print one JSON object a packet.")
     var json = false
 
-    @Option(help: "Explain this payload as `decode --hex` does, instead of a file.")
+    @Option(
+        help: ArgumentHelp("Explain this payload as `decode --hex` does, instead of a file.", valueName: "bytes"))
     var hex: String?
 
     func validate() throws {

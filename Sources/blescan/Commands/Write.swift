@@ -5,7 +5,7 @@ import BareBLE
 struct Write: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write one value.",
-        usage: "blescan write <peer> <attribute> --hex <bytes> [--without-response] [<options>]",
+        usage: "blescan write <peer> <attribute> --hex <bytes> [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan write AA:BB:CC:DD:EE:FF fff1 --hex 05a0
@@ -31,7 +31,7 @@ struct Write: AsyncParsableCommand {
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
         let handle = try await Session.run(with: peer, options) { peripheral in
             if case .uuid = command.attribute.reference {
-                try await peripheral.discover(timeout: command.options.timeout?.duration)
+                try await peripheral.discover(.structure, timeout: command.options.timeout?.duration)
             }
             try await peripheral.write(
                 bytes, to: command.attribute.reference, kind, timeout: command.options.valueTimeout)
@@ -65,7 +65,7 @@ struct Write: AsyncParsableCommand {
 struct ValueOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The bytes: 05a0, 05:a0 or 05 a0.", valueName: "bytes"))
     var hex: String?
-    @Option(help: ArgumentHelp("UTF-8 text.", valueName: "text"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("UTF-8 text.", valueName: "text"))
     var text: String?
     @Option(name: .customLong("u8"), help: ArgumentHelp("A number in one byte.", valueName: "number"))
     var unsigned8: UInt8?
@@ -74,14 +74,16 @@ struct ValueOptions: ParsableArguments {
     @Option(
         name: .customLong("u32"), help: ArgumentHelp("A number in four bytes, low byte first.", valueName: "number"))
     var unsigned32: UInt32?
-    @Option(name: .customLong("i8"), help: ArgumentHelp("A signed number in one byte.", valueName: "number"))
+    @Option(
+        name: .customLong("i8"), parsing: .unconditional,
+        help: ArgumentHelp("A signed number in one byte.", valueName: "number"))
     var signed8: Int8?
     @Option(
-        name: .customLong("i16"),
+        name: .customLong("i16"), parsing: .unconditional,
         help: ArgumentHelp("A signed number in two bytes, low byte first.", valueName: "number"))
     var signed16: Int16?
     @Option(
-        name: .customLong("i32"),
+        name: .customLong("i32"), parsing: .unconditional,
         help: ArgumentHelp("A signed number in four bytes, low byte first.", valueName: "number"))
     var signed32: Int32?
     @Option(help: ArgumentHelp("A file whose bytes are the value.", valueName: "path"))

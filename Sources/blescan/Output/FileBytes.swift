@@ -2,23 +2,29 @@ import Glibc
 
 /// Small files as bytes.
 enum FileBytes {
-    /// The bytes of the file at `path`.
+    /// The bytes of the file, or of the pipe, at `path`.
     ///
     /// - Throws: `Failure` when it cannot be read or has more than `limit` bytes.
-    static func read(_ path: String, atMost limit: Int) throws -> [UInt8] {
+    static func read(_ path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            throw Failure(message: "cannot open \(path): \(unsafe String(cString: strerror(errno))).", status: .usage)
-        }
+        guard descriptor >= 0 else { throw failure("open", path) }
         defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: limit + 1)
-        let count = unsafe bytes.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
-        guard count >= 0 else {
-            throw Failure(message: "cannot read \(path): \(unsafe String(cString: strerror(errno))).", status: .usage)
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure("read", path) }
+            if count == 0 { return bytes }
+            bytes += chunk.prefix(count)
+            guard bytes.count <= limit else {
+                throw Failure(message: "\(path) has more than \(limit) bytes. Give a smaller file.", status: .usage)
+            }
         }
-        guard count <= limit else {
-            throw Failure(message: "\(path) has more than the \(limit) bytes that a value may have.", status: .usage)
-        }
-        return Array(bytes.prefix(count))
+    }
+
+    private static func failure(_ verb: String, _ path: String) -> Failure {
+        let reason = unsafe String(cString: strerror(errno))
+        return Failure(message: "cannot \(verb) \(path): \(reason). Check the path.", status: .usage)
     }
 }

@@ -1,0 +1,24 @@
+import Testing
+
+/// The help screens, in which every command and option is promised to users.
+@Suite struct HelpTests {
+    private static let commands = ["explore", "read", "write", "notify", "replay", "decode"]
+
+    @Test func theProgramExplainsItself() async throws {
+        let outcome = try await BuiltProgram.run(["--help"])
+        #expect(outcome.status == 0)
+        try Golden.expect(outcome.output, matches: "help.txt")
+    }
+
+    @Test(arguments: commands) func everyCommandExplainsItself(_ command: String) async throws {
+        let outcome = try await BuiltProgram.run([command, "--help"])
+        #expect(outcome.status == 0)
+        #expect(outcome.output.contains("EXAMPLES"), "examples come first")
+        try Golden.expect(outcome.output, matches: "help-\(command).txt")
+    }
+
+    @Test(arguments: [[]] + commands.map { [$0] }) func helpFitsATerminal(_ command: [String]) async throws {
+        let outcome = try await BuiltProgram.run(command + ["--help"])
+        for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80) }
+    }
+}

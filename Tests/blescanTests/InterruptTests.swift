@@ -1,0 +1,70 @@
+import BareBLETestKit
+import Glibc
+import Testing
+
+/// ^C, ^C again, and readers that close the pipe.
+@Suite struct InterruptTests {
+    private static let switchedOn: [UInt8] = [0x12, 0x0D, 0x00, 0x01, 0x00]
+    private static let switchedOff: [UInt8] = [0x12, 0x0D, 0x00, 0x00, 0x00]
+
+    @Test(arguments: [SIGINT, SIGTERM]) func listeningEndsInPeace(_ signal: Int32) async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37", "--mtu", "23"])
+        try await program.printed("bpm")
+        #expect(peer.packets.last == Self.switchedOn)
+        program.signal(signal)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 0)
+        #expect(outcome.errors == "unsubscribed\n")
+        #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
+    }
+
+    @Test func listeningForMoreIsUnfinished() async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37", "--count", "1000"])
+        try await program.printed("bpm")
+        program.signal(SIGINT)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 130)
+        #expect(outcome.errors == "unsubscribed\nblescan: interrupted\n")
+        #expect(peer.packets.last == Self.switchedOff)
+    }
+
+    @Test(arguments: UnrulyPeerTests.commands) func waitingIsUnfinished(_ command: [String]) async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let program = try RunningProgram(command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 })
+        try await peer.received("the first request") { _ in true }
+        program.signal(SIGINT)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 130)
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.errors == "blescan: interrupted\n")
+    }
+
+    /// The peer does not even answer the farewell: the second ^C does not wait for it.
+    @Test func theSecondInterruptEndsAtOnce() async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37"])
+        try await program.printed("bpm")
+        program.signal(SIGINT)
+        program.signal(SIGINT)
+        let outcome = try await program.outcome()
+        #expect([0, 130].contains(outcome.status), "two signals at once may arrive as one")
+    }
+
+    @Test(arguments: [
+        ["explore", "demo:heart-rate"], ["notify", "demo:heart-rate", "2a37", "--json"],
+        ["read", "demo:battery", "2a19"], ["--help"],
+    ])
+    func aClosedPipeEndsQuietly(_ command: [String]) async throws {
+        let outcome = try await BuiltProgram.run(command, output: .closedPipe)
+        #expect(outcome.status == 0)
+        #expect(outcome.errors.isEmpty)
+    }
+
+    @Test func aFullDiskIsSaid() async throws {
+        let outcome = try await BuiltProgram.run(["read", "demo:battery", "2a19"], output: .file("/dev/full"))
+        #expect(outcome.status == 74)
+        #expect(outcome.errors.contains("could not write the results: No space left on device"))
+    }
+}

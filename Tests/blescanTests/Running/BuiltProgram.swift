@@ -1,0 +1,149 @@
+import Foundation
+import Synchronization
+
+/// The built `blescan`, run as a process of its own: what a user runs, not what a test can import.
+enum BuiltProgram {
+    /// Beside the bundle of tests, where the build has put it; `BAREBLE_BLESCAN` names another one.
+    static let url: URL = {
+        if let path = ProcessInfo.processInfo.environment["BAREBLE_BLESCAN"] { return URL(filePath: path) }
+        let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + CommandLine.arguments.prefix(1)
+        let candidates = places.map { URL(filePath: $0).deletingLastPathComponent().appending(path: "blescan") }
+        return candidates.first { FileManager.default.isExecutableFile(atPath: $0.path) } ?? URL(filePath: "blescan")
+    }()
+
+    /// Runs it to its end.
+    static func run(_ arguments: [String], input: String = "", output: Sink = .collected) async throws -> Outcome {
+        try await RunningProgram(arguments, input: input, output: output).outcome()
+    }
+}
+
+/// Where standard output goes.
+enum Sink {
+    case collected
+    /// To a pipe that nobody reads any more.
+    case closedPipe
+    case file(String)
+}
+
+/// What a finished program left behind.
+struct Outcome: Sendable {
+    let status: Int32
+    let output: String
+    let errors: String
+
+    /// The lines of standard output, each of which must be one JSON object.
+    func objects() throws -> [[String: Any]] {
+        try output.split(separator: "\n").map { line in
+            let value = try JSONSerialization.jsonObject(with: Data(line.utf8))
+            guard let object = value as? [String: Any] else { throw CocoaError(.coderReadCorrupt) }
+            return object
+        }
+    }
+}
+
+/// A program that runs beside the test. What it prints is collected, and can be waited for.
+final class RunningProgram: Sendable {
+    private struct State {
+        var output = Data()
+        var errors = Data()
+        var openPipes = 2
+        var status: Int32?
+    }
+
+    private let state = Mutex(State())
+    private let processID: pid_t
+
+    init(_ arguments: [String], input: String = "", output sink: Sink = .collected) throws {
+        let process = Process()
+        process.executableURL = BuiltProgram.url
+        process.arguments = arguments
+        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"]
+        let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
+        process.standardInput = standardInput
+        switch sink {
+        case .collected: process.standardOutput = output
+        case .closedPipe:
+            process.standardOutput = output
+            try output.fileHandleForReading.close()
+        case .file(let path):
+            process.standardOutput = FileHandle(forWritingAtPath: path)
+        }
+        process.standardError = errors
+        try process.run()
+        processID = process.processIdentifier
+        if case .collected = sink {
+            Self.inThread { [self] in collect(output.fileHandleForReading, into: \.output) }
+        } else {
+            state.withLock { $0.openPipes -= 1 }
+        }
+        Self.inThread { [self] in collect(errors.fileHandleForReading, into: \.errors) }
+        Self.inThread { [self] in
+            process.waitUntilExit()
+            // The shell's way to tell a signal; no test expects one.
+            let status =
+                process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+            state.withLock { $0.status = status }
+        }
+        Self.inThread {
+            try? standardInput.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+            try? standardInput.fileHandleForWriting.close()
+        }
+    }
+
+    /// Waits until standard output holds `text`.
+    func printed(_ text: String) async throws {
+        try await until("`\(text)` is printed") { String(decoding: $0.output, as: UTF8.self).contains(text) }
+    }
+
+    /// Sends a signal, such as that of ^C.
+    func signal(_ number: Int32) {
+        kill(processID, number)
+    }
+
+    /// Waits for the end.
+    func outcome() async throws -> Outcome {
+        try await until("the program ends") { $0.status != nil && $0.openPipes == 0 }
+        return state.withLock { state in
+            Outcome(
+                status: state.status ?? -1, output: String(decoding: state.output, as: UTF8.self),
+                errors: String(decoding: state.errors, as: UTF8.self))
+        }
+    }
+
+    private func until(_ what: String, _ condition: (borrowing State) -> Bool) async throws {
+        do {
+            try await waited(for: what) { state.withLock { condition($0) } }
+        } catch {
+            kill(processID, SIGKILL)
+            let seen = state.withLock { String(decoding: $0.output + $0.errors, as: UTF8.self) }
+            throw WaitedInVain(what: "\(error.what); so far it has printed: \(seen)")
+        }
+    }
+
+    private func collect(_ handle: FileHandle, into place: any WritableKeyPath<State, Data> & Sendable) {
+        while case let data = handle.availableData, !data.isEmpty {
+            state.withLock { $0[keyPath: place].append(data) }
+        }
+        state.withLock { $0.openPipes -= 1 }
+    }
+
+    private static func inThread(_ body: @Sendable @escaping () -> Void) {
+        Thread(block: body).start()
+    }
+}
+
+/// What a test waited for and did not get.
+struct WaitedInVain: Error, CustomStringConvertible {
+    let what: String
+    var description: String { "waited in vain until \(what)" }
+}
+
+/// Waits until `condition` holds, looking every few milliseconds; far longer than anything sensible takes.
+func waited(for what: String, _ condition: () -> Bool) async throws(WaitedInVain) {
+    let clock = ContinuousClock()
+    let end = clock.now + .seconds(60)
+    while !condition() {
+        if clock.now > end { throw WaitedInVain(what: what) }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+}

@@ -1,0 +1,112 @@
+import BareBLETestKit
+import Foundation
+import Glibc
+import Synchronization
+
+/// A peer behind a Unix SEQPACKET socket, as `blescan … unix:PATH` finds it. It serves one client.
+final class SocketPeer: Sendable {
+    /// What becomes of a packet from the client.
+    enum Reaction: Sendable {
+        case answer([UInt8])
+        case silence
+        case hangUp
+    }
+
+    /// What is written behind `unix:`.
+    let path: String
+    private let listener: Int32
+    private let log = Mutex<[[UInt8]]>([])
+
+    /// What the client has sent so far.
+    var packets: [[UInt8]] { log.withLock { $0 } }
+
+    /// A peer that reacts to each packet as `react` says.
+    convenience init(_ react: @Sendable @escaping ([UInt8]) -> Reaction) throws {
+        try self.init()
+        serve { client, packet in
+            switch react(packet) {
+            case .answer(let answer): Self.send(answer, to: client)
+            case .silence: break
+            case .hangUp: shutdown(client, Int32(SHUT_RDWR))
+            }
+        }
+    }
+
+    /// A peer that is a virtual device, and hangs up when the client sends `last`.
+    convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil) async throws {
+        try self.init()
+        let link = try await VirtualPeripheral(device).connect()
+        // The threads wait in the kernel.
+        _ = fcntl(link, F_SETFL, 0)
+        serve(began: { client in
+            Thread {
+                while let packet = Self.receive(from: link) { Self.send(packet, to: client) }
+                shutdown(client, Int32(SHUT_RDWR))
+            }.start()
+        }) { _, packet in
+            if packet == last {
+                shutdown(link, Int32(SHUT_RDWR))
+            } else {
+                Self.send(packet, to: link)
+            }
+        } ended: {
+            shutdown(link, Int32(SHUT_RDWR))
+        }
+    }
+
+    private init() throws {
+        path = "/tmp/blescan-test-\(UUID().uuidString.prefix(8)).sock"
+        listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let path = path
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let bound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard bound == 0, listen(listener, 1) == 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        _ = unsafe unlink(path)
+    }
+
+    /// Waits until the client has sent a packet that `isWanted`.
+    func received(_ what: String, _ isWanted: ([UInt8]) -> Bool) async throws {
+        try await waited(for: "\(what) is received") { packets.contains(where: isWanted) }
+    }
+
+    private func serve(
+        began: @Sendable @escaping (Int32) -> Void = { _ in },
+        received: @Sendable @escaping (Int32, [UInt8]) -> Void, ended: @Sendable @escaping () -> Void = {}
+    ) {
+        let listener = listener
+        Thread { [weak self] in
+            let client = accept(listener, nil, nil)
+            guard client >= 0 else { return }
+            began(client)
+            while let packet = Self.receive(from: client) {
+                self?.log.withLock { $0.append(packet) }
+                received(client, packet)
+            }
+            ended()
+            close(client)
+        }.start()
+    }
+
+    private static func receive(from descriptor: Int32) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+        return count > 0 ? Array(buffer.prefix(count)) : nil
+    }
+
+    private static func send(_ packet: [UInt8], to descriptor: Int32) {
+        _ = unsafe packet.withUnsafeBytes {
+            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+    }
+}

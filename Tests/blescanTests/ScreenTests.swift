@@ -1,0 +1,82 @@
+import Testing
+
+/// Every screen against the virtual devices, as files that people can read.
+@Suite struct ScreenTests {
+    private static let uart = (
+        receive: "6e400002-b5a3-f393-e0a9-e50e24dcca9e", send: "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
+    )
+
+    @Test func exploring() async throws {
+        let session = try await Golden.session([
+            ["explore", "demo:heart-rate"],
+            ["explore", "demo:battery"],
+            ["explore", "demo:uart"],
+            ["explore", "demo:long-value"],
+            ["explore", "demo:heart-rate", "--no-read"],
+            ["explore", "demo:heart-rate", "--mtu", "23"],
+        ])
+        try Golden.expect(session, matches: "explore.txt")
+    }
+
+    @Test func exploringForPrograms() async throws {
+        let session = try await Golden.session([
+            ["explore", "demo:heart-rate", "--json"],
+            ["explore", "demo:battery", "--json"],
+            ["explore", "demo:uart", "--json"],
+            ["explore", "demo:long-value", "--json"],
+            ["explore", "demo:battery", "--no-read", "--json"],
+        ])
+        try Golden.expect(session, matches: "explore-json.txt")
+    }
+
+    @Test func tracing() async throws {
+        let session = try await Golden.session([
+            ["explore", "demo:battery", "--trace", "--no-read"],
+            ["read", "demo:battery", "2a19", "--trace"],
+            ["write", "demo:uart", Self.uart.receive, "--text", "hello", "--without-response", "--trace"],
+        ])
+        try Golden.expect(session, matches: "trace.txt")
+    }
+
+    @Test func reading() async throws {
+        let session = try await Golden.session([
+            ["read", "demo:battery", "2a19"],
+            ["read", "demo:battery", "battery-level"],
+            ["read", "demo:battery", "0x0008"],
+            ["read", "demo:battery", "00002A19-0000-1000-8000-00805F9B34FB"],
+            ["read", "demo:battery", "2a19", "--hex-only"],
+            ["read", "demo:battery", "2a19", "--json"],
+            ["read", "demo:battery", "0x0008", "--json"],
+            ["read", "demo:heart-rate", "device-name"],
+            ["read", "demo:heart-rate", "device-name", "--json"],
+            ["read", "demo:heart-rate", "body-sensor-location"],
+            ["read", "demo:heart-rate", "appearance", "--json"],
+            ["read", "demo:long-value", "fff1"],
+            ["read", "demo:long-value", "fff1", "--mtu", "23", "--json"],
+        ])
+        try Golden.expect(session, matches: "read.txt")
+    }
+
+    @Test func writing() async throws {
+        let session = try await Golden.session([
+            ["write", "demo:heart-rate", "2a39", "--u8", "1"],
+            ["write", "demo:heart-rate", "heart-rate-control-point", "--hex", "01", "--json"],
+            ["write", "demo:uart", Self.uart.receive, "--text", "hello"],
+            ["write", "demo:uart", Self.uart.receive, "--text", "hello", "--without-response"],
+            ["write", "demo:uart", "0x0008", "--hex", "05:a0", "--without-response", "--json"],
+            ["write", "demo:long-value", "fff1", "--u16", "500"],
+            ["write", "demo:long-value", "fff1", "--i32", "-2"],
+            ["write", "demo:long-value", "fff1", "--hex", String(repeating: "ab", count: 512), "--mtu", "23"],
+        ])
+        try Golden.expect(session, matches: "write.txt")
+    }
+
+    @Test func listening() async throws {
+        let session = try await Golden.session([
+            ["notify", "demo:heart-rate", "2a37", "--count", "2"],
+            ["notify", "demo:heart-rate", "0x000c", "--count", "1", "--json"],
+            ["notify", "demo:heart-rate", "heart-rate-measurement", "--for", "500ms", "--count", "3"],
+        ])
+        try Golden.expect(session, matches: "notify.txt")
+    }
+}

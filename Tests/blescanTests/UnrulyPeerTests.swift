@@ -1,0 +1,109 @@
+import BLECore
+import BareBLETestKit
+import Testing
+
+/// Peers that do not answer, hang up, refuse, or talk nonsense: the status and the sentence that the user gets.
+@Suite struct UnrulyPeerTests {
+    /// Commands that meet the peer at different moments: at the MTU exchange, or without one at the first request.
+    static let commands: [[String]] = [
+        ["explore", "PEER"], ["explore", "PEER", "--mtu", "23"], ["read", "PEER", "2a19"],
+        ["read", "PEER", "0x0003", "--mtu", "23"], ["write", "PEER", "2a19", "--u8", "1", "--mtu", "23"],
+        ["write", "PEER", "0x0003", "--u8", "1", "--mtu", "23"], ["notify", "PEER", "2a19", "--mtu", "23"],
+    ]
+
+    private func run(_ command: [String], _ peer: SocketPeer, _ more: [String] = []) async throws -> Outcome {
+        try await BuiltProgram.run(command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 } + more)
+    }
+
+    /// One paragraph that names the program and the peer, and no output.
+    private func expectParagraph(_ outcome: Outcome, status: Int32, peer: SocketPeer) {
+        #expect(outcome.status == status)
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.errors.hasPrefix("blescan: could not "))
+        #expect(outcome.errors.contains("unix:\(peer.path)"))
+        #expect(outcome.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test(arguments: commands) func nobodyAnswers(_ command: [String]) async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let outcome = try await run(command, peer, ["--timeout", "300ms"])
+        expectParagraph(outcome, status: 75, peer: peer)
+        #expect(outcome.errors.contains("the peer did not answer in time"))
+        #expect(outcome.errors.contains("allow more time"))
+    }
+
+    @Test(arguments: commands) func thePeerHangsUp(_ command: [String]) async throws {
+        let peer = try SocketPeer { _ in .hangUp }
+        let outcome = try await run(command, peer)
+        expectParagraph(outcome, status: 74, peer: peer)
+        #expect(outcome.errors.contains("connect again"))
+    }
+
+    @Test(arguments: commands) func thePeerRefuses(_ command: [String]) async throws {
+        let peer = try SocketPeer { .answer(Self.answer($0, code: 0x05)) }
+        let outcome = try await run(command, peer)
+        expectParagraph(outcome, status: 76, peer: peer)
+        #expect(outcome.errors.contains("insufficient authentication"))
+        #expect(outcome.errors.contains("[ATT 0x05]"))
+    }
+
+    @Test(arguments: commands) func thePeerTalksNonsense(_ command: [String]) async throws {
+        let peer = try SocketPeer { pdu in
+            // Responses of the right kind that end in the middle of what they announce.
+            pdu.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .answer([(pdu.first ?? 0) &+ 1, 0x07, 0x01])
+        }
+        let outcome = try await run(command, peer, ["--timeout", "2s"])
+        guard command.first == "explore" || command.contains("2a19") else { return }
+        expectParagraph(outcome, status: 76, peer: peer)
+    }
+
+    /// The link is lost after the discovery: what was read before is shown all the same.
+    @Test func theLinkIsLostWhileValuesAreRead() async throws {
+        let values: [VirtualCharacteristic] = [
+            VirtualCharacteristic(0xFFF1, .read, value: [0xAA]), VirtualCharacteristic(0xFFF2, .read, value: [0xBB]),
+        ]
+        for arguments in [[], ["--json"]] {
+            let peer = try await SocketPeer(
+                VirtualDevice(name: "Lamp", services: [VirtualService(0xFFF0, values)]), until: [0x0A, 0x05, 0x00])
+            let outcome = try await run(["explore", "PEER"], peer, arguments)
+            #expect(outcome.status == 74)
+            #expect(outcome.output.contains("aa") && !outcome.output.contains("bb"))
+            #expect(outcome.errors.contains("the peer ended the link"))
+        }
+    }
+
+    @Test func oneUUIDSeveralTimes() async throws {
+        let level: (UInt8) -> VirtualService = { .battery(level: $0) }
+        let peer = try await SocketPeer(VirtualDevice(name: "Two batteries", services: [level(1), level(2)]))
+        let outcome = try await run(["read", "PEER", "2a19"], peer)
+        expectParagraph(outcome, status: 64, peer: peer)
+        #expect(outcome.errors.contains("0x0003") && outcome.errors.contains("0x0007"))
+        #expect(outcome.errors.contains("Name one of them by its handle."))
+    }
+
+    /// A message from the peer must not steer the terminal that shows it.
+    @Test(arguments: [
+        ["explore", "PEER"], ["read", "PEER", "2a00"], ["explore", "PEER", "--json"],
+        ["read", "PEER", "2a00", "--json"],
+        ["explore", "PEER", "--trace"],
+    ])
+    func noEscapeSequenceReachesTheTerminal(_ command: [String]) async throws {
+        // Clears the screen, sets the window's title, turns the direction of writing, and ends the line.
+        let name = "Lamp\u{1B}[2J\u{1B}]0;title\u{7}\u{9B}31m\u{202E}txet\u{2028}\r\nend"
+        let peer = try await SocketPeer(
+            VirtualDevice(name: name, services: [.genericAccess(name: name, appearance: 0)]))
+        let outcome = try await run(command, peer)
+        #expect(outcome.status == 0)
+        for scalar in (outcome.output + outcome.errors).unicodeScalars where scalar != "\n" {
+            #expect(scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value), "a control character is printed")
+            #expect(![0x202E, 0x2028].contains(scalar.value), "a mark that turns the text around is printed")
+        }
+        #expect(outcome.output.contains("4c616d70"), "the bytes are shown")
+    }
+
+    /// An Error Response for any request, and consent to every MTU.
+    private static func answer(_ pdu: [UInt8], code: UInt8) -> [UInt8] {
+        guard let opcode = pdu.first, opcode != 0x02 else { return [0x03, 0x17, 0x00] }
+        return [0x01, opcode] + pdu.dropFirst().prefix(2) + [code]
+    }
+}
