@@ -6,6 +6,20 @@ import Testing
     @Test func wrongUsage() async throws {
         let session = try await Golden.session([
             ["frobnicate"],
+            ["scan", "--count", "0"],
+            ["scan", "--for", "soon"],
+            ["scan", "--min-rssi", "-200"],
+            ["scan", "--service", "tea-making"],
+            ["scan", "--address", "AA:BB"],
+            ["scan", "--company", "Apple"],
+            ["scan", "--each", "second"],
+            ["scan", "--passive", "--long-range"],
+            ["replay"],
+            ["replay", "/nowhere/capture.btsnoop"],
+            ["replay", "/etc/hostname"],
+            ["replay", "--hex", "0g"],
+            ["decode", "--hex", "020"],
+            ["decode", "/nowhere/lines.txt"],
             ["explore"],
             ["explore", "kitchen lamp"],
             ["explore", "AA:BB:CC:DD:EE"],
@@ -57,7 +71,7 @@ import Testing
             ["notify", "demo:battery", "2a6e"],
             ["notify", "demo:battery", "0x0099"],
             ["notify", "demo:battery", "2a00"],
-            ["notify", "demo:battery", "2a19", "--indications"],
+            ["notify", "demo:battery", "2a00", "--indications"],
         ])
         try Golden.expect(session, matches: "refused.txt")
     }

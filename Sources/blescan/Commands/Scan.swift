@@ -5,7 +5,8 @@ import FoundationEssentials
 
 struct Scan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the devices around, as they are heard. The default command.",
+        abstract: "List the devices around, as they are heard.",
+        usage: "blescan [scan] [--for <time>] [--count <n>] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan                                        until ^C
@@ -18,28 +19,38 @@ struct Scan: AsyncParsableCommand {
         case packet, change, device
     }
 
-    @Option(name: .customLong("for"), help: "End after this time: 10s, 500ms, 2m.")
+    @Option(name: .customLong("for"), help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"))
     var duration: DurationArgument?
 
-    @Option(help: "End after so many lines.")
+    @Option(help: ArgumentHelp("End after so many lines.", valueName: "n"))
     var count: Int?
 
-    @Option(help: "A line for each packet, for each change of what a device says, or once for each device.")
+    @Option(
+        help: ArgumentHelp(
+            "A line for each packet, for each change of what a device says, or once for each device.",
+            valueName: "what"))
     var each = Verbosity.change
 
-    @Option(help: "Only devices with this service: a UUID or a name. May be given several times.")
+    @Option(
+        help: ArgumentHelp(
+            "Only devices with this service: a UUID or a name. May be given several times.", valueName: "uuid"))
     var service: [ServiceArgument] = []
 
-    @Option(help: "Only devices whose name begins with this.")
+    @Option(help: ArgumentHelp("Only devices whose name begins with this.", valueName: "text"))
     var name: String?
 
     @Option(help: "Only this device: AA:BB:CC:DD:EE:FF. May be given several times.")
     var address: [AddressArgument] = []
 
-    @Option(help: "Only devices with data of this company: four hexadecimal digits. May be given several times.")
+    @Option(
+        help: ArgumentHelp(
+            "Only devices with data of this company: four hexadecimal digits. May be given several times.",
+            valueName: "id"))
     var company: [CompanyArgument] = []
 
-    @Option(name: .customLong("min-rssi"), help: "Only devices heard at least this well, in dBm.")
+    @Option(
+        name: .customLong("min-rssi"), parsing: .unconditional,
+        help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"))
     var minimumRSSI: Int8?
 
     @Flag(help: "Only listen: ask no device for its scan response.")
@@ -48,7 +59,7 @@ struct Scan: AsyncParsableCommand {
     @Flag(help: "Listen on the coded PHY too, where the adapter can.")
     var longRange = false
 
-    @Option(help: "Adapter to use: hci0, or its address.")
+    @Option(help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"))
     var adapter: AdapterArgument?
 
     @Flag(help: "Print one JSON object a line.")

@@ -51,9 +51,11 @@ final class RunningProgram: Sendable {
     }
 
     private let state = Mutex(State())
+    private let arguments: [String]
     private let processID: pid_t
 
     init(_ arguments: [String], input: String = "", output sink: Sink = .collected) throws {
+        self.arguments = arguments
         let process = Process()
         process.executableURL = BuiltProgram.url
         process.arguments = arguments
@@ -116,7 +118,7 @@ final class RunningProgram: Sendable {
         } catch {
             kill(processID, SIGKILL)
             let seen = state.withLock { String(decoding: $0.output + $0.errors, as: UTF8.self) }
-            throw WaitedInVain(what: "\(error.what); so far it has printed: \(seen)")
+            throw WaitedInVain(what: "\(error.what): \(arguments); so far it has printed: \(seen)")
         }
     }
 

@@ -1,0 +1,39 @@
+import Glibc
+import Testing
+
+/// The radio's commands on a machine whose kernel has no Bluetooth, such as a container. On any other machine the kernel
+/// tests say what happens.
+@Suite struct NoAdapterTests {
+    /// Whether the kernel knows the family of Bluetooth's sockets.
+    static let kernelHasBluetooth: Bool = {
+        let descriptor = socket(31, Int32(SOCK_RAW.rawValue), 1)
+        if descriptor >= 0 { close(descriptor) }
+        return descriptor >= 0 || errno != EAFNOSUPPORT
+    }()
+
+    @Test(
+        arguments: [
+            [], ["scan"], ["scan", "--json", "--for", "1s"], ["scan", "--min-rssi", "-70"], ["--count", "1"],
+            ["explore", "AA:BB:CC:DD:EE:FF"], ["explore", "aa:bb:cc:dd:ee:ff/random", "--json"],
+            ["read", "C0:BB:CC:DD:EE:FF", "battery-level"],
+            ["write", "AA:BB:CC:DD:EE:FF/public", "0x0003", "--u8", "1"],
+            ["notify", "AA:BB:CC:DD:EE:FF", "2a37"],
+        ])
+    func theKernelHasNoBluetooth(_ arguments: [String]) async throws {
+        guard !Self.kernelHasBluetooth else { return }
+        let outcome = try await BuiltProgram.run(arguments)
+        #expect(outcome.status == 69)
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.errors.contains("the kernel offers no Bluetooth sockets here"))
+        #expect(outcome.errors.contains("Load the module `bluetooth`"))
+        #expect(outcome.errors.contains("errno 97"))
+    }
+
+    /// True on every machine: nobody has ten thousand adapters.
+    @Test(arguments: [["scan"], ["explore", "AA:BB:CC:DD:EE:FF/public"]])
+    func thatAdapterIsNotThere(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(arguments + ["--adapter", "hci9999"])
+        #expect(outcome.status == 69)
+        #expect(outcome.errors.contains("hci9999"))
+    }
+}
