@@ -57,8 +57,8 @@ def unit():
 
 def sanitized():
     # Every truncated and flipped byte runs once more, optimised, with out-of-bounds accesses made visible.
-    options = ["-c", "release", "--sanitize=address", "--scratch-path", ".build/sanitized", "--disable-xctest"]
-    yield ["swift", "test", *options, "--filter", "^BLECoreTests"], {}
+    options = ["-c", "release", "--sanitize=address", "--scratch-path", ".build/sanitized", "-Xswiftc", "-enable-testing"]
+    yield ["swift", "test", *options, "--disable-xctest", "--filter", "^BLECoreTests"], {}
 
 
 def embedded():
