@@ -22,6 +22,7 @@ HCI_GET_DEVICE_INFO = 0x800448D3
 SERVICE = "b1e5a000-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
 VALUE = "b1e5a001-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
 LONG = "b1e5a002-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
+COMMAND = "b1e5a003-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
 BUS_CONFIGURATION = f"""<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -116,10 +117,14 @@ class Peer:
         self.say("menu gatt")
         self.say(f"register-service {SERVICE}", "(yes/no)")
         self.say("yes")
-        self.say(f"register-characteristic {VALUE} read,write,write-without-response,notify", "Enter value")
+        # With write-without-response or notify bluetoothd takes values past bluetoothctl's memory, through descriptors;
+        # so the value that is to be kept has neither.
+        self.say(f"register-characteristic {VALUE} read,write,indicate", "Enter value")
         self.say("0x01 0x02 0x03")
         self.say(f"register-characteristic {LONG} read,write", "Enter value")
         self.say(" ".join(f"0x{byte & 255:02x}" for byte in range(300)))
+        self.say(f"register-characteristic {COMMAND} write-without-response", "Enter value")
+        self.say("0x00")
         self.say("register-application", "Application registered")
         self.say("back")
         self.say("menu advertise")
@@ -127,6 +132,11 @@ class Peer:
         self.say("uuids 180f")
         self.say("back")
         self.say("advertise on", "Advertising object registered")
+
+    def has_printed(self, text):
+        """Whether bluetoothctl has printed this since it started to advertise."""
+        self.heard += (self.shell.stdout.read() or b"").decode(errors="replace")
+        return text in self.heard
 
     def stop(self):
         for child in reversed(self.children):

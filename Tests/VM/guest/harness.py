@@ -160,6 +160,10 @@ def bind_to_adapter(raw, index):
         raise OSError(ctypes.get_errno(), "bind")
 
 
+def kernel_release():
+    return tuple(int(number) for number in os.uname().release.split("-")[0].split("+")[0].split(".")[:2])
+
+
 def rfkill_switches(index=0):
     return list(Path(f"/sys/class/bluetooth/hci{index}").glob("rfkill*/soft"))
 
