@@ -26,9 +26,8 @@ extension Central {
     /// The devices that match, as they are heard. Iterating scans; leaving the loop stops.
     ///
     /// `settings` say how to listen and what to do with repetitions; `lostAfter` tells devices that have been silent for
-    /// so long as `.lost`; after `duration` the sequence ends. Several scans may run at once and share the radio.
-    ///
-    /// - Parameter capacity: How many events may wait for the consumer.
+    /// so long as `.lost`; after `duration` the sequence ends; at most `capacity` events wait for the consumer. Several scans
+    /// may run at once and share the radio.
     public nonisolated func scan(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration? = nil,
         duration: Duration? = nil, capacity: Int = 4096
