@@ -50,6 +50,7 @@ class Tally:
 
 
 def unit():
+    yield ["python3", "Tests/VM/bed.py", "--prepare-bumble"], {}
     yield ["swift", "build", "--build-tests"], {}
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
     yield ["swift", "test", "--skip-build", "--disable-xctest", "--skip", r"\.Kernel[A-Za-z]*Tests"], {}

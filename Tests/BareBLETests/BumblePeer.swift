@@ -1,0 +1,68 @@
+import Foundation
+import Glibc
+
+/// Google's Bumble as a GATT server on a Unix socket, behind `gatt_peer.py` of the shared peers.
+///
+/// Both are outside the project: the script beside the checkout, Bumble in the environment that the kernel tests make.
+final class BumblePeer {
+    private static let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    static let shared: URL? = {
+        let named = ProcessInfo.processInfo.environment["BAREBLE_SHARED"].map { URL(filePath: $0) }
+        let folder = (named ?? package.deletingLastPathComponent().appending(path: "shared")).appending(path: "peers")
+        return FileManager.default.fileExists(atPath: folder.appending(path: "gatt_peer.py").path) ? folder : nil
+    }()
+
+    static let python: URL? = {
+        let cache = ProcessInfo.processInfo.environment["BAREBLE_VM_DIR"].map { URL(filePath: $0) }
+        let folder = cache ?? package.appending(path: ".build/vm")
+        let program = folder.appending(path: "python/bin/python")
+        return FileManager.default.isExecutableFile(atPath: program.path) ? program : nil
+    }()
+
+    static func available(for suite: String) -> Bool {
+        if shared == nil { print("SKIPPED: \(suite): ../shared/peers is missing") }
+        if python == nil { print("SKIPPED: \(suite): no Python with Bumble; `make test` makes one") }
+        return shared != nil && python != nil
+    }
+
+    let path: String
+    let log: URL
+    private let process = Process()
+    private let folder: URL
+
+    /// Serves a database, given as the JSON that the script reads. Returns when it listens.
+    init(database: Data) throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "bumble-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        path = folder.appending(path: "att").path
+        log = folder.appending(path: "log")
+        let file = folder.appending(path: "database.json")
+        try database.write(to: file)
+        guard let python = Self.python, let shared = Self.shared else { throw CocoaError(.fileNoSuchFile) }
+        let output = Pipe()
+        process.executableURL = python
+        process.arguments = [shared.appending(path: "gatt_peer.py").path, path, file.path, "--log", log.path]
+        process.standardOutput = output
+        try process.run()
+        var text = Data()
+        while !text.contains(0x0A) {
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { throw CocoaError(.fileReadUnknown) }
+            text += more
+        }
+    }
+
+    /// How many requests the server has counted on its last connection, once the client has hung up.
+    func requestCount() throws -> Int? {
+        let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
+        return lines.last { $0.hasPrefix("requests ") }.flatMap { Int($0.dropFirst("requests ".count)) }
+    }
+
+    deinit {
+        // Waiting for the exit needs a run loop on this thread, which the tests' threads do not have.
+        kill(process.processIdentifier, SIGKILL)
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
