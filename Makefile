@@ -21,11 +21,11 @@ build: ## Build the release programs (static Swift runtime)
 	swift build $(CONFIG)
 
 test: ## Run everything: unit, socketpair, sanitizer, Embedded, linkage and kernel tests
-	@$(TOOLS)/require python3 libbluetooth-dev
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev
 	@python3 $(TOOLS)/checks.py unit sanitized embedded linkage kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
-	@$(TOOLS)/require python3 libbluetooth-dev
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev
 	@python3 $(TOOLS)/checks.py unit
 
 test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine

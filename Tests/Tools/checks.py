@@ -49,11 +49,23 @@ class Tally:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
+def python_with_bumble():
+    """A Python that has Bumble, whose GATT server some tests talk to; empty, and the reason printed, when there is none."""
+    sys.path.insert(0, str(ROOT / "Tests" / "VM"))
+    import bed
+    try:
+        return str(bed.prepare_bumble() / "bin" / "python")
+    except bed.BedError as error:
+        print(f"    no Bumble: {error}", flush=True)
+        return ""
+
+
 def unit():
     yield ["python3", "Tests/VM/bed.py", "--prepare-bumble"], {}
     yield ["swift", "build", "--build-tests"], {}
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
-    yield ["swift", "test", "--skip-build", "--disable-xctest", "--skip", r"\.Kernel[A-Za-z]*Tests"], {}
+    yield ["swift", "test", "--skip-build", "--disable-xctest", "--skip", r"\.Kernel[A-Za-z]*Tests"], {
+        "BAREBLE_PYTHON": os.environ.get("BAREBLE_PYTHON") or python_with_bumble()}
 
 
 def sanitized():

@@ -54,10 +54,13 @@ final class RunningProgram: Sendable {
     private let arguments: [String]
     private let processID: pid_t
 
-    init(_ arguments: [String], input: String = "", output sink: Sink = .collected) throws {
+    init(
+        _ arguments: [String], of executable: URL = BuiltProgram.url, input: String = "",
+        output sink: Sink = .collected
+    ) throws {
         self.arguments = arguments
         let process = Process()
-        process.executableURL = BuiltProgram.url
+        process.executableURL = executable
         process.arguments = arguments
         process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"]
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())

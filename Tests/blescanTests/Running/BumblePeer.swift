@@ -1,0 +1,60 @@
+import Foundation
+
+/// The GATT server of `../shared/peers`: Google's Bumble behind a Unix socket, with a log of every packet.
+///
+/// It needs `../shared` and a Python with Bumble, which `make test` names in `BAREBLE_PYTHON`.
+final class BumblePeer: Sendable {
+    private static let python = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].flatMap { $0.isEmpty ? nil : $0 }
+    private static let peers: URL = {
+        let shared = ProcessInfo.processInfo.environment["BAREBLE_SHARED"].map { URL(filePath: $0) }
+        let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        return (shared ?? package.deletingLastPathComponent().appending(path: "shared")).appending(path: "peers")
+    }()
+
+    /// The description of what it serves.
+    static var database: URL { peers.appending(path: "heart-rate.json") }
+
+    /// Whether it can be started; prints which suite goes without it when it cannot.
+    static func available(for suite: String) -> Bool {
+        if !FileManager.default.fileExists(atPath: database.path) {
+            print("SKIPPED: \(suite): ../shared is missing")
+        } else if python == nil {
+            print("SKIPPED: \(suite): no Python with Bumble (BAREBLE_PYTHON)")
+        } else {
+            return true
+        }
+        return false
+    }
+
+    let path: String
+    private let log: URL
+    private let program: RunningProgram
+
+    init() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "bumble-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        path = folder.appending(path: "peer.sock").path
+        log = folder.appending(path: "log")
+        program = try RunningProgram(
+            [Self.peers.appending(path: "gatt_peer.py").path, path, Self.database.path, "--log", log.path],
+            of: URL(filePath: Self.python ?? "python3"))
+        try await program.printed("ready")
+    }
+
+    deinit {
+        program.signal(SIGKILL)
+        try? FileManager.default.removeItem(at: log.deletingLastPathComponent())
+    }
+
+    /// What the peer has logged once its client was gone: the packets it got, and how many of them were requests.
+    func conversation() async throws -> (received: [String], requests: Int) {
+        func lines() -> [Substring] { ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n") }
+        try await waited(for: "the peer's log ends") { lines().last?.hasPrefix("requests ") ?? false }
+        let (packets, last) = (lines().dropLast(), lines().last ?? "")
+        return (
+            packets.filter { $0.hasPrefix("> ") }.map { String($0.dropFirst(2)) }, Int(last.dropFirst(9)) ?? -1
+        )
+    }
+}
