@@ -15,14 +15,14 @@ extension Central {
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
         let deadline = loop.now() + options.timeout
+        let mtu = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
         let controls = link.controls
         let peripheral = Peripheral(
-            socket: link.socket, id: peer, name: "\(peer)", loop: loop, configuration: configuration,
+            socket: link.socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             controls: controls)
-        var remaining = options
-        remaining.timeout = max(.seconds(1), deadline - loop.now())
-        return try await open(peripheral, remaining)
+        try await peripheral.open(timeout: max(.seconds(1), deadline - loop.now()))
+        return peripheral
     }
 
     /// Connects, runs `body`, and disconnects whatever comes of it.

@@ -73,10 +73,10 @@ extension Central {
                 if case .adapterBack = notice { buffer.yield(.resumed) }
             }
         }
-        if let duration = sequence.duration {
-            _ = loop.schedule(at: loop.now() + duration) { buffer.finish() }
+        let timer = sequence.duration.map { duration in
+            loop.schedule(at: loop.now() + duration) { buffer.finish() }
         }
-        return ScanLease(id: id, buffer: buffer, adapter: adapter)
+        return ScanLease(id: id, buffer: buffer, adapter: adapter, timer: timer)
     }
 }
 

@@ -87,15 +87,17 @@ extension Central {
     public func connect(
         toSocket path: String, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
+        let mtu = try mtu(options, connectingTo: "unix:\(path)")
         let socket: LinkSocket
         do {
             socket = try LinkSocket.connectedUnix(path: path)
         } catch {
             throw BLEError(error, connectingToSocket: path)
         }
-        return try await open(
-            Peripheral(
-                socket: socket, id: nil, name: "unix:\(path)", loop: loop, configuration: configuration), options)
+        let peripheral = Peripheral(
+            socket: socket, id: nil, name: "unix:\(path)", mtu: mtu, loop: loop, configuration: configuration)
+        try await peripheral.open(timeout: options.timeout)
+        return peripheral
     }
 
     /// Takes over a connected SEQPACKET descriptor, one packet a PDU, as a link to a peer.
@@ -107,21 +109,22 @@ extension Central {
     public func attach(
         descriptor: Int32, name: String = "descriptor", _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
-        try await open(
-            Peripheral(
-                socket: LinkSocket(adopting: descriptor), id: nil, name: name, loop: loop, configuration: configuration),
-            options)
+        let socket = LinkSocket(adopting: descriptor)
+        let mtu = try mtu(options, connectingTo: name)
+        let peripheral = Peripheral(
+            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration)
+        try await peripheral.open(timeout: options.timeout)
+        return peripheral
     }
 
-    /// Starts the link and agrees on the MTU.
-    func open(_ peripheral: Peripheral, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
+    /// The largest MTU that a link may get; checked before there is a link.
+    func mtu(_ options: ConnectOptions, connectingTo peer: String) throws(BLEError) -> UInt16 {
         let mtu = options.mtu ?? configuration.preferredMTU
-        guard (23...517).contains(mtu) else {
+        guard (Int(ATTQueue.defaultMTU)...Int(ATTQueue.largestMTU)).contains(mtu) else {
             throw BLEError(
-                .invalidArgument, subject: peripheral.name, during: "connect",
-                because: "an MTU of \(mtu) was asked for", hint: "Ask for 23 to 517 bytes.")
+                .invalidArgument, subject: peer, during: "connect", because: "an MTU of \(mtu) was asked for",
+                hint: "Ask for 23 to 517 bytes.")
         }
-        try await peripheral.open(mtu: mtu, timeout: options.timeout)
-        return peripheral
+        return UInt16(mtu)
     }
 }

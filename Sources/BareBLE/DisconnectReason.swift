@@ -70,11 +70,10 @@ extension DisconnectReason {
     }
 
     /// Puts what the kernel and the controller said into one reason; the controller knows better.
-    init(errno: Int32, status: HCIStatus?) {
+    package init(errno: Int32, status: HCIStatus?) {
         switch status {
         case .connectionTimeout?: self = .supervisionTimeout
         case .remoteUserTerminated?, .remoteLowResources?, .remotePowerOff?: self = .byPeer(status)
-        case .localHostTerminated?: self = .requested
         case let status?: self = .other(status, errorNumber: errno)
         case nil: self.init(errno: errno)
         }

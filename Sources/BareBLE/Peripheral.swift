@@ -15,6 +15,7 @@ internal import Logging
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
 // - `socket` is nil exactly when `end` is set. Nobody reads or writes after that.
+// - `isEnding` is set once the socket has told its end: nothing reads it again while the controller is asked for the reason.
 // - A waiter is in `waiters` exactly while the client runs its operation.
 
 /// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
@@ -38,13 +39,15 @@ public actor Peripheral {
     var client: GATTClient
     var socket: LinkSocket?
     var end: DisconnectReason?
+    var isEnding = false
+    /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
+    var isEndRequested = false
     /// A few at most: finding one here costs less than hashing.
     var waiters: [(id: OperationID, waiter: Waiter)] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     var knownDatabase: GATTDatabase?
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
-    var configurationTimeout: Duration = Peripheral.valueTimeout
     var lastNumber: UInt64 = 0
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
@@ -56,8 +59,8 @@ public actor Peripheral {
     }
 
     init(
-        socket: consuming LinkSocket, id: PeerID?, name: String, loop: EventLoop, configuration: Configuration,
-        controls: LinkControls? = nil
+        socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, loop: EventLoop,
+        configuration: Configuration, controls: LinkControls? = nil
     ) {
         self.id = id
         self.name = name
@@ -67,6 +70,7 @@ public actor Peripheral {
         self.controls = controls
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
+        limits.mtu = mtu
         self.client = GATTClient(limits: limits)
         self.socket = consume socket
     }
@@ -112,16 +116,18 @@ extension Peripheral {
 
 extension Peripheral {
     /// Begins to read, and exchanges the MTU unless the smallest is wanted.
-    func open(mtu: Int, timeout: Duration) async throws(BLEError) {
-        try startReading()
-        guard mtu > Int(MTUExchange.minimum) else { return }
+    ///
+    /// A failure ends the link, also at the controller.
+    func open(timeout: Duration) async throws(BLEError) {
         do {
+            try startReading()
+            let mtu = client.largestMTU
+            guard mtu > MTUExchange.minimum else { return }
             _ = try await run(timeout: timeout, during: "connect") { client, id, deadline, now in
-                let exchange = MTUExchange(offer: UInt16(mtu))
-                return client.start(exchange, id: id, deadline: deadline, at: now) { .mtu($0) }
+                client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }
             }
         } catch {
-            close(.requested)
+            await disconnect()
             throw error
         }
     }
@@ -131,6 +137,7 @@ extension Peripheral {
     /// Does nothing when the link is down already.
     public func disconnect() async {
         guard end == nil else { return }
+        isEndRequested = true
         await controls?.disconnect()
         close(.requested)
     }

@@ -63,6 +63,38 @@ import Testing
         #expect(await device.disconnectReason == .requested)
     }
 
+    /// Cancelled before it begins, a call must neither be sent nor hang.
+    @Test(.timeLimit(.minutes(1))) func aCancelledTaskSendsNothing() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        let count = await peripheral.receivedCount
+        let task = Task {
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return try await device.read(.handle(3))
+        }
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+        #expect(await peripheral.receivedCount == count)
+    }
+
+    @Test func thePeerIsNotOfferedMoreThanWasAskedFor() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 50))
+        await peripheral.send(raw: [0x02, 0xF7, 0x00])
+        _ = try await device.read(.handle(3))
+        let sent = await peripheral.transcript.steps.map(\.event)
+        #expect(sent.contains(.sent([0x03, 50, 0])))
+        #expect(await device.mtu == 50)
+    }
+
+    @Test func reasonsOfTheEnd() {
+        #expect(DisconnectReason(errno: 103, status: nil) == .adapterLost)
+        #expect(DisconnectReason(errno: 110, status: .connectionTimeout) == .supervisionTimeout)
+        #expect(DisconnectReason(errno: 104, status: .remoteUserTerminated) == .byPeer(.remoteUserTerminated))
+        // Another program has ended the link; `.requested` is for this one.
+        let foreign = DisconnectReason(errno: 103, status: .localHostTerminated)
+        #expect(foreign == .other(.localHostTerminated, errorNumber: 103))
+    }
+
     @Test func connectToASocketThatIsNotThere() async throws {
         let failure = await #expect(throws: BLEError.self) {
             _ = try await central.connect(toSocket: "/nonexistent/att.sock")

@@ -4,6 +4,8 @@ import Testing
 
 @Suite struct SubscriptionTests {
     private let central = Central()
+    private let echo = CharacteristicReference.uuid(
+        BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E))
 
     @Test func firstValueComesWithTheConsent() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
@@ -25,6 +27,89 @@ import Testing
             #expect(value?.isIndication == true)
         }
         #expect(await device.statistics.confirmations == 20)
+    }
+
+    @Test func theDescriptorIsLookedForWhereDiscoveryLeftItOpen() async throws {
+        let peripheral = VirtualPeripheral(.uart)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.structure)
+        let requests = await peripheral.requestCount
+        let values = try await device.subscribe(to: echo)
+        // Find Information, and the write.
+        #expect(await peripheral.requestCount == requests + 2)
+        try await device.write([7], to: .handle(values.handle - 2))
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.next()?.bytes == [7])
+        // What was found is remembered.
+        try await values.unsubscribe()
+        _ = try await device.subscribe(to: echo)
+        let database = try #require(await device.database)
+        let characteristic = try #require(database.characteristic(valueHandle: values.handle))
+        #expect(database.descriptors(of: characteristic).map(\.uuid) == [0x2902, 0x2901])
+        #expect(await peripheral.requestCount <= requests + 6)
+    }
+
+    /// A user description where the configuration has to be, and nothing else.
+    @Test func aWrongConclusionIsLookedAfterOnce() async throws {
+        let script = try Dialogue(
+            """
+            < 10 0100 ffff 0028
+            > 11 06 0100 0400 0f18
+            < 10 0500 ffff 0028
+            > 01 10 0500 0a
+            < 08 0200 0400 0328
+            > 09 07 0200 10 0300 192a
+            < 12 0400 0100
+            > 01 12 0400 03
+            < 04 0400 0400
+            > 05 01 0400 0129
+            """)
+        let peer = ScriptedPeripheral(script)
+        let device = try await central.attach(descriptor: peer.connect(), ConnectOptions(mtu: 23))
+        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+            _ = try await device.subscribe(to: 0x2A19)
+        }
+        let report = await peer.report
+        #expect(report.isComplete, "\(report)")
+    }
+
+    @Test(.timeLimit(.minutes(1))) func eachCallHasItsOwnPatience() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover()
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let patient = Task { _ = try await device.subscribe(to: 0x2A19) }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            _ = try await device.subscribe(to: 0x2A19, SubscribeOptions(timeout: .milliseconds(20)))
+        }
+        await peripheral.send(raw: [0x13])
+        try await patient.value
+        #expect(await device.isConnected)
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aSecondConsumerIsToldAtOnce() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        let values = try await device.subscribe(to: 0x2A19)
+        let failures = await withTaskGroup(of: BLEError.Code?.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    do throws(BLEError) {
+                        for try await _ in values {}
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+            }
+            let first = await group.next()
+            group.cancelAll()
+            let second = await group.next()
+            return [first, second]
+        }
+        #expect(failures.map { $0 ?? nil } == [.busy, nil])
     }
 
     @Test func configurationIsSharedAndClearedBehindTheLast() async throws {

@@ -12,8 +12,9 @@ extension ATTQueue {
     ///   - pdu: the whole packet. Anything but a request is finished as soon as it was sent.
     ///   - id: names the caller in `.finish`, which comes exactly once.
     ///   - deadline: when the caller gives up; `nil` leaves it to the response time.
+    ///   - isExempt: whether it is taken also by a full queue, because it clears up behind an operation that is over.
     package mutating func enqueue(
-        _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, at now: BootInstant
+        _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, isExempt: Bool = false, at now: BootInstant
     ) -> ATTActions {
         var actions = ATTActions()
         closeIfUnanswered(&actions, at: now)
@@ -28,7 +29,7 @@ extension ATTQueue {
             actions.append(.finish(id, .failure(.malformed(MalformedPacket("ATT PDU", at: 0, .tooShort)))))
             return actions
         }
-        guard count < limits.operations else {
+        guard count < limits.operations || isExempt else {
             statistics.refusedByFullQueue += 1
             actions.append(.finish(id, .failure(.queueFull)))
             return actions

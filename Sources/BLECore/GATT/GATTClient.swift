@@ -50,6 +50,8 @@ package struct GATTClient: ~Copyable {
 
     /// The largest packet that may be sent now.
     package var mtu: UInt16 { queue.mtu }
+    /// The largest packet that this side takes, which is what the peer is offered.
+    package var largestMTU: UInt16 { queue.limits.mtu }
     /// What happened on the link so far.
     package var statistics: ATTStatistics { queue.statistics }
     /// How many operations are unfinished.
@@ -253,7 +255,7 @@ extension GATTClient {
         if let clearing, case .held(_, let waiting) = prepared {
             let request = nextRequest()
             prepared = .clearing(request, waiting: waiting)
-            absorb(queue.enqueue(clearing, id: request, at: now), &actions, at: now)
+            absorb(queue.enqueue(clearing, id: request, isExempt: true, at: now), &actions, at: now)
         } else {
             releasePreparedQueue(id, &actions, at: now)
         }

@@ -19,6 +19,8 @@ package enum GATTOutcome: Hashable, Sendable {
     case attributes([AttributeValue])
     /// Several values, in the order in which they were asked for.
     case values([[UInt8]])
+    /// The descriptors of one characteristic, in the order of handles.
+    case descriptors([GATTDescriptor])
     /// Nothing but success.
     case done
 }

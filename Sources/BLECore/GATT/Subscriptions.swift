@@ -53,6 +53,9 @@ package struct Subscriptions: ~Copyable {
         case failed(ID, OperationFailure)
     }
 
+    /// What is written into the configuration descriptor to end both kinds.
+    package static let silence: [UInt8] = [0x00, 0x00]
+
     private enum State {
         case switchingOn
         case on
@@ -126,7 +129,7 @@ extension Subscriptions {
             defer { entries[handle] = entry }
             guard entry.subscribers.isEmpty, case .on = entry.state else { return [] }
             entry.state = .switchingOff
-            return [.write(handle: entry.configuration.handle, value: [0x00, 0x00], valueHandle: handle)]
+            return [.write(handle: entry.configuration.handle, value: Self.silence, valueHandle: handle)]
         }
         return []
     }
@@ -148,7 +151,7 @@ extension Subscriptions {
                 // All of them left while it was being switched on.
                 entry.state = .switchingOff
                 entries[valueHandle] = entry
-                return [.write(handle: entry.configuration.handle, value: [0x00, 0x00], valueHandle: valueHandle)]
+                return [.write(handle: entry.configuration.handle, value: Self.silence, valueHandle: valueHandle)]
             }
             entries[valueHandle] = entry
             return actions
@@ -199,9 +202,9 @@ extension CharacteristicProperties {
 extension OperationFailure {
     /// What a failure means for a descriptor whose type was concluded: if there is none, the conclusion was wrong.
     fileprivate func ofInferred(_ valueHandle: AttributeHandle) -> OperationFailure {
-        if case .gatt(.att(_, _, let code)) = self, code == .invalidHandle || code == .attributeNotFound {
-            return .gatt(.noCCCD(valueHandle: valueHandle))
-        }
-        return self
+        guard case .gatt(.att(_, _, let code)) = self else { return self }
+        // The last one: there is a descriptor, but one that is not for writing.
+        let isWrong = code == .invalidHandle || code == .attributeNotFound || code == .writeNotPermitted
+        return isWrong ? .gatt(.noCCCD(valueHandle: valueHandle)) : self
     }
 }

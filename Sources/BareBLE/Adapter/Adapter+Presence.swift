@@ -191,7 +191,7 @@ extension Adapter {
         perform(queue.adapterLost())
         performSession { session, _ in session.adapterDown() }
         performCall { call, _ in call.adapterLost() }
-        for (_, number) in links { endedLinks[number] = .some(.localHostTerminated) }
+        // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
     }
 

@@ -38,11 +38,12 @@ extension Peripheral {
         timeout: Duration?, start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async -> Result<GATTOutcome, OperationFailure> {
         if end != nil { return .failure(.linkLost) }
-        if Task.isCancelled { return .failure(.cancelled) }
         let id = client.nextID()
         return await onLoop {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (waiter: Waiter) in
+                    // A cancellation from here on finds the waiter: its job enters the actor behind this one.
+                    if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
                     waiters.append((id, waiter))
                     let now = loop.now()
                     perform(start(&client, id, timeout.map { now + $0 }, now))
@@ -121,14 +122,14 @@ extension Peripheral {
     }
 
     private func awaitWritable() {
-        guard let descriptor = socket?.descriptor else { return }
+        guard let descriptor = socket?.descriptor, !isEnding else { return }
         loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
     }
 
     private func sendAgainLater() {
-        guard end == nil else { return }
+        guard end == nil, !isEnding else { return }
         _ = loop.schedule(at: loop.now() + .milliseconds(20)) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
@@ -144,7 +145,7 @@ extension Peripheral {
 
     private func readable() {
         for _ in 0..<Self.packetsPerTurn {
-            guard let input = socket?.receive(into: &inbound) else { return }
+            guard !isEnding, let input = socket?.receive(into: &inbound) else { return }
             switch input {
             case .packet(let count, _):
                 let pdu = Array(inbound.prefix(count))
@@ -162,9 +163,9 @@ extension Peripheral {
     }
 
     private func linkEnded(_ errno: Int32) {
+        isEnding = true
         guard let controls else { return close(DisconnectReason(errno: errno, status: nil), code: errno) }
-        guard let descriptor = socket?.descriptor else { return }
-        loop.letGo(descriptor)
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         Task(executorPreference: loop) {
             let status = await controls.lastReason()
             await self.close(DisconnectReason(errno: errno, status: status), code: errno)
@@ -195,8 +196,9 @@ extension Peripheral {
     // MARK: The end
 
     /// Ends the link: pending calls fail, then the subscriptions end, then those who wait for the end are told.
-    func close(_ reason: DisconnectReason, code: Int32 = 0) {
+    func close(_ cause: DisconnectReason, code: Int32 = 0) {
         guard end == nil else { return }
+        let reason = isEndRequested ? .requested : cause
         end = reason
         logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }

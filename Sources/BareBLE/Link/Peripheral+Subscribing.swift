@@ -37,7 +37,15 @@ struct Listener {
     let handle: AttributeHandle
     let buffer: StreamBuffer<ReceivedValue>
     /// The call that waits for the subscription to begin; none once it has.
-    var starter: CheckedContinuation<Result<Void, OperationFailure>, Never>?
+    var starter: Starter?
+
+    /// A waiting call, and the end of its patience. The write to the peer has none of its own: several calls share it.
+    struct Starter {
+        typealias Continuation = CheckedContinuation<Result<Void, OperationFailure>, Never>
+
+        let continuation: Continuation
+        let timer: TimerID
+    }
 }
 
 extension Peripheral {
@@ -49,7 +57,7 @@ extension Peripheral {
     ///
     /// The sequence is armed first, so a value that comes together with the peer's consent is in it. Several subscriptions
     /// to one characteristic share one configuration in the peer: it is written for the first one and cleared behind
-    /// the last.
+    /// the last. Where discovery has left open which descriptor that is, the peer is asked for this characteristic's.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
     ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
@@ -64,16 +72,29 @@ extension Peripheral {
                 because: "the characteristic neither notifies nor indicates",
                 hint: "Its properties are: \(found.properties).")
         }
-        let descriptor = knownDatabase?.cccd(of: found)
-        if let descriptor {
+        if let descriptor = knownDatabase?.cccd(of: found) {
             do {
                 return try await subscribe(to: found, by: descriptor, options, during: operation)
             } catch  where error.code == .notSupported && descriptor.isInferred {
                 // The descriptor was concluded and is not there: look where it is.
             }
         }
-        let actual = try await discover(.full).cccd(of: found)
+        let actual = try await findConfiguration(of: found, timeout: options.timeout, during: operation)
         return try await subscribe(to: found, by: actual, options, during: operation)
+    }
+
+    /// Asks for the descriptors of one characteristic, and remembers them.
+    private func findConfiguration(
+        of characteristic: GATTCharacteristic, timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> GATTDescriptor? {
+        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
+            client, id, deadline, now in
+            let procedure = DescriptorDiscovery(of: characteristic)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
+        }
+        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
+        knownDatabase = knownDatabase?.replacing(descriptorsOf: characteristic, with: descriptors)
+        return descriptors.first { $0.uuid == .clientCharacteristicConfiguration }
     }
 
     private func subscribe(
@@ -84,17 +105,22 @@ extension Peripheral {
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
             capacity: options.capacity, byteLimit: Self.waitingBytes, policy: options.policy)
-        configurationTimeout = options.timeout ?? Self.valueTimeout
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { starter in
-                listeners[id] = Listener(handle: characteristic.valueHandle, buffer: buffer, starter: starter)
+            await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
+                if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled)) }
+                let timer = loop.schedule(at: loop.now() + (options.timeout ?? Self.valueTimeout)) { [weak self] in
+                    self?.assumeIsolated { $0.giveUp(id, .timedOut) }
+                }
+                listeners[id] = Listener(
+                    handle: characteristic.valueHandle, buffer: buffer,
+                    starter: Listener.Starter(continuation: continuation, timer: timer))
                 perform(
                     subscriptions.subscribe(
                         id, to: characteristic, cccd: descriptor,
                         preferring: options.preferred == .notifications ? .notification : .indication))
             }
         } onCancel: {
-            Task(executorPreference: loop) { await self.giveUp(id) }
+            Task(executorPreference: loop) { await self.giveUp(id, .cancelled) }
         }
         switch result {
         case .success:
@@ -108,11 +134,19 @@ extension Peripheral {
         }
     }
 
-    private func giveUp(_ id: Subscriptions.ID) {
-        guard let starter = listeners[id]?.starter else { return }
+    private func giveUp(_ id: Subscriptions.ID, _ failure: OperationFailure) {
+        guard listeners[id]?.starter != nil else { return }
+        tellStarter(of: id, .failure(failure))
         listeners[id] = nil
         perform(subscriptions.unsubscribe(id))
-        starter.resume(returning: .failure(.cancelled))
+    }
+
+    /// Releases the call that waits for a subscription to begin, if one still does.
+    private func tellStarter(of id: Subscriptions.ID, _ result: Result<Void, OperationFailure>) {
+        guard let starter = listeners[id]?.starter else { return }
+        listeners[id]?.starter = nil
+        loop.cancel(starter.timer)
+        starter.continuation.resume(returning: result)
     }
 
     /// Performs the machine's actions; answers the write to the peer that they gave rise to.
@@ -124,11 +158,10 @@ extension Peripheral {
             case .write(let handle, let value, let valueHandle):
                 write = configure(handle, value, for: valueHandle)
             case .began(let id, _):
-                let starter = listeners[id]?.starter
-                listeners[id]?.starter = nil
-                starter?.resume(returning: .success(()))
+                tellStarter(of: id, .success(()))
             case .failed(let id, let failure):
-                listeners.removeValue(forKey: id)?.starter?.resume(returning: .failure(failure))
+                tellStarter(of: id, .failure(failure))
+                listeners[id] = nil
             }
         }
         return write
@@ -137,7 +170,7 @@ extension Peripheral {
     private func configure(
         _ handle: AttributeHandle, _ value: [UInt8], for valueHandle: AttributeHandle
     ) -> Task<Result<Void, OperationFailure>, Never> {
-        let timeout = configurationTimeout
+        let timeout = value == Subscriptions.silence ? Self.farewellTimeout : Self.valueTimeout
         return Task(executorPreference: loop) {
             let result = await self.runOperation(timeout: timeout) { client, id, deadline, now in
                 let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
@@ -167,9 +200,8 @@ extension Peripheral {
     /// Ends every sequence; with an error unless this program ended the link.
     func endSubscriptions(_ failure: BLEError?) {
         for id in subscriptions.linkLost() {
-            guard let listener = listeners.removeValue(forKey: id) else { continue }
-            listener.buffer.finish(failure)
-            listener.starter?.resume(returning: .failure(.linkLost))
+            listeners[id]?.buffer.finish(failure)
+            tellStarter(of: id, .failure(.linkLost))
         }
         listeners = [:]
     }
@@ -178,7 +210,6 @@ extension Peripheral {
     func unsubscribe(_ number: UInt64) async throws(BLEError) {
         let id = Subscriptions.ID(number)
         guard listeners.removeValue(forKey: id) != nil else { return }
-        configurationTimeout = Self.farewellTimeout
         guard let write = perform(subscriptions.unsubscribe(id)) else { return }
         guard case .failure(let failure) = await write.value, failure != .linkLost else { return }
         throw BLEError(failure, subject: name, during: "unsubscribe")

@@ -58,7 +58,12 @@ public struct ScanSequence: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ScanEvent? {
-            let lease = try await begin()
+            let lease: ScanLease
+            do {
+                lease = try await begin()
+            } catch  where error.code == .cancelled {
+                return nil
+            }
             if position == batch.count {
                 batch = try await lease.buffer.nextBatch()
                 position = 0
@@ -89,16 +94,22 @@ final class ScanLease: Sendable {
     let buffer: StreamBuffer<ScanEvent>
     private let id: ScanID
     private let adapter: Adapter
+    /// Ends the scan after its duration.
+    private let timer: TimerID?
 
-    init(id: ScanID, buffer: StreamBuffer<ScanEvent>, adapter: Adapter) {
+    init(id: ScanID, buffer: StreamBuffer<ScanEvent>, adapter: Adapter, timer: TimerID?) {
         self.id = id
         self.buffer = buffer
         self.adapter = adapter
+        self.timer = timer
     }
 
     deinit {
         buffer.finish()
-        let (adapter, id) = (adapter, id)
-        Task(executorPreference: adapter.loop) { await adapter.unsubscribe(id) }
+        let (adapter, id, timer) = (adapter, id, timer)
+        Task(executorPreference: adapter.loop) {
+            if let timer { adapter.loop.cancel(timer) }
+            await adapter.unsubscribe(id)
+        }
     }
 }

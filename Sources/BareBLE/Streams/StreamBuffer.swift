@@ -20,12 +20,16 @@ public enum OverflowPolicy: Hashable, Sendable {
 ///   counted, and the count travels with the next element (`droppedBefore`);
 /// - one end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
 ///   error;
+/// - one consumer: a second task that waits at the same time is told so, else one of them would wait for ever;
 /// - cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
 final class StreamBuffer<Element: Sendable>: Sendable {
     struct Entry {
         let element: Element
         let droppedBefore: Int
     }
+
+    /// Resumed with whether it was the only one.
+    private typealias Waiter = CheckedContinuation<Bool, Never>
 
     private let state: Lock<State>
     private let capacity: Int
@@ -42,11 +46,11 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     /// How many elements have been dropped since the stream began.
     var droppedInTotal: Int { state.withLock { $0.droppedInTotal } }
 
-    /// Appends an element of `bytes` bytes; answers `false` when the policy ends the stream here.
+    /// Appends an element of `bytes` bytes; answers `false` when the policy ends the stream here, which it does once.
     @discardableResult
     func yield(_ element: Element, bytes: Int = 0) -> Bool {
-        let (waiter, goesOn) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Bool) in
-            guard !state.isFinished else { return (nil, false) }
+        let (waiter, goesOn) = state.withLock { state -> (Waiter?, Bool) in
+            guard !state.isFinished else { return (nil, true) }
             if !state.fits(bytes, capacity, byteLimit) {
                 switch policy {
                 case .dropOldest:
@@ -71,37 +75,45 @@ final class StreamBuffer<Element: Sendable>: Sendable {
             state.droppedBefore = 0
             return (state.takeWaiter(), true)
         }
-        waiter?.resume()
+        waiter?.resume(returning: true)
         return goesOn
     }
 
     /// Ends the stream behind what is waiting; only the first call counts.
     func finish(_ failure: BLEError? = nil) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let waiter = state.withLock { state -> Waiter? in
             guard !state.isFinished else { return nil }
             state.isFinished = true
             state.failure = failure
             return state.takeWaiter()
         }
-        waiter?.resume()
+        waiter?.resume(returning: true)
     }
 
     /// All that has gathered, as soon as there is anything; empty when the stream is over or the task was cancelled.
+    ///
+    /// - Throws: What the stream was finished with, once; `.busy` when another task waits already.
     func nextBatch() async throws(BLEError) -> [Entry] {
         while true {
             if let batch = try takeBatch() { return batch }
             if Task.isCancelled { return [] }
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let resumeNow = state.withLock { state -> Bool in
-                        if !state.entries.isEmpty || state.isFinished || Task.isCancelled { return true }
+            let isAlone = await withTaskCancellationHandler {
+                await withCheckedContinuation { (continuation: Waiter) in
+                    let answer = state.withLock { state -> Bool? in
+                        if state.hasNews || Task.isCancelled { return true }
+                        if state.waiter != nil { return false }
                         state.waiter = continuation
-                        return false
+                        return nil
                     }
-                    if resumeNow { continuation.resume() }
+                    if let answer { continuation.resume(returning: answer) }
                 }
             } onCancel: {
-                state.withLock { $0.takeWaiter() }?.resume()
+                state.withLock { $0.takeWaiter() }?.resume(returning: true)
+            }
+            guard isAlone else {
+                throw BLEError(
+                    .busy, during: "take values from a stream", because: "another task waits for them already",
+                    hint: "Begin a second subscription or scan for a second consumer.")
             }
         }
     }
@@ -109,7 +121,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     /// What has gathered; empty at the end of the stream; `nil` when there is nothing yet.
     private func takeBatch() throws(BLEError) -> [Entry]? {
         let result = state.withLock { state -> Result<[Entry]?, BLEError> in
-            if state.head < state.entries.count { return .success(state.takeAll()) }
+            if state.hasEntries { return .success(state.takeAll()) }
             guard state.isFinished else { return .success(nil) }
             guard let failure = state.failure else { return .success([]) }
             state.failure = nil
@@ -129,9 +141,12 @@ extension StreamBuffer {
         var waitingBytes = 0
         var droppedBefore = 0
         var droppedInTotal = 0
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: Waiter?
         var isFinished = false
         var failure: BLEError?
+
+        var hasEntries: Bool { head < entries.count }
+        var hasNews: Bool { hasEntries || isFinished }
 
         func fits(_ bytes: Int, _ capacity: Int, _ byteLimit: Int) -> Bool {
             entries.count - head < capacity && waitingBytes + bytes <= byteLimit
@@ -168,7 +183,7 @@ extension StreamBuffer {
             return batch
         }
 
-        mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
+        mutating func takeWaiter() -> Waiter? {
             defer { waiter = nil }
             return waiter
         }

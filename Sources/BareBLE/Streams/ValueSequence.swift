@@ -58,7 +58,8 @@ public struct ValueSequence: AsyncSequence, Sendable {
 
         /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
         ///
-        /// - Throws: `BLEError` with `.disconnected` or, by the overflow policy, `.valuesLost`.
+        /// - Throws: `BLEError` with `.disconnected`; by the overflow policy `.valuesLost`; `.busy` while another task waits
+        ///   for the next value of this subscription.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ReceivedValue? {
