@@ -50,7 +50,7 @@ public struct ATTErrorResponse: ATTPDU {
 ///     0x02 | client MTU 2                      reply: ATTExchangeMTUResponse
 ///
 /// Spec: ATT_EXCHANGE_MTU_REQ, Core Vol 3 Part F, 3.4.2.1.
-public struct ATTExchangeMTURequest: ATTRequest {
+public struct ATTExchangeMTURequest: ATTRequest, ATTExchangeMTUPDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTExchangeMTUResponse
     /// The packet's first byte.
@@ -62,21 +62,6 @@ public struct ATTExchangeMTURequest: ATTRequest {
     public init(mtu: UInt16) {
         self.mtu = mtu
     }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let mtu = reader.u16() else { throw Self.tooShort(reader) }
-        try Self.finish(reader)
-        self.init(mtu: mtu)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: 2)
-        writer.u16(mtu)
-        return writer.bytes
-    }
 }
 
 /// The answer to `ATTExchangeMTURequest`: the smaller of both numbers holds from now on, never less than 23.
@@ -84,7 +69,7 @@ public struct ATTExchangeMTURequest: ATTRequest {
 ///     0x03 | server MTU 2
 ///
 /// Spec: ATT_EXCHANGE_MTU_RSP, Core Vol 3 Part F, 3.4.2.2.
-public struct ATTExchangeMTUResponse: ATTPDU {
+public struct ATTExchangeMTUResponse: ATTExchangeMTUPDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.exchangeMTUResponse
     /// The largest packet that the sender can receive, in bytes.
@@ -93,20 +78,5 @@ public struct ATTExchangeMTUResponse: ATTPDU {
     /// Answers with `mtu`.
     public init(mtu: UInt16) {
         self.mtu = mtu
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let mtu = reader.u16() else { throw Self.tooShort(reader) }
-        try Self.finish(reader)
-        self.init(mtu: mtu)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: 2)
-        writer.u16(mtu)
-        return writer.bytes
     }
 }

@@ -5,7 +5,7 @@
 ///     0x08 | start 2 | end 2 | type 2 or 16    reply: ATTReadByTypeResponse
 ///
 /// Spec: ATT_READ_BY_TYPE_REQ, Core Vol 3 Part F, 3.4.4.1.
-public struct ATTReadByTypeRequest: ATTRequest {
+public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTReadByTypeResponse
     /// The packet's first byte.
@@ -22,24 +22,6 @@ public struct ATTReadByTypeRequest: ATTRequest {
         self.startHandle = startHandle
         self.endHandle = endHandle
         self.type = type
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
-        guard let type = reader.attributeType() else { throw Self.invalid("type", reader) }
-        try Self.finish(reader)
-        self.init(startHandle: start, endHandle: end, type: type)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        writer.u16(startHandle)
-        writer.u16(endHandle)
-        writer.attributeType(type)
-        return writer.bytes
     }
 }
 
@@ -105,7 +87,7 @@ public struct ATTReadByTypeResponse: ATTPDU {
 ///     0x10 | start 2 | end 2 | type 2 or 16    reply: ATTReadByGroupTypeResponse
 ///
 /// Spec: ATT_READ_BY_GROUP_TYPE_REQ, Core Vol 3 Part F, 3.4.4.9.
-public struct ATTReadByGroupTypeRequest: ATTRequest {
+public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTReadByGroupTypeResponse
     /// The packet's first byte.
@@ -122,24 +104,6 @@ public struct ATTReadByGroupTypeRequest: ATTRequest {
         self.startHandle = startHandle
         self.endHandle = endHandle
         self.type = type
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
-        guard let type = reader.attributeType() else { throw Self.invalid("type", reader) }
-        try Self.finish(reader)
-        self.init(startHandle: start, endHandle: end, type: type)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        writer.u16(startHandle)
-        writer.u16(endHandle)
-        writer.attributeType(type)
-        return writer.bytes
     }
 }
 

@@ -129,7 +129,7 @@ public struct ATTReadBlobResponse: ATTPDU {
 ///     0x0E | handle 2 | handle 2 ...           reply: ATTReadMultipleResponse
 ///
 /// Spec: ATT_READ_MULTIPLE_REQ, Core Vol 3 Part F, 3.4.4.7.
-public struct ATTReadMultipleRequest: ATTRequest {
+public struct ATTReadMultipleRequest: ATTRequest, ATTHandleListPDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTReadMultipleResponse
     /// The packet's first byte.
@@ -140,20 +140,6 @@ public struct ATTReadMultipleRequest: ATTRequest {
     /// Asks for the values at `handles`.
     public init(handles: [AttributeHandle]) {
         self.handles = handles
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handles = reader.handles() else { throw Self.tooShort(reader) }
-        self.init(handles: handles)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        for handle in handles { writer.u16(handle) }
-        return writer.bytes
     }
 }
 
@@ -188,7 +174,7 @@ public struct ATTReadMultipleResponse: ATTPDU {
 ///     0x20 | handle 2 | handle 2 ...           reply: ATTReadMultipleVariableResponse
 ///
 /// Spec: ATT_READ_MULTIPLE_VARIABLE_REQ, Core Vol 3 Part F, 3.4.4.11.
-public struct ATTReadMultipleVariableRequest: ATTRequest {
+public struct ATTReadMultipleVariableRequest: ATTRequest, ATTHandleListPDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTReadMultipleVariableResponse
     /// The packet's first byte.
@@ -199,20 +185,6 @@ public struct ATTReadMultipleVariableRequest: ATTRequest {
     /// Asks for the values at `handles`.
     public init(handles: [AttributeHandle]) {
         self.handles = handles
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handles = reader.handles() else { throw Self.tooShort(reader) }
-        self.init(handles: handles)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        for handle in handles { writer.u16(handle) }
-        return writer.bytes
     }
 }
 
@@ -282,18 +254,5 @@ public struct ATTReadMultipleVariableResponse: ATTPDU {
             writer.array(value)
         }
         return writer.bytes
-    }
-}
-
-extension ByteReader {
-    /// Everything that is left as handles; `nil` when there is none, or half of one.
-    @_lifetime(self: copy self)
-    fileprivate mutating func handles() -> [AttributeHandle]? {
-        var handles: [AttributeHandle] = []
-        repeat {
-            guard let handle = u16() else { return nil }
-            handles.append(handle)
-        } while !isAtEnd
-        return handles
     }
 }

@@ -5,7 +5,7 @@
 ///     0x1B | handle 2 | value 0...
 ///
 /// Spec: ATT_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.1.
-public struct ATTHandleValueNotification: ATTPDU {
+public struct ATTHandleValueNotification: ATTHandleValuePDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.handleValueNotification
     /// The attribute whose value it is.
@@ -18,21 +18,6 @@ public struct ATTHandleValueNotification: ATTPDU {
         self.handle = handle
         self.value = value
     }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, value: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: value.count + 2)
-        writer.u16(handle)
-        writer.array(value)
-        return writer.bytes
-    }
 }
 
 /// Tells a value, and asks for a word that it came.
@@ -40,7 +25,7 @@ public struct ATTHandleValueNotification: ATTPDU {
 ///     0x1D | handle 2 | value 0...             reply: ATTHandleValueConfirmation
 ///
 /// Spec: ATT_HANDLE_VALUE_IND, Core Vol 3 Part F, 3.4.7.2.
-public struct ATTHandleValueIndication: ATTPDU {
+public struct ATTHandleValueIndication: ATTHandleValuePDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.handleValueIndication
     /// The attribute whose value it is.
@@ -53,21 +38,6 @@ public struct ATTHandleValueIndication: ATTPDU {
         self.handle = handle
         self.value = value
     }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, value: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: value.count + 2)
-        writer.u16(handle)
-        writer.array(value)
-        return writer.bytes
-    }
 }
 
 /// The answer to `ATTHandleValueIndication`: it came.
@@ -75,20 +45,12 @@ public struct ATTHandleValueIndication: ATTPDU {
 ///     0x1E
 ///
 /// Spec: ATT_HANDLE_VALUE_CFM, Core Vol 3 Part F, 3.4.7.3.
-public struct ATTHandleValueConfirmation: ATTPDU {
+public struct ATTHandleValueConfirmation: ATTEmptyPDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.handleValueConfirmation
 
     /// Confirms the last indication.
     public init() {}
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        try Self.finish(ByteReader(parameters))
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] { [] }
 }
 
 /// Tells several values at once; nobody answers.

@@ -5,7 +5,7 @@
 ///     0x12 | handle 2 | value 0...             reply: ATTWriteResponse
 ///
 /// Spec: ATT_WRITE_REQ, Core Vol 3 Part F, 3.4.5.1.
-public struct ATTWriteRequest: ATTRequest {
+public struct ATTWriteRequest: ATTRequest, ATTHandleValuePDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTWriteResponse
     /// The packet's first byte.
@@ -20,21 +20,6 @@ public struct ATTWriteRequest: ATTRequest {
         self.handle = handle
         self.value = value
     }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, value: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: value.count + 2)
-        writer.u16(handle)
-        writer.array(value)
-        return writer.bytes
-    }
 }
 
 /// The answer to `ATTWriteRequest`: done.
@@ -42,20 +27,12 @@ public struct ATTWriteRequest: ATTRequest {
 ///     0x13
 ///
 /// Spec: ATT_WRITE_RSP, Core Vol 3 Part F, 3.4.5.2.
-public struct ATTWriteResponse: ATTPDU {
+public struct ATTWriteResponse: ATTEmptyPDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.writeResponse
 
     /// Answers that the value was written.
     public init() {}
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        try Self.finish(ByteReader(parameters))
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] { [] }
 }
 
 /// Writes an attribute's value; nobody answers, also not with an error.
@@ -63,7 +40,7 @@ public struct ATTWriteResponse: ATTPDU {
 ///     0x52 | handle 2 | value 0...
 ///
 /// Spec: ATT_WRITE_CMD, Core Vol 3 Part F, 3.4.5.3.
-public struct ATTWriteCommand: ATTPDU {
+public struct ATTWriteCommand: ATTHandleValuePDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.writeCommand
     /// The attribute to write.
@@ -75,21 +52,6 @@ public struct ATTWriteCommand: ATTPDU {
     public init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, value: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: value.count + 2)
-        writer.u16(handle)
-        writer.array(value)
-        return writer.bytes
     }
 }
 
@@ -142,7 +104,7 @@ public struct ATTSignedWriteCommand: ATTPDU {
 ///     0x16 | handle 2 | offset 2 | part 0...   reply: ATTPrepareWriteResponse
 ///
 /// Spec: ATT_PREPARE_WRITE_REQ, Core Vol 3 Part F, 3.4.6.1.
-public struct ATTPrepareWriteRequest: ATTRequest {
+public struct ATTPrepareWriteRequest: ATTRequest, ATTPreparedPartPDU {
     /// The answer of a peer that agrees.
     public typealias Response = ATTPrepareWriteResponse
     /// The packet's first byte.
@@ -160,22 +122,6 @@ public struct ATTPrepareWriteRequest: ATTRequest {
         self.offset = offset
         self.part = part
     }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16(), let offset = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, offset: offset, part: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: part.count + 4)
-        writer.u16(handle)
-        writer.u16(offset)
-        writer.array(part)
-        return writer.bytes
-    }
 }
 
 /// The answer to `ATTPrepareWriteRequest`: the piece as it was understood, for the client to compare.
@@ -183,7 +129,7 @@ public struct ATTPrepareWriteRequest: ATTRequest {
 ///     0x17 | handle 2 | offset 2 | part 0...
 ///
 /// Spec: ATT_PREPARE_WRITE_RSP, Core Vol 3 Part F, 3.4.6.2.
-public struct ATTPrepareWriteResponse: ATTPDU {
+public struct ATTPrepareWriteResponse: ATTPreparedPartPDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.prepareWriteResponse
     /// The attribute to write.
@@ -198,22 +144,6 @@ public struct ATTPrepareWriteResponse: ATTPDU {
         self.handle = handle
         self.offset = offset
         self.part = part
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let handle = reader.u16(), let offset = reader.u16() else { throw Self.tooShort(reader) }
-        self.init(handle: handle, offset: offset, part: reader.rest())
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter(reserving: part.count + 4)
-        writer.u16(handle)
-        writer.u16(offset)
-        writer.array(part)
-        return writer.bytes
     }
 }
 
@@ -262,18 +192,10 @@ public struct ATTExecuteWriteRequest: ATTRequest {
 ///     0x19
 ///
 /// Spec: ATT_EXECUTE_WRITE_RSP, Core Vol 3 Part F, 3.4.6.4.
-public struct ATTExecuteWriteResponse: ATTPDU {
+public struct ATTExecuteWriteResponse: ATTEmptyPDU {
     /// The packet's first byte.
     public static let opcode = ATTOpcode.executeWriteResponse
 
     /// Answers that it was done.
     public init() {}
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        try Self.finish(ByteReader(parameters))
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] { [] }
 }

@@ -21,7 +21,7 @@
 
 /// Keeps a scan going on one adapter.
 package struct ScanSession: ~Copyable {
-    private enum State {
+    enum State {
         /// No scan of ours runs and no command is out.
         case resting
         /// Scan off is out; `again` when parameters were refused before.
@@ -38,17 +38,17 @@ package struct ScanSession: ~Copyable {
         case asleep
     }
 
-    private let controller: Controller
-    private var state = State.resting
-    private var wanted: ScanPlan?
-    private var configured: ScanPlan?
-    private var isPaused = false
-    private var owesPaused = false
-    private var owesEnded = false
-    private var wasDisturbed = false
-    private var lastLife = BootInstant.zero
-    private var attempts = 0
-    private var stalls = 0
+    let controller: Controller
+    var state = State.resting
+    var wanted: ScanPlan?
+    var configured: ScanPlan?
+    var isPaused = false
+    var owesPaused = false
+    var owesEnded = false
+    var wasDisturbed = false
+    var lastLife = BootInstant.zero
+    var attempts = 0
+    var stalls = 0
 
     package init(_ controller: Controller) {
         self.controller = controller
@@ -207,93 +207,4 @@ extension ScanSession {
         attempts = 0
         return proceed(at: now)
     }
-}
-
-// MARK: - Steps
-
-extension ScanSession {
-    private var shouldScan: Bool { wanted != nil && !isPaused }
-
-    /// Goes on from a state in which no command is out; from any other the answer will do it.
-    private mutating func proceed(at now: BootInstant) -> [Action] {
-        switch state {
-        case .disabling, .configuring, .enabling:
-            return []
-        case .asleep:
-            return settle()
-        case .resting:
-            return shouldScan ? disable() : settle()
-        case .scanning:
-            if shouldScan && configured == wanted { return [] }
-            return disable()
-        case .waiting:
-            return disable()
-        }
-    }
-
-    private mutating func disable(again: Bool = false) -> [Action] {
-        state = .disabling(again: again)
-        return [.send(controller.scanOff)]
-    }
-
-    private mutating func configure(again: Bool) -> [Action] {
-        guard let plan = wanted else { return [] }
-        state = .configuring(again: again)
-        configured = plan
-        return [.send(controller.parameters(for: plan))]
-    }
-
-    private mutating func enable() -> [Action] {
-        guard let plan = configured else { return [] }
-        state = .enabling
-        wasDisturbed = false
-        return [.send(controller.scanOn(for: plan))]
-    }
-
-    /// Waits before the next attempt; without a failure the scanner is held by somebody else.
-    private mutating func fail(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
-        if failure?.reason == .adapterLost { return adapterDown() }
-        let pause = nextPause()
-        state = .waiting(until: now + pause)
-        configured = nil
-        guard let failure else { return [.tell(.scanBusy(retry: pause))] }
-        return [.tell(.unable(failure, retry: pause))]
-    }
-
-    private mutating func rest(at now: BootInstant) -> [Action] {
-        state = .resting
-        configured = nil
-        return settle()
-    }
-
-    /// Answers what was asked for while the radio was not free.
-    private mutating func settle() -> [Action] {
-        var actions = settleEnded()
-        if owesPaused {
-            owesPaused = false
-            actions.append(.tell(.paused))
-        }
-        return actions
-    }
-
-    private mutating func settleEnded() -> [Action] {
-        guard owesEnded else { return [] }
-        owesEnded = false
-        return [.tell(.ended)]
-    }
-
-    private mutating func nextPause() -> Duration {
-        let pause = Self.firstPause * (1 << min(attempts, 6))
-        attempts += 1
-        return min(pause, Self.longestPause)
-    }
-
-    /// How long a running scan may bring no data before it is set up again.
-    package static let patience: Duration = .seconds(90)
-    /// After how long without trouble pauses are short again.
-    package static let healthy: Duration = .seconds(60)
-    /// The first pause before an attempt is repeated.
-    package static let firstPause: Duration = .milliseconds(500)
-    /// The longest pause before an attempt is repeated.
-    package static let longestPause: Duration = .seconds(30)
 }
