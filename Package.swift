@@ -20,7 +20,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     ],
     targets: [
@@ -31,7 +30,7 @@ let package = Package(
         ),
         .target(
             name: "BLELinux",
-            dependencies: ["BLECore", "CBluetooth", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: ["BLECore", "CBluetooth"],
             swiftSettings: strict
         ),
         .target(
