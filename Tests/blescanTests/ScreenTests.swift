@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Every screen against the virtual devices, as files that people can read.
@@ -38,6 +39,23 @@ import Testing
         try Golden.expect(session, matches: "trace.txt")
     }
 
+    /// What --trace prints is a dialogue: replaying it shows the same packets.
+    @Test func aTraceCanBeReplayed() async throws {
+        let trace = try await BuiltProgram.run(["explore", "demo:uart", "--trace"]).errors
+        let file = FileManager.default.temporaryDirectory.appending(path: "trace-\(UUID().uuidString).dialogue")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try trace.write(to: file, atomically: true, encoding: .utf8)
+        let replayed = try await BuiltProgram.run(["replay", file.path])
+        #expect(replayed.status == 0)
+        let packets = trace.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        #expect(packets.count == 24)
+        #expect(replayed.output.split(separator: "\n").filter { $0.hasPrefix("#") }.count == packets.count)
+        for packet in packets {
+            let meaning = packet.split(separator: "# ").last ?? ""
+            #expect(replayed.output.contains(meaning))
+        }
+    }
+
     @Test func reading() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a19"],
@@ -75,7 +93,9 @@ import Testing
         let session = try await Golden.session([
             ["notify", "demo:heart-rate", "2a37", "--count", "2"],
             ["notify", "demo:heart-rate", "0x000c", "--count", "1", "--json"],
-            ["notify", "demo:heart-rate", "heart-rate-measurement", "--for", "500ms", "--count", "3"],
+            ["notify", "demo:heart-rate", "heart-rate-measurement", "--count", "1", "--mtu", "23"],
+            ["notify", "demo:battery", "2a19", "--for", "300ms"],
+            ["notify", "demo:battery", "2a19", "--for", "300ms", "--count", "3"],
         ])
         try Golden.expect(session, matches: "notify.txt")
     }

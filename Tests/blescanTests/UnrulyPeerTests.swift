@@ -72,6 +72,17 @@ import Testing
         }
     }
 
+    @Test func theLinkIsLostWhileListening() async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37"])
+        try await program.printed("bpm")
+        peer.hangUp()
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 74)
+        #expect(outcome.errors.contains("the peer ended the link"))
+        #expect(!outcome.errors.contains("unsubscribed"))
+    }
+
     @Test func oneUUIDSeveralTimes() async throws {
         let level: (UInt8) -> VirtualService = { .battery(level: $0) }
         let peer = try await SocketPeer(VirtualDevice(name: "Two batteries", services: [level(1), level(2)]))

@@ -117,7 +117,7 @@ struct ValueOptions: ParsableArguments {
 
     private static func decode(_ hex: String) throws -> [UInt8] {
         do throws(Hex.ParsingError) {
-            return try Hex.decode(hex)
+            return try Hex.decode(hex.dropped(prefix: "0x") ?? hex)
         } catch {
             switch error {
             case .invalidCharacter(let offset):

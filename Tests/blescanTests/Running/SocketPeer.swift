@@ -16,6 +16,7 @@ final class SocketPeer: Sendable {
     let path: String
     private let listener: Int32
     private let log = Mutex<[[UInt8]]>([])
+    private let client = Mutex<Int32>(-1)
 
     /// What the client has sent so far.
     var packets: [[UInt8]] { log.withLock { $0 } }
@@ -75,6 +76,11 @@ final class SocketPeer: Sendable {
         _ = unsafe unlink(path)
     }
 
+    /// Ends the link of the peer's own accord.
+    func hangUp() {
+        client.withLock { _ = shutdown($0, Int32(SHUT_RDWR)) }
+    }
+
     /// Waits until the client has sent a packet that `isWanted`.
     func received(_ what: String, _ isWanted: ([UInt8]) -> Bool) async throws {
         try await waited(for: "\(what) is received") { packets.contains(where: isWanted) }
@@ -88,12 +94,14 @@ final class SocketPeer: Sendable {
         Thread { [weak self] in
             let client = accept(listener, nil, nil)
             guard client >= 0 else { return }
+            self?.client.withLock { $0 = client }
             began(client)
             while let packet = Self.receive(from: client) {
                 self?.log.withLock { $0.append(packet) }
                 received(client, packet)
             }
             ended()
+            self?.client.withLock { $0 = -1 }
             close(client)
         }.start()
     }
