@@ -50,13 +50,18 @@ def call(command):
 
 @contextmanager
 def one_cpu():
-    """Binds this program and all that it starts meanwhile to one processor."""
-    before = os.sched_getaffinity(0)
+    """Binds this program and all that it starts meanwhile to one processor, ahead of others where that is permitted."""
+    before, niceness = os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)
     os.sched_setaffinity(0, {max(before)})
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    except PermissionError:
+        pass
     try:
         yield
     finally:
         os.sched_setaffinity(0, before)
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
 class Measured:

@@ -30,10 +30,11 @@ extension ATTPDU {
     /// The whole packet: the opcode and the parameters.
     public var bytes: [UInt8] {
         let parameters = parameters
-        return [UInt8](capacity: parameters.count + 1) { output in
-            output.append(Self.opcode.rawValue)
-            for byte in parameters { output.append(byte) }
-        }
+        var packet: [UInt8] = []
+        packet.reserveCapacity(parameters.count + 1)
+        packet.append(Self.opcode.rawValue)
+        packet += parameters
+        return packet
     }
 
     /// Decodes a whole packet.

@@ -30,7 +30,7 @@ package struct ReadLong: GATTProcedure {
                 part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
             }
             isFirst = false
-            value += part
+            if value.isEmpty { value = part } else { value += part }
             if value.count > GATTLimits.value {
                 throw .valueTooLong(partial: Array(value.prefix(GATTLimits.value)))
             }
