@@ -14,6 +14,7 @@ The cache is .build/vm or $BAREBLE_VM_DIR: kernel, BlueZ's tools, Bumble in a vi
 """
 
 import argparse
+import contextlib
 import fcntl
 import gzip
 import lzma
@@ -54,6 +55,19 @@ def run_or_raise(what, *command, cwd=None):
     if done.returncode != 0:
         raise BedError(f"{what}: {shlex.join(map(str, command[:4]))} ... said:\n{(done.stdout + done.stderr)[-1500:]}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def one_at_a_time():
+    """Keeps two runs from filling the cache at once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def require(*packages):
+    run_or_raise("packages are missing", ROOT / "Tests" / "Tools" / "require", *packages)
 
 
 # Fetching: packages are unpacked into the cache, not installed.
@@ -151,8 +165,10 @@ def prepare_tools():
 
 
 def prepare_bumble():
+    """Returns a virtual environment with Bumble."""
     target = CACHE / "python"
     if not target.is_dir():
+        require("python3-venv")
         fresh = CACHE / "python.new"
         shutil.rmtree(fresh, ignore_errors=True)
         run_or_raise("cannot make a virtual environment", "/usr/bin/python3", "-m", "venv", "--copies", fresh)
@@ -219,12 +235,8 @@ class Bed:
     def __init__(self, kernel=None):
         if output_of("dpkg", "--print-architecture").strip() != "amd64":
             raise BedError("the virtual machine needs an amd64 Debian system")
-        CACHE.mkdir(parents=True, exist_ok=True)
-        run_or_raise(
-            "packages are missing", ROOT / "Tests" / "Tools" / "require",
-            "qemu-system-x86", "busybox-static", "kmod", "python3-venv")
-        with open(CACHE / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        require("qemu-system-x86", "busybox-static", "kmod")
+        with one_at_a_time():
             self.kernel = prepare_kernel(kernel)
             self.tools = prepare_tools()
             self.python = prepare_bumble()
@@ -314,7 +326,7 @@ def main():
     options.add_argument("--kernel", help="a Debian kernel series, e.g. 6.1")
     options.add_argument("--log", help="keep the kernel's log here, and the radio's beside it")
     options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
-    options.add_argument("--prepare", action="store_true", help="only fill the cache")
+    options.add_argument("--prepare", choices=("all", "bumble"), help="only fill the cache")
     options.add_argument("--prepare-bumble", action="store_true", help="only make the Python that has Bumble")
     options.add_argument("command", nargs="*")
     chosen = options.parse_args()
@@ -323,6 +335,10 @@ def main():
             subprocess.run([str(HERE.parent / "Tools" / "require"), "python3-venv"], check=True)
             CACHE.mkdir(parents=True, exist_ok=True)
             prepare_bumble()
+            return 0
+        if chosen.prepare == "bumble":
+            with one_at_a_time():
+                prepare_bumble()
             return 0
         bed = Bed(chosen.kernel)
         if chosen.prepare:
