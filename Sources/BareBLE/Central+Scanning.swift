@@ -18,7 +18,9 @@ extension Central {
             } catch {
                 guard [.noAdapter, .adapterDown].contains(error.code), loop.now() < deadline else { throw error }
                 let pause = min(deadline, loop.now() + .milliseconds(250))
-                if case .cancelled = await adapter.suspend(until: pause, { _ in }).wake { throw error }
+                if case .cancelled = await adapter.suspend(until: pause, { _ in }).wake {
+                    throw await adapter.cancelledError(during: "use the adapter")
+                }
             }
         }
     }

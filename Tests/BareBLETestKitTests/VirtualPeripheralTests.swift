@@ -20,7 +20,10 @@ struct VirtualPeripheralTests {
         #expect(await peripheral.requestCount == 4)
         #expect(await peripheral.mtu == 247)
         await peripheral.disconnect()
-        #expect(client.next() == "end")
+        var last = client.next()
+        // On a slow machine the plan may have gone on meanwhile.
+        while last.hasPrefix("1b0c00") { last = client.next() }
+        #expect(last == "end")
     }
 
     @Test("The UART sends back what it is sent")

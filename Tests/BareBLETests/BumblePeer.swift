@@ -15,15 +15,14 @@ final class BumblePeer {
     }()
 
     static let python: URL? = {
-        let cache = ProcessInfo.processInfo.environment["BAREBLE_VM_DIR"].map { URL(filePath: $0) }
-        let folder = cache ?? package.appending(path: ".build/vm")
-        let program = folder.appending(path: "python/bin/python")
+        let named = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].map { URL(filePath: $0) }
+        let program = named ?? package.appending(path: ".build/vm/python/bin/python")
         return FileManager.default.isExecutableFile(atPath: program.path) ? program : nil
     }()
 
     static func available(for suite: String) -> Bool {
         if shared == nil { print("SKIPPED: \(suite): ../shared/peers is missing") }
-        if python == nil { print("SKIPPED: \(suite): no Python with Bumble; `make test` makes one") }
+        if python == nil { print("SKIPPED: \(suite): no Python with Bumble (BAREBLE_PYTHON)") }
         return shared != nil && python != nil
     }
 

@@ -49,17 +49,6 @@ class Tally:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def python_with_bumble():
-    """A Python that has Bumble, whose GATT server some tests talk to; empty, and the reason printed, when there is none."""
-    sys.path.insert(0, str(ROOT / "Tests" / "VM"))
-    import bed
-    try:
-        return str(bed.prepare_bumble() / "bin" / "python")
-    except bed.BedError as error:
-        print(f"    no Bumble: {error}", flush=True)
-        return ""
-
-
 def unit():
     yield ["python3", "Tests/VM/bed.py", "--prepare", "bumble"], {}
     yield ["swift", "build", "--build-tests"], {}

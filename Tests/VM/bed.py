@@ -327,15 +327,9 @@ def main():
     options.add_argument("--log", help="keep the kernel's log here, and the radio's beside it")
     options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
     options.add_argument("--prepare", choices=("all", "bumble"), help="only fill the cache")
-    options.add_argument("--prepare-bumble", action="store_true", help="only make the Python that has Bumble")
     options.add_argument("command", nargs="*")
     chosen = options.parse_args()
     try:
-        if chosen.prepare_bumble:
-            subprocess.run([str(HERE.parent / "Tools" / "require"), "python3-venv"], check=True)
-            CACHE.mkdir(parents=True, exist_ok=True)
-            prepare_bumble()
-            return 0
         if chosen.prepare == "bumble":
             with one_at_a_time():
                 prepare_bumble()

@@ -39,7 +39,8 @@ import Testing
 
     @Test func theDeadlineCancelsTheCall() async throws {
         let bench = try await AdapterBench()
-        await fails(.timedOut, bench, peer, timeout: .milliseconds(50))
+        // Long enough for the call to go out on a busy machine.
+        await fails(.timedOut, bench, peer, timeout: .seconds(2))
         #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
         // And the next call works at once.
         await reachable(bench)
