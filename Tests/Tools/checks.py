@@ -64,7 +64,9 @@ def unit():
 def sanitized():
     # Every truncated and flipped byte runs once more, optimised, with out-of-bounds accesses made visible.
     options = ["-c", "release", "--sanitize=address", "--scratch-path", ".build/sanitized", "-Xswiftc", "-enable-testing"]
-    yield ["swift", "test", *options, "--disable-xctest", "--filter", "^BLECoreTests"], {}
+    # Constants of the tests that live to the end look like leaks to it.
+    yield ["swift", "test", *options, "--disable-xctest", "--filter", "^BLECoreTests"], {
+        "ASAN_OPTIONS": "detect_leaks=0"}
 
 
 def embedded():
