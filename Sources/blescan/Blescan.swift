@@ -15,10 +15,11 @@ struct Blescan: AsyncParsableCommand {
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
               blescan explore demo:heart-rate             a virtual device, no radio
               blescan replay capture.btsnoop              recorded packets
-              blescan decode --hex 0201041AFF5900…        what these bytes mean
+              blescan decode --hex 02010603030d18         what these bytes mean
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
-            known; unix:PATH, an ATT server on a SEQPACKET socket; or demo:NAME.
+            known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
+            demo:heart-rate, demo:battery, demo:uart, demo:long-value.
 
             EXIT STATUS
                0  done                         75  timed out, try again

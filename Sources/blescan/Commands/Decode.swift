@@ -43,7 +43,7 @@ struct Decode: AsyncParsableCommand {
         }
         guard var lines = InputLines(path: file == "-" ? nil : file) else {
             throw Failure(
-                message: "cannot open \(file ?? "standard input"). Check the name, or give the bytes with --hex.",
+                message: "cannot read \(file ?? "standard input"). Name a file, or give the bytes with --hex.",
                 status: .usage)
         }
         if lines.isTerminal { Console.note("blescan: reading hexadecimal lines from the terminal; Ctrl-D ends") }
@@ -55,6 +55,9 @@ struct Decode: AsyncParsableCommand {
             if case .unreadable = input { unreadable += 1 }
             show(input, isFirst: read == 0)
             read += 1
+        }
+        if unreadable > 0 && unreadable < read {
+            Console.note("blescan: \(unreadable) of \(read) lines are not hexadecimal")
         }
         if read > 0 && unreadable == read {
             throw Failure(

@@ -12,15 +12,21 @@ struct InputLines: ~Copyable {
     private var used = 0
     private var isAtEnd = false
 
-    /// Opens a file, or standard input without a path; `nil` when that is not possible.
+    /// Opens a file, or standard input without a path; `nil` when that is not possible, or it is a folder.
     init?(path: String?) {
-        if let path {
-            descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        } else {
-            descriptor = STDIN_FILENO
-        }
-        guard descriptor >= 0 else { return nil }
+        guard let descriptor = Self.open(path) else { return nil }
+        self.descriptor = descriptor
         isTerminal = isatty(descriptor) == 1
+    }
+
+    private static func open(_ path: String?) -> Int32? {
+        guard let path else { return STDIN_FILENO }
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, unsafe fstat(descriptor, &status) == 0 else { return nil }
+        if status.st_mode & S_IFMT != S_IFDIR { return descriptor }
+        close(descriptor)
+        return nil
     }
 
     deinit {

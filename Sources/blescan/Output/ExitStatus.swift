@@ -55,6 +55,10 @@ extension Blescan {
     static func main() async {
         // Writing to a closed pipe is then an error that can be handled, not a signal.
         signal(SIGPIPE, SIG_IGN)
+        if let word = unknownCommand(CommandLine.arguments.dropFirst().first) {
+            let names = configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
+            end("there is no command '\(word)'. The commands are \(names); without one, blescan scans.", .usage)
+        }
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -73,6 +77,13 @@ extension Blescan {
         } catch {
             exit(withError: error)
         }
+    }
+
+    /// The first argument, where it is in the place of a command and is none. Else it would be told as an argument too many
+    /// of the default command.
+    private static func unknownCommand(_ first: String?) -> String? {
+        guard let first, !first.hasPrefix("-"), first != "help" else { return nil }
+        return configuration.subcommands.contains { $0._commandName == first } ? nil : first
     }
 
     private static func end(_ message: String, _ status: ExitStatus) -> Never {
