@@ -1,10 +1,10 @@
 internal import BLECore
-internal import BLELinux
+package import BLELinux
 
 /// The peer's end of a socketpair: packets in to a handler, packets out in order, whatever room the kernel has.
 ///
 /// To be used on its loop only; the actor that owns it lives there, and closes it before it goes.
-final class PeerLink {
+package final class PeerLink {
     private let loop: EventLoop
     private var socket: LinkSocket
     private var outgoing: [[UInt8]] = []
@@ -17,7 +17,7 @@ final class PeerLink {
     }
 
     /// Opens a link; the other end's descriptor belongs to the caller.
-    static func open(on loop: EventLoop) throws(TestLinkError) -> (link: PeerLink, other: Int32) {
+    package static func open(on loop: EventLoop) throws(TestLinkError) -> (link: PeerLink, other: Int32) {
         do throws(SystemCallError) {
             let (ours, other) = try LinkSocket.pair()
             return (PeerLink(loop: loop, socket: LinkSocket(adopting: ours)), other)
@@ -27,7 +27,7 @@ final class PeerLink {
     }
 
     /// Calls `packet` for each packet, in order, and `ended` once when the other end is gone.
-    func start(packet: @escaping ([UInt8]) -> Void, ended: @escaping () -> Void) {
+    package func start(packet: @escaping ([UInt8]) -> Void, ended: @escaping () -> Void) {
         loop.onReadable(socket.descriptor) { [weak self] in
             // A handler may close the link, and the last reference to it may go with that.
             guard let link = self else { return }
@@ -43,12 +43,12 @@ final class PeerLink {
         }
     }
 
-    func send(_ pdu: [UInt8]) {
+    package func send(_ pdu: [UInt8]) {
         outgoing.append(pdu)
         flush()
     }
 
-    func close() {
+    package func close() {
         guard !isClosed else { return }
         isClosed = true
         loop.letGo(socket.descriptor)
@@ -71,7 +71,7 @@ final class PeerLink {
 
 extension EventLoop {
     /// The thread on which all peers of the test kit live: never the one of the code under test.
-    static let peers: EventLoop = {
+    package static let peers: EventLoop = {
         let loop = EventLoop()
         loop.start()
         return loop

@@ -1,0 +1,81 @@
+import BLECore
+import BLELinux
+import BareBLETestKit
+
+/// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the recorded
+/// answers, the others are answered from the attributes that the recording speaks of.
+struct RecordedServer: Sendable {
+    /// Stands before everything else; `nil` from it: go on.
+    typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
+
+    private var recorded: [[UInt8]: [[[UInt8]]]] = [:]
+    private var model: AttributeServer
+    private let intercept: Intercept
+
+    init(_ table: AttributeTable, mtu: Int = 23, intercept: @escaping Intercept = { _ in nil }) {
+        model = AttributeServer(table: table, maximumMTU: UInt16(clamping: mtu))
+        self.intercept = intercept
+    }
+
+    /// Takes in a recording. Asked the same again, the peer gives the answers in their order, and the last one for ever.
+    mutating func add(_ lines: [RecordedVectors.Line]) throws {
+        var request: [UInt8]?
+        for line in lines {
+            if let sent = line.c2s {
+                request = try bytes(sent)
+                request.map { recorded[$0, default: []].append([]) }
+            } else if let request, let answers = recorded[request] {
+                recorded[request]?[answers.count - 1].append(try bytes(line.s2c))
+            }
+        }
+    }
+
+    mutating func received(_ pdu: [UInt8]) -> [[UInt8]] {
+        if let answer = intercept(pdu) { return answer }
+        // The model has to know the MTU too.
+        guard pdu.first != ATTOpcode.exchangeMTURequest.rawValue, let answers = recorded[pdu], let first = answers.first
+        else { return model.received(pdu) }
+        if answers.count > 1 { recorded[pdu]?.removeFirst() }
+        return first
+    }
+}
+
+/// A peer on a socketpair that answers by a `RecordedServer`, and remembers what it was sent.
+actor AnsweringPeer {
+    private let loop = EventLoop.peers
+    private var server: RecordedServer
+    private var link: PeerLink?
+    /// What the client has sent, in order.
+    private(set) var received: [[UInt8]] = []
+
+    init(_ server: RecordedServer) {
+        self.server = server
+    }
+
+    isolated deinit {
+        link?.close()
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe EventLoop.peers.asUnownedSerialExecutor()
+    }
+
+    /// Opens the link; returns the client's end of it.
+    func connect() throws -> Int32 {
+        let (link, other) = try PeerLink.open(on: loop)
+        self.link = link
+        link.start(
+            packet: { [weak self] pdu in
+                self?.assumeIsolated { peer in
+                    peer.received.append(pdu)
+                    for answer in peer.server.received(pdu) { peer.link?.send(answer) }
+                }
+            },
+            ended: {})
+        return other
+    }
+
+    func send(_ pdu: [UInt8]) {
+        link?.send(pdu)
+    }
+}

@@ -1,0 +1,221 @@
+import BareBLE
+import BareBLETestKit
+
+/// Runs one recorded client operation through the public interface.
+///
+/// Reads and writes must send exactly what the recorded client sent. Discovery asks in its own order, so there a server
+/// answers that knows the recorded answers, and has what the recorded client found.
+struct ClientCaseRun {
+    let recorded: RecordedVectors.Case
+
+    func verdict() async -> Verdict {
+        do {
+            return try await run()
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+
+    private func run() async throws -> Verdict {
+        if recorded.params.autoSecurityUpgrade == true {
+            return .notApplicable("the link's security is not raised yet")
+        }
+        switch recorded.operation {
+        case "read", "read-long": return try await read()
+        case "read-by-uuid", "read-multiple", "signed-write": return .notApplicable("not public yet")
+        case "write": return try await write()
+        case "write-without-response": return try await writeWithoutResponse()
+        case "write-long", "reliable-write": return try await writeReliably()
+        case "exchange-mtu": return try await exchangeMTU()
+        case "concurrent-reads": return try await readConcurrently()
+        case "subscribe-notify": return try await subscribe()
+        case "argument-check": return try await checkArguments()
+        case let name where name.hasPrefix("discover"): return try await discover()
+        default: return .failed("unknown operation \(recorded.operation)")
+        }
+    }
+
+    // MARK: Reads and writes
+
+    private func read() async throws -> Verdict {
+        let handle = try required(recorded.params.handle)
+        var steps = try script()
+        var note: String?
+        // The recorded client stopped where a full packet might go on; that it does not is an answer too.
+        let answer = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
+        if recorded.operation == "read", answer.count == recorded.clientMtu, answer.first == 0x0B {
+            let offset = UInt16(clamping: answer.count - 1)
+            steps.append(.init(.sent([0x0C] + handle.wireBytes + offset.wireBytes)))
+            steps.append(.init(.received([0x01, 0x0C] + handle.wireBytes + [0x0B])))
+            note = "the packet is full, so one more request asks whether the value goes on"
+        }
+        return try await play(steps, note: note) { device throws(BLEError) in
+            .value(try await device.read(.handle(handle)))
+        }
+    }
+
+    private func write() async throws -> Verdict {
+        let handle = try required(recorded.params.handle)
+        let value = try bytes(recorded.params.value)
+        return try await play(try script()) { device throws(BLEError) in
+            try await device.write(value, to: .handle(handle))
+            return .done
+        }
+    }
+
+    private func writeWithoutResponse() async throws -> Verdict {
+        let handle = try required(recorded.params.handle)
+        let value = try bytes(recorded.params.value)
+        return try await play(try script()) { device throws(BLEError) in
+            try await device.write(value, to: .handle(handle), .withoutResponse)
+            return .done
+        }
+    }
+
+    /// A value that fits one request goes in one, so a short "long" write is asked for as a reliable one.
+    private func writeReliably() async throws -> Verdict {
+        let handle = recorded.params.handle ?? 0
+        let value = try bytes(recorded.params.value)
+        if recorded.operation == "write-long", value.count > recorded.clientMtu - 3 {
+            return try await write()
+        }
+        var parts = [(value: value, characteristic: CharacteristicReference.handle(handle))]
+        if let writes = recorded.params.writes {
+            parts = try writes.map { (try bytes($0.value), .handle($0.handle)) }
+        }
+        let values = parts
+        return try await play(try script()) { device throws(BLEError) in
+            try await device.writeReliably(values)
+            return .done
+        }
+    }
+
+    private func exchangeMTU() async throws -> Verdict {
+        let offer = try required(recorded.params.clientRxMtu)
+        guard offer > 23 else {
+            return .notApplicable("the smallest MTU needs no exchange, and none is made")
+        }
+        let peer = ScriptedPeripheral(Dialogue(steps: try script(withMTU: false)))
+        let device = try await Self.central.attach(
+            descriptor: try await peer.connect(), name: recorded.name, ConnectOptions(mtu: offer))
+        let mtu = await device.mtu
+        await device.disconnect()
+        try Mismatch.unless(mtu == recorded.expect.mtu, "the MTU is \(mtu)")
+        return try await finished(peer)
+    }
+
+    private func readConcurrently() async throws -> Verdict {
+        let handles = try required(recorded.params.handles)
+        let expected = try recorded.expect.values?.map { try bytes($0.value) } ?? []
+        let peer = ScriptedPeripheral(Dialogue(steps: try script()))
+        let device = try await attach(try await peer.connect())
+        // A task each would begin in any order; what counts is that the second call is made while the first waits.
+        async let first = device.read(.handle(handles[0]))
+        while await peer.report.playedSteps == 0 { await Task.yield() }
+        async let second = device.read(.handle(handles[1]))
+        async let third = device.read(.handle(handles[2]))
+        let values = try await [first, second, third]
+        await device.disconnect()
+        try Mismatch.unless(values == expected, "read \(values.map(Hex.encode))")
+        return try await finished(peer)
+    }
+
+    private func subscribe() async throws -> Verdict {
+        let table = try required(RecordedVectors.databases[recorded.database ?? ""]).table
+        var server = RecordedServer(table, mtu: recorded.clientMtu)
+        try server.add(recorded.script)
+        let peer = AnsweringPeer(server)
+        let device = try await attach(try await peer.connect())
+        // The characteristic is in a secondary service, which only a full discovery looks for.
+        try await device.discover(.full)
+        let values = try await device.subscribe(to: .handle(try required(recorded.params.handle)))
+        let event = try required(recorded.expect.events?.first)
+        var iterator = values.makeAsyncIterator()
+        let value = try await iterator.next()
+        await device.disconnect()
+        try Mismatch.unless(
+            value?.bytes == bytes(event.value) && value?.isIndication == false, "received \(value as Any)")
+        let requests = try recorded.script.compactMap(\.c2s).map { try bytes($0) }
+        let sent = await peer.received
+        try Mismatch.unless(Array(sent.suffix(requests.count)) == requests, "sent \(sent.map(Hex.encode))")
+        return .passed()
+    }
+
+    /// Whether a request may be sent at all is decided otherwise here than in the recorded client: handle 0 is not refused,
+    /// because other cases of the suite send it.
+    private func checkArguments() async throws -> Verdict {
+        guard recorded.params.request == "prepare-write", let length = recorded.params.length else {
+            return .notApplicable("handle 0 and the like are the peer's to refuse; GATT/GAR/CL/BI-01-C sends handle 0")
+        }
+        guard let handle = recorded.params.handle, handle > 0 else {
+            return .notApplicable("handle 0 is the peer's to refuse; GATT/GAW/CL/BI-07-C sends it")
+        }
+        // What fits no packet is divided; the peer sees no part longer than 18 bytes.
+        let value = [UInt8](repeating: 0xA5, count: length)
+        let peer = AnsweringPeer(RecordedServer(try Self.writableTable(handle), mtu: 23))
+        let device = try await attach(try await peer.connect())
+        try await device.writeReliably([(value, .handle(handle))])
+        let parts = await peer.received.filter { $0.first == 0x16 }
+        await device.disconnect()
+        try Mismatch.unless(parts.count == (length + 17) / 18, "\(parts.count) parts")
+        try Mismatch.unless(parts.allSatisfy { $0.count <= 23 }, "a part is too long")
+        return length > 18 ? .passed(note: "divided instead of refused") : .passed()
+    }
+}
+
+// MARK: - The peer
+
+extension ClientCaseRun {
+    static let central = Central()
+
+    func attach(_ descriptor: Int32) async throws -> Peripheral {
+        try await Self.central.attach(
+            descriptor: descriptor, name: recorded.name, ConnectOptions(mtu: recorded.clientMtu))
+    }
+
+    /// The recording as a dialogue, behind the exchange of the MTU that `attach` makes.
+    func script(withMTU: Bool = true) throws -> [Dialogue.Step] {
+        var steps: [Dialogue.Step] = []
+        if withMTU, recorded.clientMtu > 23 {
+            let mtu = UInt16(clamping: recorded.clientMtu).wireBytes
+            steps = [.init(.sent([0x02] + mtu)), .init(.received([0x03] + mtu))]
+        }
+        for line in recorded.script {
+            if let sent = line.c2s { steps.append(.init(.sent(try bytes(sent)))) }
+            if let received = line.s2c { steps.append(.init(.received(try bytes(received)))) }
+        }
+        return steps
+    }
+
+    /// Plays `steps` against one call; every request must be the recorded one, and the call end as recorded.
+    func play(
+        _ steps: [Dialogue.Step], note: String? = nil,
+        _ call: @Sendable (Peripheral) async throws(BLEError) -> RecordedOutcome
+    ) async throws -> Verdict {
+        let peer = ScriptedPeripheral(Dialogue(steps: steps))
+        let device = try await attach(try await peer.connect())
+        let outcome = await RecordedOutcome.of { () throws(BLEError) in try await call(device) }
+        await device.disconnect()
+        let verdict = try await finished(peer, note: note)
+        let expected = try RecordedOutcome(recorded.expect)
+        try Mismatch.unless(outcome == expected, "\(outcome) instead of \(expected)")
+        return verdict
+    }
+
+    func finished(_ peer: ScriptedPeripheral, note: String? = nil) async throws -> Verdict {
+        let report = await peer.finish()
+        try Mismatch.unless(report.isComplete, "\(report)")
+        return .passed(note: note)
+    }
+
+    func required<Value>(_ value: Value?) throws -> Value {
+        guard let value else { throw Mismatch("the recording lacks a parameter") }
+        return value
+    }
+
+    private static func writableTable(_ handle: UInt16) throws -> AttributeTable {
+        var attribute = ServedAttribute(handle: handle, type: 0xFFF1, value: [])
+        attribute.writeError = nil
+        return AttributeTable([attribute])
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+/// Every recorded client operation and every recorded profile session, through the public interface over a socketpair, and
+/// the page that says how each of them went.
+@Suite("Conformance through the public API", .enabled(if: RecordedVectors.isAvailable), .timeLimit(.minutes(1)))
+struct ConformanceTests {
+    @Test("A recorded operation", arguments: RecordedVectors.cases)
+    func operation(_ recorded: RecordedVectors.Case) async {
+        let verdict = await ConformancePage.verdict(of: recorded)
+        if case .failed(let reason) = verdict { Issue.record("\(reason)") }
+    }
+
+    @Test("A recorded session", arguments: RecordedVectors.sessions)
+    func session(_ recorded: RecordedVectors.Session) async {
+        let verdict = await ConformancePage.verdict(of: recorded)
+        if case .failed(let reason) = verdict { Issue.record("\(reason)") }
+    }
+
+    /// A guard against a file that shrinks.
+    @Test func countsTheRecordings() {
+        #expect(RecordedVectors.cases.count == 110)
+        #expect(RecordedVectors.sessions.count == 55)
+    }
+
+    /// `BAREBLE_UPDATE_GOLDEN=1` writes the page anew.
+    @Test func thePageSaysWhatTheRunSays() async throws {
+        let page = await ConformancePage.text()
+        let file = RepositoryFiles.root.appending(path: "Docs/conformance.md")
+        if ProcessInfo.processInfo.environment["BAREBLE_UPDATE_GOLDEN"] == "1" {
+            return try page.write(to: file, atomically: true, encoding: .utf8)
+        }
+        let kept = (try? RepositoryFiles.text("Docs/conformance.md")) ?? ""
+        let differences = zip(kept.split(separator: "\n"), page.split(separator: "\n")).filter { $0 != $1 }
+        #expect(differences.isEmpty, "Docs/conformance.md differs from the run")
+        #expect(kept == page)
+    }
+}
