@@ -28,14 +28,15 @@ extension BLEError {
 
     init(_ failure: GATTFailure, subject: String, during operation: String) {
         switch failure {
-        case .att(_, _, let code):
+        case .att(_, let handle, let code):
             let lacksSecurity = code.asksForSecurity
             self.init(
                 lacksSecurity ? .insufficientSecurity : .refusedByPeer, subject: subject, during: operation,
                 because: "refused: \(code.name.lowercased())",
                 hint: lacksSecurity
-                    ? "The peer wants a paired or encrypted link, which this version does not make." : code.sentence,
-                attError: code)
+                    ? "The peer wants a more secure link; `Configuration.raiseSecurity` is where to make one."
+                    : code.sentence,
+                attError: code, attributeHandle: handle)
         case .malformed(let packet):
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(packet)",

@@ -70,6 +70,8 @@ public struct BLEError: Error, Sendable {
     public let hint: String?
     /// The peer's error code, when the peer answered with one.
     public let attError: ATTErrorCode?
+    /// The attribute that the peer named in its error, which need not be the one that was asked for.
+    public let attributeHandle: AttributeHandle?
     /// The controller's status, when it gave one.
     public let hciStatus: HCIStatus?
     /// The kernel's `errno`, when it gave one.
@@ -80,8 +82,8 @@ public struct BLEError: Error, Sendable {
     /// Describes a failure. The library makes these; tests of one's own code may too.
     public init(
         _ code: Code, subject: String? = nil, during operation: String, because reason: String, hint: String? = nil,
-        attError: ATTErrorCode? = nil, hciStatus: HCIStatus? = nil, errorNumber: Int32? = nil,
-        partialValue: [UInt8]? = nil
+        attError: ATTErrorCode? = nil, attributeHandle: AttributeHandle? = nil, hciStatus: HCIStatus? = nil,
+        errorNumber: Int32? = nil, partialValue: [UInt8]? = nil
     ) {
         self.code = code
         self.subject = subject
@@ -89,10 +91,14 @@ public struct BLEError: Error, Sendable {
         self.reason = reason
         self.hint = hint
         self.attError = attError
+        self.attributeHandle = attributeHandle
         self.hciStatus = hciStatus
         self.errorNumber = errorNumber
         self.partialValue = partialValue
     }
+
+    /// What the link must have for the peer to agree, when that is why it refused (`.insufficientSecurity`).
+    public var requiredSecurity: SecurityLevel? { attError?.requiredSecurity }
 
     /// The codes underneath, as users quote them in reports: `[ATT 0x05]`, `[HCI 0x3e]`, `[errno 110]`.
     public var underlyingCodes: String? {

@@ -42,6 +42,12 @@ public struct Configuration: Sendable {
     public var logger = Logger(label: "BareBLE") { _ in SwiftLogNoOpLogHandler() }
     /// Called on the event loop with every ATT PDU of every link, in wire order. It must return quickly.
     public var trace: (@Sendable (TracedPDU) -> Void)?
+    /// Asked when a peer refuses a call for lack of security: makes the link more secure, and answers whether it did.
+    ///
+    /// The call is then made again, once. Calls that need the same level at the same time share one question, and each level
+    /// is asked for on its own. It runs on the event loop, so it must await and not block. Without it, such a call fails
+    /// with `BLEError.Code.insufficientSecurity`, as it does when the answer is no.
+    public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Whether a peer's protocol errors close the link instead of being counted and tolerated.
     public var isStrict = false
 

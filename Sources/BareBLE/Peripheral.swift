@@ -35,6 +35,7 @@ public actor Peripheral {
     let logger: Logger
     let trace: (@Sendable (TracedPDU) -> Void)?
     let controls: LinkControls?
+    let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
 
     var client: GATTClient
     var socket: LinkSocket?
@@ -49,6 +50,9 @@ public actor Peripheral {
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
     var lastNumber: UInt64 = 0
+    /// Levels of security that calls wait for; the first one is under way.
+    var raises: [SecurityRaise] = []
+    var uselessCures: Set<Cure> = []
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     var timer: TimerID?
@@ -68,6 +72,7 @@ public actor Peripheral {
         self.logger = configuration.logger
         self.trace = configuration.trace
         self.controls = controls
+        self.raiseSecurity = configuration.raiseSecurity
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
         limits.mtu = mtu
@@ -123,7 +128,7 @@ extension Peripheral {
             try startReading()
             let mtu = client.largestMTU
             guard mtu > MTUExchange.minimum else { return }
-            _ = try await run(timeout: timeout, during: "connect") { client, id, deadline, now in
+            _ = try await run(until: loop.now() + timeout, during: "connect") { client, id, deadline, now in
                 client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }
             }
         } catch {

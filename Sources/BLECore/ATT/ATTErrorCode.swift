@@ -20,10 +20,16 @@ public struct ATTErrorCode: RawRepresentable, Hashable, Sendable, CustomStringCo
     public var isCommonProfileError: Bool { rawValue >= 0xE0 }
 
     /// Whether a link with more security might change the answer.
-    public var asksForSecurity: Bool {
+    public var asksForSecurity: Bool { requiredSecurity != nil }
+
+    /// What the link lacks, when that is why the peer refused.
+    public var requiredSecurity: SecurityLevel? {
         switch self {
-        case .insufficientAuthentication, .insufficientEncryption, .insufficientEncryptionKeySize: true
-        default: false
+        case .insufficientEncryption: .encryption
+        case .insufficientEncryptionKeySize: .longerKey
+        case .insufficientAuthentication: .authentication
+        case .insufficientAuthorization: .authorization
+        default: nil
         }
     }
 
@@ -102,6 +108,20 @@ public struct ATTErrorCode: RawRepresentable, Hashable, Sendable, CustomStringCo
         default: nil
         }
     }
+}
+
+/// What a link must have before a peer allows an access that it refused.
+///
+/// Spec: Core Vol 3 Part C, 10.3.1; the errors: Core Vol 3 Part F, 3.4.1.1.
+public enum SecurityLevel: Hashable, Sendable, CaseIterable {
+    /// The link must be encrypted (error 0x0F).
+    case encryption
+    /// The link is encrypted, by a key that is too short (error 0x0C).
+    case longerKey
+    /// The link's key must come from a pairing, or from one with protection against a man in the middle (error 0x05).
+    case authentication
+    /// The peer, or its user, must permit the access first (error 0x08).
+    case authorization
 }
 
 extension ATTErrorCode {

@@ -19,12 +19,13 @@ extension Peripheral {
         }
     }
 
-    /// Runs one operation of the client to its end. What it is called is asked for only when it fails.
+    /// Runs one operation of the client to its end, once; `recovering` is what may repeat it. What it is called is asked
+    /// for only when it fails.
     func run(
-        timeout: Duration?, during operation: @autoclosure () -> String,
+        until deadline: BootInstant, during operation: @autoclosure () -> String,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async throws(BLEError) -> GATTOutcome {
-        switch await runOperation(timeout: timeout, start: start) {
+        switch await runOperation(until: deadline, start: start) {
         case .success(let outcome):
             return outcome
         case .failure(.linkLost):
@@ -35,7 +36,8 @@ extension Peripheral {
     }
 
     func runOperation(
-        timeout: Duration?, start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
+        until deadline: BootInstant,
+        start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async -> Result<GATTOutcome, OperationFailure> {
         if end != nil { return .failure(.linkLost) }
         let id = client.nextID()
@@ -46,7 +48,7 @@ extension Peripheral {
                     if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
                     waiters.append((id, waiter))
                     let now = loop.now()
-                    perform(start(&client, id, timeout.map { now + $0 }, now))
+                    perform(start(&client, id, deadline, now))
                 }
             } onCancel: {
                 Task(executorPreference: loop) { await self.cancel(id) }
@@ -204,6 +206,7 @@ extension Peripheral {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
+        endRaises()
         let error = endError(during: "go on with a subscription")
         let ended = reason == .requested ? nil : error
         endSubscriptions(ended)

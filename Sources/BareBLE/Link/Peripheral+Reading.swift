@@ -16,10 +16,7 @@ extension Peripheral {
     public func discover(
         _ level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
-        let database = try await discovery(
-            of: nil, level: level, timeout: timeout, during: "discover the services")
-        knownDatabase = database
-        return database
+        try await discovery(of: nil, level: level, timeout: timeout, during: "discover the services")
     }
 
     /// Finds only the services of these kinds, which costs two or three requests each, and remembers them as `database`.
@@ -31,20 +28,28 @@ extension Peripheral {
         services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
         let names = services.map(\.description).joined(separator: ", ")
-        let database = try await discovery(of: services, level: level, timeout: timeout, during: "discover \(names)")
-        knownDatabase = database
-        return database
+        return try await discovery(of: services, level: level, timeout: timeout, during: "discover \(names)")
     }
 
     private func discovery(
         of services: [BluetoothUUID]?, level: DiscoveryLevel, timeout: Duration?, during operation: String
     ) async throws(BLEError) -> GATTDatabase {
-        let outcome = try await run(timeout: timeout ?? Self.discoveryTimeout, during: operation) {
-            client, id, deadline, now in
+        try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            try await discovery(of: services, level: level, until: deadline, during: operation)
+        }
+    }
+
+    /// Discovers once, and remembers what was found.
+    private func discovery(
+        of services: [BluetoothUUID]?, level: DiscoveryLevel, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> GATTDatabase {
+        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
             let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
         }
         guard case .database(let database) = outcome else { throw unexpected(outcome, during: operation) }
+        knownDatabase = database
         return database
     }
 
@@ -60,7 +65,11 @@ extension Peripheral {
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         if case .handle(let handle) = characteristic {
-            return try await readValue(handle, timeout: timeout, during: "read \(characteristic)")
+            return try await recovering(
+                within: timeout ?? Self.valueTimeout, during: "read \(characteristic)"
+            ) { (deadline) async throws(BLEError) in
+                try await readValue(handle, until: deadline, during: "read \(characteristic)")
+            }
         }
         return try await readAttribute(characteristic, timeout: timeout).value
     }
@@ -70,25 +79,27 @@ extension Peripheral {
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
         let operation = "read \(characteristic)"
-        switch characteristic {
-        case .handle(let handle):
-            let value = try await readValue(handle, timeout: timeout, during: operation)
-            return (handle, knownDatabase?.type(at: handle), value)
-        case .uuid(let uuid, nil, nil) where knownDatabase == nil:
-            let (handle, value) = try await readByType(uuid, timeout: timeout, during: operation)
-            return (handle, uuid, value)
-        case .uuid(let uuid, _, _):
-            let handle = try await resolve(characteristic, during: operation).valueHandle
-            return (handle, uuid, try await readValue(handle, timeout: timeout, during: operation))
+        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            switch characteristic {
+            case .handle(let handle):
+                let value = try await readValue(handle, until: deadline, during: operation)
+                return (handle, knownDatabase?.type(at: handle), value)
+            case .uuid(let uuid, nil, nil) where knownDatabase == nil:
+                let (handle, value) = try await readByType(uuid, until: deadline, during: operation)
+                return (handle, uuid, value)
+            case .uuid(let uuid, _, _):
+                let handle = try await resolve(characteristic, until: deadline, during: operation).valueHandle
+                return (handle, uuid, try await readValue(handle, until: deadline, during: operation))
+            }
         }
     }
 
     @inline(__always)
     private func readValue(
-        _ handle: AttributeHandle, timeout: Duration?, during operation: @autoclosure () -> String
+        _ handle: AttributeHandle, until deadline: BootInstant, during operation: @autoclosure () -> String
     ) async throws(BLEError) -> [UInt8] {
-        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation()) {
-            client, id, deadline, now in
+        let outcome = try await run(until: deadline, during: operation()) { client, id, deadline, now in
             client.startRead(handle, id: id, deadline: deadline, at: now)
         }
         guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation()) }
@@ -96,10 +107,9 @@ extension Peripheral {
     }
 
     private func readByType(
-        _ uuid: BluetoothUUID, timeout: Duration?, during operation: String
+        _ uuid: BluetoothUUID, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> (handle: AttributeHandle, value: [UInt8]) {
-        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
-            client, id, deadline, now in
+        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
             let procedure = ReadByUUID(uuid, mtu: client.mtu, limit: 1)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
         }
@@ -114,15 +124,16 @@ extension Peripheral {
                 hint: "Name one of them by its handle.")
         }
         guard first.mayBeCut else { return (first.handle, first.value) }
-        return (first.handle, try await readValue(first.handle, timeout: timeout, during: operation))
+        return (first.handle, try await readValue(first.handle, until: deadline, during: operation))
     }
 
     /// The characteristic that `reference` means; discovers the peer when nothing is known of it yet.
     func resolve(
-        _ reference: CharacteristicReference, during operation: String
+        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTCharacteristic {
         if let knownDatabase { return try knownDatabase.resolve(reference, for: operation, at: name) }
-        return try await discover().resolve(reference, for: operation, at: name)
+        let found = try await discovery(of: nil, level: .subscribable, until: deadline, during: operation)
+        return try found.resolve(reference, for: operation, at: name)
     }
 
     /// An outcome of another kind than the procedure has: a mistake in this library, told as an error all the same.

@@ -65,7 +65,17 @@ extension Peripheral {
         to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> ValueSequence {
         let operation = "subscribe to \(characteristic)"
-        let found = try await resolve(characteristic, during: operation)
+        return try await recovering(within: options.timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            try await subscribeOnce(to: characteristic, options, until: deadline, during: operation)
+        }
+    }
+
+    private func subscribeOnce(
+        to characteristic: CharacteristicReference, _ options: SubscribeOptions, until deadline: BootInstant,
+        during operation: String
+    ) async throws(BLEError) -> ValueSequence {
+        let found = try await resolve(characteristic, until: deadline, during: operation)
         guard found.properties.canSubscribe else {
             throw BLEError(
                 .notSupported, subject: name, during: operation,
@@ -74,21 +84,20 @@ extension Peripheral {
         }
         if let descriptor = knownDatabase?.cccd(of: found) {
             do {
-                return try await subscribe(to: found, by: descriptor, options, during: operation)
+                return try await subscribe(to: found, by: descriptor, options, until: deadline, during: operation)
             } catch  where error.code == .notSupported && descriptor.isInferred {
                 // The descriptor was concluded and is not there: look where it is.
             }
         }
-        let actual = try await findConfiguration(of: found, timeout: options.timeout, during: operation)
-        return try await subscribe(to: found, by: actual, options, during: operation)
+        let actual = try await findConfiguration(of: found, until: deadline, during: operation)
+        return try await subscribe(to: found, by: actual, options, until: deadline, during: operation)
     }
 
     /// Asks for the descriptors of one characteristic, and remembers them.
     private func findConfiguration(
-        of characteristic: GATTCharacteristic, timeout: Duration?, during operation: String
+        of characteristic: GATTCharacteristic, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTDescriptor? {
-        let outcome = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) {
-            client, id, deadline, now in
+        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
             let procedure = DescriptorDiscovery(of: characteristic)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
@@ -99,7 +108,7 @@ extension Peripheral {
 
     private func subscribe(
         to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, _ options: SubscribeOptions,
-        during operation: String
+        until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> ValueSequence {
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
@@ -108,7 +117,7 @@ extension Peripheral {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
                 if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled)) }
-                let timer = loop.schedule(at: loop.now() + (options.timeout ?? Self.valueTimeout)) { [weak self] in
+                let timer = loop.schedule(at: deadline) { [weak self] in
                     self?.assumeIsolated { $0.giveUp(id, .timedOut) }
                 }
                 listeners[id] = Listener(
@@ -172,7 +181,7 @@ extension Peripheral {
     ) -> Task<Result<Void, OperationFailure>, Never> {
         let timeout = value == Subscriptions.silence ? Self.farewellTimeout : Self.valueTimeout
         return Task(executorPreference: loop) {
-            let result = await self.runOperation(timeout: timeout) { client, id, deadline, now in
+            let result = await self.runOperation(until: self.loop.now() + timeout) { client, id, deadline, now in
                 let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
             }.map { _ in () }

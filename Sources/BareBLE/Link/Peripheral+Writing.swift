@@ -24,29 +24,44 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
-        let handle = try await writableHandle(characteristic, kind, during: operation)
-        switch kind {
-        case .withResponse where value.count <= mtu - 3:
-            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
-                let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
-                return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let handle = try await writableHandle(characteristic, kind, until: deadline, during: operation)
+            switch kind {
+            case .withResponse:
+                try await writeOnce(value, to: handle, until: deadline, during: operation)
+            case .withoutResponse:
+                try await sendCommand(value, to: handle, until: deadline, during: operation)
             }
-        case .withResponse:
-            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
+        }
+    }
+
+    private func writeOnce(
+        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) {
+        let isLong = value.count > mtu - 3
+        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            if isLong {
                 let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
             }
-        case .withoutResponse:
-            guard value.count <= mtu - 3 else {
-                throw BLEError(
-                    .tooLong, subject: name, during: operation,
-                    because: "a write without response carries at most \(mtu - 3) bytes on this link",
-                    hint: "Split the value as the device's documentation says, or write with response.")
-            }
-            let command = ATTWriteCommand(handle: handle, value: value).bytes
-            _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
-                client.startCommand(command, id: id, deadline: deadline, at: now)
-            }
+            let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+        }
+    }
+
+    private func sendCommand(
+        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) {
+        guard value.count <= mtu - 3 else {
+            throw BLEError(
+                .tooLong, subject: name, during: operation,
+                because: "a write without response carries at most \(mtu - 3) bytes on this link",
+                hint: "Split the value as the device's documentation says, or write with response.")
+        }
+        let command = ATTWriteCommand(handle: handle, value: value).bytes
+        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            client.startCommand(command, id: id, deadline: deadline, at: now)
         }
     }
 
@@ -58,21 +73,25 @@ extension Peripheral {
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "write \(values.count) values reliably"
-        var parts: [ReliableWrite.Part] = []
-        for (value, characteristic) in values {
-            let handle = try await writableHandle(characteristic, .withResponse, during: operation)
-            parts.append(ReliableWrite.Part(handle: handle, value: value))
-        }
-        _ = try await run(timeout: timeout ?? Self.valueTimeout, during: operation) { client, id, deadline, now in
-            client.start(ReliableWrite(parts, mtu: client.mtu), id: id, deadline: deadline, at: now) { _ in .done }
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            var parts: [ReliableWrite.Part] = []
+            for (value, characteristic) in values {
+                let handle = try await writableHandle(
+                    characteristic, .withResponse, until: deadline, during: operation)
+                parts.append(ReliableWrite.Part(handle: handle, value: value))
+            }
+            _ = try await run(until: deadline, during: operation) { [parts] client, id, deadline, now in
+                client.start(ReliableWrite(parts, mtu: client.mtu), id: id, deadline: deadline, at: now) { .done }
+            }
         }
     }
 
     private func writableHandle(
-        _ reference: CharacteristicReference, _ kind: WriteKind, during operation: String
+        _ reference: CharacteristicReference, _ kind: WriteKind, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> AttributeHandle {
         if case .handle(let handle) = reference { return handle }
-        let found = try await resolve(reference, during: operation)
+        let found = try await resolve(reference, until: deadline, during: operation)
         let allowed: CharacteristicProperties = kind == .withResponse ? .write : .writeWithoutResponse
         if found.properties.contains(allowed) || found.properties.contains(.extendedProperties) {
             return found.valueHandle

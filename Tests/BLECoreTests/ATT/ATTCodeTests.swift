@@ -18,9 +18,10 @@ import Testing
         #expect(ATTErrorCode(rawValue: 0x00).description == "Reserved Error 0x00")
     }
 
-    @Test func securityCanChangeThreeOfThem() {
+    @Test func securityCanChangeFourOfThem() {
         let codes = (UInt8.min...UInt8.max).filter { ATTErrorCode(rawValue: $0).asksForSecurity }
-        #expect(codes == [0x05, 0x0C, 0x0F])
+        #expect(codes == [0x05, 0x08, 0x0C, 0x0F])
+        #expect(Set(codes.compactMap { ATTErrorCode(rawValue: $0).requiredSecurity }) == Set(SecurityLevel.allCases))
     }
 
     @Test func opcodesHaveTheirParts() {

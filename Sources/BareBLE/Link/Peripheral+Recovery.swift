@@ -1,0 +1,152 @@
+internal import BLECore
+internal import BLELinux
+
+// The one way by which every call that asks the peer for something goes: `recovering`. A call that fails may be cured and
+// is then made again, whole, with what is left of its time.
+//
+// Duties
+// - Knows which failures can be cured, and how.
+// - Applies each kind of cure once a call at most, so that no peer can keep a call going for ever.
+// - Asks the security hook once for all calls that need the same level at the same time, one level after the other.
+// - Ends the wait for a cure with the call's deadline, its task and the link; the cure itself may go on.
+//
+// Invariants
+// - A call is repeated only where its first attempt had no effect: a peer that refuses has not carried out the request.
+// - A wait for the hook is in `raises` until it has been answered, exactly once.
+// - An attribute that still wanted more security behind a successful raise is not asked about again on this link.
+
+/// What may be done about a failed call before it is made again.
+enum Cure: Hashable, Sendable {
+    /// Ask the application to secure the link.
+    case raiseSecurity(SecurityLevel, for: AttributeHandle)
+
+    enum Kind: Hashable, Sendable {
+        case raiseSecurity
+    }
+
+    var kind: Kind {
+        switch self {
+        case .raiseSecurity: .raiseSecurity
+        }
+    }
+}
+
+/// The hook's answer on one level of security, and the calls that wait for it.
+struct SecurityRaise {
+    typealias Waiter = CheckedContinuation<Bool, Never>
+
+    let request: SecurityRequest
+    var waiters: [(number: UInt64, waiter: Waiter)] = []
+}
+
+extension Peripheral {
+    /// Makes a call, and again behind a cure of what it failed with.
+    ///
+    /// `attempt` must look up everything anew, handles too: a cure may have changed what is known of the peer.
+    func recovering<Value: Sendable>(
+        within timeout: Duration, during operation: @autoclosure () -> String,
+        _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
+    ) async throws(BLEError) -> Value {
+        let deadline = loop.now() + timeout
+        var applied: Set<Cure> = []
+        while true {
+            let failure: BLEError
+            do {
+                return try await attempt(deadline)
+            } catch {
+                failure = error
+            }
+            markUseless(applied, behind: failure)
+            guard let cure = cure(for: failure), !applied.contains(where: { $0.kind == cure.kind }) else {
+                throw failure
+            }
+            let isCured = await apply(cure, of: operation(), until: deadline)
+            if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation()) }
+            if end != nil { throw endError(during: operation()) }
+            guard isCured else { throw failure }
+            applied.insert(cure)
+        }
+    }
+
+    private func cure(for failure: BLEError) -> Cure? {
+        guard end == nil else { return nil }
+        if let level = failure.requiredSecurity, let handle = failure.attributeHandle, raiseSecurity != nil {
+            let cure = Cure.raiseSecurity(level, for: handle)
+            return uselessCures.contains(cure) ? nil : cure
+        }
+        return nil
+    }
+
+    /// Answers whether the call may be made again.
+    private func apply(_ cure: Cure, of operation: String, until deadline: BootInstant) async -> Bool {
+        switch cure {
+        case .raiseSecurity(let level, let handle):
+            let request = SecurityRequest(
+                peer: id, name: name, level: level, attribute: handle, operation: operation)
+            return await raise(request, until: deadline)
+        }
+    }
+
+    private func markUseless(_ applied: Set<Cure>, behind failure: BLEError) {
+        guard let level = failure.requiredSecurity, let handle = failure.attributeHandle else { return }
+        if applied.contains(where: { $0.kind == .raiseSecurity }) {
+            uselessCures.insert(.raiseSecurity(level, for: handle))
+        }
+    }
+}
+
+// MARK: - Security
+
+extension Peripheral {
+    /// Waits for the hook's word on `request`; a call that finds the same level under way shares it.
+    private func raise(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
+        lastNumber &+= 1
+        let number = lastNumber
+        let timer = loop.schedule(at: deadline) { [weak self] in
+            self?.assumeIsolated { $0.stopWaiting(forRaise: number) }
+        }
+        defer { loop.cancel(timer) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: SecurityRaise.Waiter) in
+                if Task.isCancelled || end != nil { return waiter.resume(returning: false) }
+                if let index = raises.firstIndex(where: { $0.request.level == request.level }) {
+                    return raises[index].waiters.append((number, waiter))
+                }
+                raises.append(SecurityRaise(request: request, waiters: [(number, waiter)]))
+                if raises.count == 1 { askHook() }
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.stopWaiting(forRaise: number) }
+        }
+    }
+
+    /// Calls the hook for the first raise that somebody still waits for.
+    private func askHook() {
+        while let first = raises.first, first.waiters.isEmpty { raises.removeFirst() }
+        guard let request = raises.first?.request, let raiseSecurity else { return }
+        Task(executorPreference: loop) { [weak self] in
+            let isRaised = await raiseSecurity(request)
+            await self?.raiseEnded(isRaised)
+        }
+    }
+
+    private func raiseEnded(_ isRaised: Bool) {
+        guard !raises.isEmpty else { return }
+        for (_, waiter) in raises.removeFirst().waiters { waiter.resume(returning: isRaised) }
+        askHook()
+    }
+
+    private func stopWaiting(forRaise number: UInt64) {
+        for index in raises.indices {
+            guard let position = raises[index].waiters.firstIndex(where: { $0.number == number }) else { continue }
+            return raises[index].waiters.remove(at: position).waiter.resume(returning: false)
+        }
+    }
+
+    /// Releases all calls that wait for a cure: the link is gone.
+    func endRaises() {
+        let waiting = raises.flatMap(\.waiters)
+        raises = []
+        for (_, waiter) in waiting { waiter.resume(returning: false) }
+    }
+}

@@ -1,0 +1,237 @@
+import BareBLE
+import BareBLETestKit
+import Synchronization
+import Testing
+
+/// Security errors, and the hook that may do something about them. The exchanges are the `auto` cases of BlueZ's
+/// unit/test-gatt.c, and their like for writes and subscriptions.
+@Suite(.timeLimit(.minutes(1))) struct RecoveryTests {
+    /// Remembers what the hook was asked, and answers.
+    private final class Hook: Sendable {
+        let requests = Mutex<[SecurityRequest]>([])
+        let answer: Bool
+
+        init(answers answer: Bool) {
+            self.answer = answer
+        }
+
+        func asked(_ request: SecurityRequest) -> Bool {
+            requests.withLock { $0.append(request) }
+            return answer
+        }
+    }
+
+    private func central(_ hook: Hook) -> Central {
+        var configuration = Configuration()
+        configuration.raiseSecurity = { hook.asked($0) }
+        return Central(configuration)
+    }
+
+    private func attach(_ hook: Hook, _ script: String) async throws -> (Peripheral, ScriptedPeripheral) {
+        let peer = ScriptedPeripheral(try Dialogue(script))
+        return (try await central(hook).attach(descriptor: peer.connect(), ConnectOptions(mtu: 23)), peer)
+    }
+
+    @Test(arguments: [
+        ("05", SecurityLevel.authentication), ("08", .authorization), ("0c", .longerKey), ("0f", .encryption),
+    ])
+    func aReadIsRepeatedOnTheSecuredLink(code: String, level: SecurityLevel) async throws {
+        let hook = Hook(answers: true)
+        let (device, peer) = try await attach(
+            hook,
+            """
+            < 0a 0300
+            > 01 0a 0300 \(code)
+            < 0a 0300
+            > 0b 010203
+            """)
+        #expect(try await device.read(.handle(3)) == [1, 2, 3])
+        let requests = hook.requests.withLock { $0 }
+        #expect(requests.map(\.level) == [level])
+        #expect(requests.map(\.attribute) == [3])
+        #expect(requests.map(\.operation) == ["read 0x0003"])
+        #expect(await peer.report.isComplete)
+    }
+
+    @Test func aSecondRefusalIsTheEndForThisAttribute() async throws {
+        let hook = Hook(answers: true)
+        let (device, peer) = try await attach(
+            hook,
+            """
+            < 0a 0300
+            > 01 0a 0300 05
+            < 0a 0300
+            > 01 0a 0300 05
+            < 0a 0300
+            > 01 0a 0300 05
+            < 0a 0400
+            > 01 0a 0400 05
+            < 0a 0400
+            > 0b 07
+            """)
+        for _ in 0..<2 {
+            let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
+            #expect(error?.code == .insufficientSecurity)
+            #expect(error?.requiredSecurity == .authentication)
+            #expect(error?.attributeHandle == 3)
+        }
+        #expect(hook.requests.withLock { $0.count } == 1)
+        #expect(try await device.read(.handle(4)) == [7])
+        #expect(hook.requests.withLock { $0.count } == 2)
+        #expect(await peer.report.isComplete)
+    }
+
+    @Test func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
+        let hook = Hook(answers: false)
+        let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 0f")
+        let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
+        #expect(error?.requiredSecurity == .encryption)
+        #expect(hook.requests.withLock { $0.count } == 1)
+        #expect(await peer.report.isComplete)
+    }
+
+    @Test func otherRefusalsAreNoMatterOfSecurity() async throws {
+        let hook = Hook(answers: true)
+        let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 02")
+        let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
+        #expect(error?.code == .refusedByPeer)
+        #expect(error?.requiredSecurity == nil)
+        #expect(hook.requests.withLock { $0.isEmpty })
+        #expect(await peer.report.isComplete)
+    }
+
+    /// The peer has carried out nothing of it, so the write begins again from its first piece.
+    @Test func aLongWriteIsRepeatedWhole() async throws {
+        let (device, peer) = try await attach(
+            Hook(answers: true),
+            """
+            < 16 0700 0000 000102030405060708090a0b0c0d0e0f1011
+            > 17 0700 0000 000102030405060708090a0b0c0d0e0f1011
+            < 16 0700 1200 121314
+            > 01 16 0700 05
+            < 18 00
+            > 19
+            < 16 0700 0000 000102030405060708090a0b0c0d0e0f1011
+            > 17 0700 0000 000102030405060708090a0b0c0d0e0f1011
+            < 16 0700 1200 121314
+            > 17 0700 1200 121314
+            < 18 01
+            > 19
+            """)
+        try await device.write(Array(0...0x14), to: .handle(7))
+        #expect(await peer.report.isComplete)
+    }
+
+    @Test func aSubscriptionIsRepeated() async throws {
+        let (device, peer) = try await attach(
+            Hook(answers: true),
+            """
+            < 10 0100 ffff 0028
+            > 11 06 0100 0400 0f18
+            < 10 0500 ffff 0028
+            > 01 10 0500 0a
+            < 08 0200 0400 0328
+            > 09 07 0200 10 0300 192a
+            < 12 0400 0100
+            > 01 12 0400 0f
+            < 12 0400 0100
+            > 1b 0300 57
+            > 13
+            """)
+        let values = try await device.subscribe(to: 0x2A19)
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.next()?.bytes == [0x57])
+        let report = await peer.report
+        #expect(report.isComplete, "\(report)")
+    }
+
+    // MARK: While the hook is asked
+
+    /// A hook that answers when the test says so, and says when it has been asked.
+    private final class SlowHook: Sendable {
+        private let (asked, askedInput) = AsyncStream.makeStream(of: Void.self)
+        private let (answers, answersInput) = AsyncStream.makeStream(of: Bool.self)
+        let count = Mutex(0)
+
+        func ask() async -> Bool {
+            count.withLock { $0 += 1 }
+            askedInput.yield()
+            var iterator = answers.makeAsyncIterator()
+            return await iterator.next() ?? false
+        }
+
+        func answer(_ answer: Bool) { answersInput.yield(answer) }
+
+        func waitUntilAsked() async {
+            var iterator = asked.makeAsyncIterator()
+            await iterator.next()
+        }
+    }
+
+    private func attach(_ hook: SlowHook, _ device: VirtualDevice) async throws -> (Peripheral, VirtualPeripheral) {
+        var configuration = Configuration()
+        configuration.raiseSecurity = { _ in await hook.ask() }
+        let peripheral = VirtualPeripheral(device)
+        return (try await Central(configuration).attach(to: peripheral), peripheral)
+    }
+
+    private var locked: VirtualDevice {
+        VirtualDevice(
+            name: "Locked",
+            services: [
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(0xFFF1, .read, onRead: .refuse(.insufficientEncryption)),
+                        VirtualCharacteristic(0xFFF2, .read, onRead: .refuse(.insufficientEncryption)),
+                        VirtualCharacteristic(0xFFF3, .read, value: [3]),
+                    ])
+            ])
+    }
+
+    @Test func callsThatNeedTheSameShareOneQuestion() async throws {
+        let hook = SlowHook()
+        let (device, peripheral) = try await attach(hook, locked)
+        let one = Task { try await device.read(.handle(3)) }
+        let two = Task { try await device.read(.handle(5)) }
+        await hook.waitUntilAsked()
+        while await peripheral.errorCount < 2 { await Task.yield() }
+        // Others are served meanwhile; and when this answer is here, the second refusal is as well.
+        #expect(try await device.read(.handle(7)) == [3])
+        hook.answer(true)
+        await #expect(throws: BLEError.self) { _ = try await one.value }
+        await #expect(throws: BLEError.self) { _ = try await two.value }
+        #expect(hook.count.withLock { $0 } == 1)
+        #expect(await peripheral.errorCount == 4)
+    }
+
+    @Test func aLostLinkEndsTheWait() async throws {
+        let hook = SlowHook()
+        let (device, peripheral) = try await attach(hook, locked)
+        let value = Task { try await device.read(.handle(3)) }
+        await hook.waitUntilAsked()
+        await peripheral.disconnect()
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await value.value }
+        hook.answer(true)
+    }
+
+    @Test func aCancelledTaskEndsTheWait() async throws {
+        let hook = SlowHook()
+        let (device, _) = try await attach(hook, locked)
+        let task = Task { try await device.read(.handle(3)) }
+        await hook.waitUntilAsked()
+        task.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { _ = try await task.value }
+        #expect(try await device.read(.handle(7)) == [3])
+        hook.answer(false)
+    }
+
+    @Test func theDeadlineEndsTheWait() async throws {
+        let hook = SlowHook()
+        let (device, _) = try await attach(hook, locked)
+        await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+            _ = try await device.read(.handle(3), timeout: .milliseconds(50))
+        }
+        hook.answer(false)
+    }
+}
