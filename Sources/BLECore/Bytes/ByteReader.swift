@@ -3,22 +3,25 @@
 /// Every read answers `nil` instead of trapping when the bytes run out, and then leaves the offset where it was; a
 /// parser checks once, at the edge of its packet, and throws one `MalformedPacket` there. This is the only file that
 /// subscripts bytes which came from outside.
-package struct ByteReader: ~Escapable {
+///
+/// A codec of one's own (``GATTReadable``) uses the reads that throw; they are in `ByteReader+Values.swift`.
+public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: Span<UInt8>
 
     /// How many bytes have been read so far.
-    package private(set) var offset = 0
+    public private(set) var offset = 0
 
+    /// Starts at the first of these bytes.
     @_lifetime(copy bytes)
-    package init(_ bytes: Span<UInt8>) {
+    public init(_ bytes: Span<UInt8>) {
         self.bytes = bytes
     }
 
     /// How many bytes are left.
-    package var remaining: Int { bytes.count - offset }
+    public var remaining: Int { bytes.count - offset }
 
     /// Whether everything has been read.
-    package var isAtEnd: Bool { offset >= bytes.count }
+    public var isAtEnd: Bool { offset >= bytes.count }
 
     @_lifetime(self: copy self)
     @inline(__always)
@@ -72,6 +75,16 @@ package struct ByteReader: ~Escapable {
         return UInt64(low) | UInt64(high) << 32
     }
 
+    /// A number of `count` bytes, 1 to 8 of them.
+    @_lifetime(self: copy self)
+    package mutating func unsigned(_ count: Int) -> UInt64? {
+        guard count >= 1, count <= 8, remaining >= count else { return nil }
+        var number: UInt64 = 0
+        for index in 0..<count { number |= UInt64(bytes[offset + index]) << UInt64(8 * index) }
+        offset += count
+        return number
+    }
+
     /// The next `count` bytes as an array of their own.
     @_lifetime(self: copy self)
     package mutating func array(_ count: Int) -> [UInt8]? {
@@ -82,7 +95,7 @@ package struct ByteReader: ~Escapable {
 
     /// Everything that is left, as an array of its own.
     @_lifetime(self: copy self)
-    package mutating func rest() -> [UInt8] {
+    public mutating func rest() -> [UInt8] {
         defer { offset = bytes.count }
         return copy(from: offset, remaining)
     }

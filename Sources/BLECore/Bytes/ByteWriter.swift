@@ -1,9 +1,12 @@
 /// Collects the bytes of one packet, little-endian. It grows, so it cannot overrun.
-package struct ByteWriter: ~Copyable {
+///
+/// A codec of one's own (``GATTWritable``) uses the writes in `ByteWriter+Values.swift`.
+public struct ByteWriter: ~Copyable {
     /// What has been written so far.
-    package private(set) var bytes: [UInt8]
+    public private(set) var bytes: [UInt8]
 
-    package init(reserving capacity: Int = 32) {
+    /// Starts with nothing, with room for `capacity` bytes.
+    public init(reserving capacity: Int = 32) {
         bytes = []
         bytes.reserveCapacity(capacity)
     }
@@ -40,7 +43,8 @@ package struct ByteWriter: ~Copyable {
         bytes.append(contentsOf: value)
     }
 
-    private mutating func littleEndian(_ value: UInt64, _ count: Int) {
+    /// The low `count` bytes of `value`.
+    package mutating func littleEndian(_ value: UInt64, _ count: Int) {
         for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
     }
 }

@@ -1,0 +1,8 @@
+extension DescribedCharacteristic {
+    /// The lists of all rooms.
+    static let rooms: [[Self]] = [
+        heartRate
+    ]
+
+    private static let heartRate = [Self(.heartRateMeasurement)]
+}

@@ -1,0 +1,55 @@
+/// One heart rate, and what the sensor says along with it.
+///
+///     flags 1 | rate 1 or 2 | energy 2, if flagged | RR intervals of 2 each, if flagged
+///
+/// Spec: Heart Rate Measurement (0x2A37), Heart Rate Service 1.0, 3.1.
+public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
+    /// The rate in beats per minute.
+    public let beatsPerMinute: UInt16
+    /// Whether the sensor touches the skin; `nil` when it cannot tell.
+    public let hasSkinContact: Bool?
+    /// The energy spent since the last reset, in kilojoules, if this measurement carries it.
+    public let energyExpended: UInt16?
+    /// The times between beats, oldest first, in units of 1/1024 s.
+    public let rrIntervals1024: [UInt16]
+    /// The specification's name.
+    public static var formatName: String { "Heart Rate Measurement" }
+
+    /// Reads one measurement; the RR intervals take all that is left.
+    ///
+    /// - Throws: `MalformedPacket` when the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        let flags: UInt8 = try reader.read()
+        let isWide = flags & 0x01 != 0
+        beatsPerMinute = isWide ? try reader.read(UInt16.self) : UInt16(try reader.read(UInt8.self))
+        hasSkinContact = flags & 0x04 == 0 ? nil : flags & 0x02 != 0
+        energyExpended = try reader.read(if: flags & 0x08 != 0)
+        rrIntervals1024 = flags & 0x10 == 0 ? [] : try reader.readToEnd()
+    }
+
+    /// The times between beats, oldest first.
+    public var rrIntervals: [Duration] {
+        var durations: [Duration] = []
+        for interval in rrIntervals1024 { durations.append(.nanoseconds(Int64(interval) * 1_000_000_000 / 1024)) }
+        return durations
+    }
+}
+
+extension HeartRateMeasurement: DescribedValue {
+    package var fields: [ValueField] {
+        var fields: [ValueField] = [.number("heart rate", beatsPerMinute, "bpm")]
+        if let hasSkinContact { fields.append(ValueField("skin contact", .flag(hasSkinContact))) }
+        if let energyExpended { fields.append(.number("energy", energyExpended, "kJ")) }
+        var intervals: [ValueField.Content] = []
+        for interval in rrIntervals1024 {
+            intervals.append(.decimal(DecimalNumber((Int(interval) * 1000 + 512) / 1024, exponent: -3)))
+        }
+        if !intervals.isEmpty { fields.append(ValueField("RR", .list(intervals), unit: "s")) }
+        return fields
+    }
+}
+
+extension CharacteristicKey where Value == HeartRateMeasurement {
+    /// Heart Rate Measurement, 0x2A37: notified once a second or so.
+    public static var heartRateMeasurement: Self { Self(0x2A37) }
+}

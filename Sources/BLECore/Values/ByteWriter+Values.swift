@@ -1,0 +1,16 @@
+extension ByteWriter {
+    /// Appends a value.
+    public mutating func write(_ value: some GATTWritable) {
+        value.write(to: &self)
+    }
+
+    /// Appends a value if there is one. Whoever reads it must know that from a flag.
+    public mutating func write<Value: GATTWritable>(ifPresent value: Value?) {
+        if let value { write(value) }
+    }
+
+    /// Appends a number in the order that a vendor chose.
+    public mutating func write<Number: FixedWidthInteger & GATTWritable>(_ number: Number, order: ByteOrder) {
+        write(order == .bigEndian ? number.byteSwapped : number)
+    }
+}

@@ -1,0 +1,32 @@
+/// A number as devices count: a whole number times a power of ten. Exact, where a `Double` would not be.
+package struct DecimalNumber: Hashable, Sendable, CustomStringConvertible {
+    package let mantissa: Int64
+    package let exponent: Int
+
+    package init(_ mantissa: some FixedWidthInteger, exponent: Int = 0) {
+        self.mantissa = Int64(clamping: mantissa)
+        self.exponent = exponent
+    }
+
+    /// The nearest `Double`.
+    package var double: Double {
+        var power = 1.0
+        for _ in 0..<min(exponent.magnitude, 400) { power *= 10 }
+        return exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
+    }
+
+    /// All decimal places that the exponent gives, such as "36.40"; far exponents are written as in "5e-40". Valid JSON too.
+    package var description: String {
+        guard exponent >= -18, exponent <= 18, mantissa != 0 || exponent < 0 else {
+            return mantissa == 0 ? "0" : "\(mantissa)e\(exponent)"
+        }
+        let sign = mantissa < 0 ? "-" : ""
+        let digits = String(mantissa.magnitude)
+        if exponent >= 0 { return sign + digits + String(repeating: "0", count: exponent) }
+        let places = 0 &- exponent
+        let missing = String(repeating: "0", count: max(0, places + 1 - digits.utf8.count))
+        let whole = missing + digits
+        let point = whole.utf8.count - places
+        return "\(sign)\(whole.prefix(point)).\(whole.suffix(places))"
+    }
+}

@@ -1,0 +1,148 @@
+/// What a number of a medical device says: a decimal number, or one of five special answers.
+///
+/// Spec: IEEE 11073-20601, 4.2.2.6 (SFLOAT-Type and FLOAT-Type); Personal Health Devices Transcoding White Paper, 2.2.
+public enum MedicalNumber: Hashable, Sendable {
+    /// `mantissa` x 10^`exponent`; the exponent also says how precise it is: 36.40 is not 36.4.
+    case finite(mantissa: Int32, exponent: Int8)
+    /// NaN: the device has no valid result.
+    case notANumber
+    /// NRes: there is a result, but this format cannot express it.
+    case notAtThisResolution
+    /// +INFINITY: above what the device can measure.
+    case positiveInfinity
+    /// -INFINITY: below what the device can measure.
+    case negativeInfinity
+    /// The code that the standard keeps for itself.
+    case reserved
+
+    /// The nearest `Double`; `nan` for what is no number.
+    public var doubleValue: Double {
+        switch self {
+        case .finite(let mantissa, let exponent): DecimalNumber(mantissa, exponent: Int(exponent)).double
+        case .notANumber, .notAtThisResolution, .reserved: .nan
+        case .positiveInfinity: .infinity
+        case .negativeInfinity: -.infinity
+        }
+    }
+
+    /// The number for people and programs.
+    package var content: ValueField.Content {
+        switch self {
+        case .finite(let mantissa, let exponent): .decimal(DecimalNumber(mantissa, exponent: Int(exponent)))
+        case .notANumber: .missing("not a number")
+        case .notAtThisResolution: .missing("not at this resolution")
+        case .positiveInfinity: .missing("above the range")
+        case .negativeInfinity: .missing("below the range")
+        case .reserved: .missing("reserved")
+        }
+    }
+}
+
+extension MedicalNumber: CustomStringConvertible {
+    /// The number with all its decimal places, or words such as "not a number".
+    public var description: String { ValueField(content).text }
+}
+
+/// SFLOAT: a decimal number in 16 bits, 12 for the mantissa and 4 for the exponent, both with sign.
+///
+/// Spec: IEEE 11073-20601, SFLOAT-Type; GATT format type `medfloat16`.
+public struct MedicalFloat16: GATTReadable, GATTWritable, Hashable, Sendable {
+    /// The bits as they are sent.
+    public let rawValue: UInt16
+    /// The name in the Characteristic Presentation Format.
+    public static var formatName: String { "medfloat16" }
+
+    /// The number with these bits.
+    public init(rawValue: UInt16) {
+        self.rawValue = rawValue
+    }
+
+    /// `mantissa` x 10^`exponent`; `nil` when it does not fit (-2048 to 2047, -8 to 7) or its bits mean something special.
+    public init?(mantissa: Int, exponent: Int) {
+        guard mantissa >= -0x800, mantissa <= 0x7FF, exponent >= -8, exponent <= 7 else { return nil }
+        let low = UInt16(truncatingIfNeeded: mantissa) & 0x0FFF
+        rawValue = UInt16(truncatingIfNeeded: exponent) << 12 | low
+        guard case .finite = number else { return nil }
+    }
+
+    /// What the bits say.
+    public var number: MedicalNumber {
+        switch rawValue {
+        case 0x07FE: return .positiveInfinity
+        case 0x07FF: return .notANumber
+        case 0x0800: return .notAtThisResolution
+        case 0x0801: return .reserved
+        case 0x0802: return .negativeInfinity
+        default:
+            let bits = Int16(bitPattern: rawValue)
+            return .finite(mantissa: Int32((bits << 4) >> 4), exponent: Int8(truncatingIfNeeded: bits >> 12))
+        }
+    }
+
+    /// The nearest `Double`; `nan` for what is no number.
+    public var doubleValue: Double { number.doubleValue }
+
+    /// Reads 2 bytes.
+    ///
+    /// - Throws: `MalformedPacket` when there are fewer.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        rawValue = try reader.read()
+    }
+
+    /// Appends 2 bytes.
+    public func write(to writer: inout ByteWriter) {
+        writer.u16(rawValue)
+    }
+}
+
+/// FLOAT: a decimal number in 32 bits, 24 for the mantissa and 8 for the exponent, both with sign.
+///
+/// Spec: IEEE 11073-20601, FLOAT-Type; GATT format type `medfloat32`.
+public struct MedicalFloat32: GATTReadable, GATTWritable, Hashable, Sendable {
+    /// The bits as they are sent.
+    public let rawValue: UInt32
+    /// The name in the Characteristic Presentation Format.
+    public static var formatName: String { "medfloat32" }
+
+    /// The number with these bits.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// `mantissa` x 10^`exponent`; `nil` when it does not fit (24 bits and 8 bits) or its bits mean something special.
+    public init?(mantissa: Int, exponent: Int) {
+        guard mantissa >= -0x80_0000, mantissa <= 0x7F_FFFF, exponent >= -128, exponent <= 127 else { return nil }
+        let low = UInt32(truncatingIfNeeded: mantissa) & 0xFF_FFFF
+        rawValue = UInt32(truncatingIfNeeded: exponent) << 24 | low
+        guard case .finite = number else { return nil }
+    }
+
+    /// What the bits say.
+    public var number: MedicalNumber {
+        switch rawValue {
+        case 0x007F_FFFE: return .positiveInfinity
+        case 0x007F_FFFF: return .notANumber
+        case 0x0080_0000: return .notAtThisResolution
+        case 0x0080_0001: return .reserved
+        case 0x0080_0002: return .negativeInfinity
+        default:
+            let bits = Int32(bitPattern: rawValue)
+            return .finite(mantissa: (bits << 8) >> 8, exponent: Int8(truncatingIfNeeded: bits >> 24))
+        }
+    }
+
+    /// The nearest `Double`; `nan` for what is no number.
+    public var doubleValue: Double { number.doubleValue }
+
+    /// Reads 4 bytes.
+    ///
+    /// - Throws: `MalformedPacket` when there are fewer.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        rawValue = try reader.read()
+    }
+
+    /// Appends 4 bytes.
+    public func write(to writer: inout ByteWriter) {
+        writer.u32(rawValue)
+    }
+}
