@@ -28,6 +28,33 @@ extension LinkSocket {
     package static func connectingL2CAP(
         from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, sendTimeout: Duration
     ) throws(SystemCallError) -> LinkSocket {
+        try connecting(
+            from: socketAddress(own, ownType), to: socketAddress(peer.address, peer.type), receiveMTU: nil,
+            sendTimeout: sendTimeout)
+    }
+
+    /// Starts to open a credit-based channel to `peer`, beside the link that is up.
+    ///
+    /// Without a link the kernel would make one, as for the ATT channel; whoever wants a channel of a certain link compares
+    /// `hciHandle` afterwards. Dropping the socket cancels.
+    ///
+    /// - Parameters:
+    ///   - psm: The LE PSM that the peer listens at, 0x0001 to 0x00FF.
+    ///   - receiveMTU: The longest packet that the peer may send; it is told so.
+    /// - Returns: A socket whose `isConnecting` is true when `finishConnect` has still to tell the outcome.
+    package static func connectingChannel(
+        psm: UInt16, from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, receiveMTU: UInt16,
+        sendTimeout: Duration
+    ) throws(SystemCallError) -> LinkSocket {
+        try connecting(
+            from: socketAddress(own, ownType, channel: 0),
+            to: socketAddress(peer.address, peer.type, channel: 0, psm: psm), receiveMTU: receiveMTU,
+            sendTimeout: sendTimeout)
+    }
+
+    private static func connecting(
+        from source: sockaddr_l2, to target: sockaddr_l2, receiveMTU: UInt16?, sendTimeout: Duration
+    ) throws(SystemCallError) -> LinkSocket {
         let descriptor = try SystemCallError.check(
             "socket", ble_socket(AF_BLUETOOTH, Int32(SOCK_SEQPACKET.rawValue), BTPROTO_L2CAP))
         var link = LinkSocket(adopting: descriptor)
@@ -36,9 +63,13 @@ extension LinkSocket {
             "SO_SNDTIMEO",
             unsafe ble_set_option(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, UInt32(MemoryLayout<timeval>.size)))
         let size = UInt32(MemoryLayout<sockaddr_l2>.size)
-        var source = socketAddress(own, ownType)
+        var (source, target) = (source, target)
         try SystemCallError.check("bind", unsafe ble_bind(descriptor, &source, size))
-        var target = socketAddress(peer.address, peer.type)
+        if var receiveMTU {
+            // Only a bound socket is known to be one for LE, and only those take it.
+            try SystemCallError.check(
+                "BT_RCVMTU", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &receiveMTU, 2))
+        }
         let result = unsafe ble_connect(descriptor, &target, size)
         if result == -EINPROGRESS {
             link.isConnecting = true
@@ -61,7 +92,12 @@ extension LinkSocket {
     package mutating func finishConnect() -> ConnectProgress {
         guard isConnecting else { return .connected }
         let state = ble_poll(descriptor)
-        guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else { return .pending }
+        guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else {
+            // A channel whose peer has not granted any room yet is open, and cannot be written to.
+            guard (try? hciHandle()) != nil else { return .pending }
+            isConnecting = false
+            return .connected
+        }
         var reason: Int32 = 0
         let result = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_ERROR, &reason, 4)
         if result < 0 { reason = -result }
@@ -74,12 +110,15 @@ extension LinkSocket {
         return reason == 0 ? .connected : .failed(errno: reason)
     }
 
-    /// The kernel's form of an address on the ATT channel: type 1 is public and 2 random, one more than in HCI.
-    static func socketAddress(_ address: BluetoothAddress, _ type: AddressType) -> sockaddr_l2 {
+    /// The kernel's form of an address, on the ATT channel if nothing else is said: type 1 is public and 2 random, one more
+    /// than in HCI.
+    static func socketAddress(
+        _ address: BluetoothAddress, _ type: AddressType, channel: UInt16 = attributeChannel, psm: UInt16 = 0
+    ) -> sockaddr_l2 {
         var result = sockaddr_l2()
         result.l2_family = sa_family_t(AF_BLUETOOTH)
-        result.l2_psm = 0
-        result.l2_cid = attributeChannel.littleEndian
+        result.l2_psm = psm.littleEndian
+        result.l2_cid = channel.littleEndian
         result.l2_bdaddr_type = type.space.rawValue + 1
         unsafe withUnsafeMutableBytes(of: &result.l2_bdaddr) { unsafe $0.copyBytes(from: address.littleEndianBytes) }
         return result

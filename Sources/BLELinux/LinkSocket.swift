@@ -45,7 +45,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// that arrives after it.
     package private(set) var droppedPackets: UInt32 = 0
     /// Whether `finishConnect` has still to say how the connect went.
-    package internal(set) var isConnecting = false
+    package var isConnecting = false
 
     private let isBluetooth: Bool
     private var endReason: Int32?
@@ -132,6 +132,19 @@ package struct LinkSocket: ~Copyable, Sendable {
             "L2CAP_CONNINFO", unsafe ble_get_option(descriptor, SOL_L2CAP, L2CAP_CONNINFO, &info, size))
         return info.hci_handle
     }
+
+    /// The longest packet that the other end of a channel takes; `nil` where the kernel knows of no bound.
+    package func sendMTU() -> UInt16? {
+        var mtu: UInt16 = 0
+        let result = unsafe ble_get_option(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &mtu, 2)
+        return result < 0 ? nil : mtu
+    }
+
+    /// Whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted credits.
+    package var hasRoom: Bool { ble_poll(descriptor) & BLE_WRITABLE != 0 }
+
+    /// Whether the link is over, as far as the kernel knows; what arrived before may still be read.
+    package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }
 
     // MARK: Inside
 

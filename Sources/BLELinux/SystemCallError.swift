@@ -29,4 +29,6 @@ extension SystemCallError {
     package static let down = ENETDOWN
     /// The adapter is blocked by a switch.
     package static let blocked = ERFKILL
+    /// There is no link.
+    package static let notConnected = ENOTCONN
 }

@@ -36,7 +36,7 @@ public struct BLEError: Error, Sendable {
         public static let attributeNotFound = Code("attributeNotFound")
         /// Several attributes match; name one by its handle.
         public static let ambiguous = Code("ambiguous")
-        /// The peer answered with an ATT error; `attError` holds it.
+        /// The peer said no: with an ATT error, which `attError` holds, or to a channel.
         public static let refusedByPeer = Code("refusedByPeer")
         /// The peer wants a more secure link than this one.
         public static let insufficientSecurity = Code("insufficientSecurity")

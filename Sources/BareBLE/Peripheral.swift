@@ -10,7 +10,7 @@ internal import Logging
 // - The client's actions are performed in the order in which it gives them.
 // - Every caller is resumed exactly once. A cancelled or late caller is released at once; what that means for the
 //   link is the client's business.
-// - At the end of the link: first the waiting calls fail, then the subscriptions end, then `disconnected()` returns.
+// - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then `disconnected()` returns.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
@@ -49,6 +49,7 @@ public actor Peripheral {
     var knownDatabase: GATTDatabase?
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
+    var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []

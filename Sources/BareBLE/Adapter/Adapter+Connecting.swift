@@ -95,7 +95,7 @@ extension Adapter {
                     if let known { await hangUp(known) }
                     throw .gaveUp(.cancelled)
                 }
-                return adopt(socket, handle: known)
+                return adopt(socket, handle: known, peer)
             } catch {
                 let end = handle.flatMap { lastEnds[$0] }
                 if handle != nil, let handle, end == nil { await hangUp(handle) }
@@ -150,7 +150,7 @@ extension Adapter {
             do throws(AttachFailure) {
                 let socket = try await attach(peer, until: deadline)
                 let handle = try? socket.hciHandle()
-                return adopt(socket, handle: handle)
+                return adopt(socket, handle: handle, peer)
             } catch {
                 guard error.isTransient, attempt < Self.attempts, loop.now() < deadline else {
                     throw self.error(error, status: nil, peer)
@@ -174,14 +174,7 @@ extension Adapter {
             throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
         }
         while socket.isConnecting {
-            let descriptor = socket.descriptor
-            let (wake, _) = await suspend(until: deadline) { number in
-                loop.onWritable(descriptor) { [weak self] in
-                    self?.assumeIsolated { $0.wake(number) }
-                }
-            }
-            loop.letGo(descriptor)
-            switch wake {
+            switch await wait(forRoomOf: socket.descriptor, until: deadline) {
             case .timedOut: throw .gaveUp(.timedOut)
             case .cancelled: throw .gaveUp(.cancelled)
             case .resumed: break
@@ -191,6 +184,18 @@ extension Adapter {
             }
         }
         return socket
+    }
+
+    /// Waits until a socket that connects can be written to, or has failed.
+    func wait(forRoomOf descriptor: Int32, until deadline: BootInstant) async -> Wake {
+        let (wake, _) = await suspend(until: deadline) { number in
+            let wakeUp: EventLoop.Handler = { [weak self] in self?.assumeIsolated { $0.wake(number) } }
+            guard loop.onWritable(descriptor, wakeUp) != nil else { return }
+            // The kernel cannot watch it: look again a little later.
+            _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
+        }
+        loop.letGo(descriptor)
+        return wake
     }
 
     /// Why no socket could be attached.

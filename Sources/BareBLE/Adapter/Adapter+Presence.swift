@@ -84,12 +84,17 @@ extension Adapter {
         let opened = try system.open(found.index)
         let commands = opened.commands.descriptor
         let reports = opened.reports.descriptor
+        let failure =
+            loop.onReadable(commands) { [weak self] in self?.assumeIsolated { $0.commandsReadable() } }
+            ?? loop.onReadable(reports) { [weak self] in self?.assumeIsolated { $0.reportsReadable() } }
+        if let failure {
+            loop.letGo(commands)
+            throw failure
+        }
         sockets = consume opened
         info = found
         presence = found.isUp ? .up : .down
         mayCommand = system.privileges().has(.netRaw)
-        loop.onReadable(commands) { [weak self] in self?.assumeIsolated { $0.commandsReadable() } }
-        loop.onReadable(reports) { [weak self] in self?.assumeIsolated { $0.reportsReadable() } }
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
     }
 

@@ -13,22 +13,31 @@ package struct AdapterLink: ~Copyable, Sendable {
 
 extension Adapter {
     /// Takes note of a link that is up.
-    func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?) -> AdapterLink {
+    func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID) -> AdapterLink {
         lastNumber &+= 1
         let number = lastNumber
         if let handle {
             links[handle] = number
             lastEnds[handle] = nil
         }
-        return AdapterLink(socket: socket, handle: handle, controls: controls(handle, number))
+        return AdapterLink(socket: socket, handle: handle, controls: controls(handle, number, peer))
     }
 
     /// Handles are used again, so each call is checked against the link that it was made for.
-    private func controls(_ handle: ConnectionHandle?, _ number: UInt64) -> LinkControls {
+    private func controls(_ handle: ConnectionHandle?, _ number: UInt64, _ peer: PeerID) -> LinkControls {
         LinkControls(
             rssi: { () async throws(BLEError) in try await self.rssi(handle, number) },
             disconnect: { await self.disconnect(handle, number) },
-            lastReason: { await self.reason(number) })
+            lastReason: { await self.reason(number) },
+            openChannel: { request async throws(BLEError) in
+                try await self.openChannel(request, to: peer, handle, number)
+            },
+            isUp: { await self.hasLink(to: peer) })
+    }
+
+    private func hasLink(to peer: PeerID) -> Bool {
+        guard let index = info?.index else { return false }
+        return system.hasLink(index, peer.address)
     }
 
     private func rssi(_ handle: ConnectionHandle?, _ number: UInt64) async throws(BLEError) -> Int {

@@ -25,6 +25,9 @@ package struct AdapterSystem: Sendable {
     /// Starts to connect to a peer from the adapter with this address.
     package var connect:
         @Sendable (BluetoothAddress, AddressType, PeerID, Duration) throws(SystemCallError) -> LinkSocket
+    /// Starts to open a channel to a peer, beside the link that is up.
+    package var openChannel:
+        @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
     /// Whether a link to this address is up on an adapter, whoever made it.
     package var hasLink: @Sendable (UInt16, BluetoothAddress) -> Bool
     /// Powers an adapter; waits until the kernel is done.
@@ -46,6 +49,12 @@ package struct AdapterSystem: Sendable {
         },
         connect: { own, type, peer, timeout throws(SystemCallError) in
             try LinkSocket.connectingL2CAP(from: own, type: type, to: peer, sendTimeout: timeout)
+        },
+        openChannel: { own, type, peer, request throws(SystemCallError) in
+            try LinkSocket.connectingChannel(
+                psm: request.psm, from: own, type: type, to: peer, receiveMTU: request.receiveMTU,
+                // The kernel's own time-out is the later one, so that it is never taken for a refusal.
+                sendTimeout: request.timeout + .seconds(1))
         },
         hasLink: { index, address in
             guard let links = try? Controllers.links(of: index) else { return false }

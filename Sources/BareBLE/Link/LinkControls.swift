@@ -1,4 +1,5 @@
 package import BLECore
+package import BLELinux
 
 /// What only the adapter can do for a link, because it takes commands to the controller.
 ///
@@ -10,4 +11,8 @@ package struct LinkControls: Sendable {
     package let disconnect: @Sendable () async -> Void
     /// What the controller said when the link ended, if it said so already.
     package let lastReason: @Sendable () async -> HCIStatus?
+    /// Opens a channel beside the link.
+    package let openChannel: @Sendable (ChannelRequest) async throws(BLEError) -> LinkSocket
+    /// Whether the controller still has the link, by what the kernel says.
+    package let isUp: @Sendable () async -> Bool
 }

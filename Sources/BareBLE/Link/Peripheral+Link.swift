@@ -197,7 +197,7 @@ extension Peripheral {
 
     // MARK: The end
 
-    /// Ends the link: pending calls fail, then the subscriptions end, then those who wait for the end are told.
+    /// Ends the link: pending calls fail, then the subscriptions and channels end, then those who wait for the end are told.
     func close(_ cause: DisconnectReason, code: Int32 = 0) {
         guard end == nil else { return }
         let reason = isEndRequested ? .requested : cause
@@ -210,6 +210,7 @@ extension Peripheral {
         let error = endError(during: "go on with a subscription")
         let ended = reason == .requested ? nil : error
         endSubscriptions(ended)
+        endChannels(reason)
         for (_, waiter) in endWaiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: reason) }
         endWaiters = [:]
     }

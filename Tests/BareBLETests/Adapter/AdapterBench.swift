@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import Glibc
 import Logging
 import Testing
 
@@ -20,6 +21,14 @@ struct AdapterBench: Sendable {
         var connects = 0
         var connectErrors: [Int32] = []
         var farEnds: [LinkSocketBox] = []
+        /// Whether there is a link, once one has been made.
+        var isLinked = false
+        /// What opening a channel ends with, once each, before it succeeds.
+        var channelErrors: [Int32] = []
+        /// Whether a channel waits for its peer's answer.
+        var holdsChannels = false
+        var channels = 0
+        var channelEnd: LinkSocketBox?
     }
 
     init() async throws {
@@ -40,6 +49,15 @@ final class LinkSocketBox: Sendable {
 
     init(_ socket: consuming LinkSocket) {
         self.socket = socket
+    }
+
+    /// Whether the other end is closed.
+    var isHungUp: Bool { socket.isHungUp }
+
+    /// Discards what has arrived.
+    func drain() {
+        var byte: UInt8 = 0
+        while unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_DONTWAIT)) > 0 {}
     }
 }
 
@@ -68,7 +86,21 @@ extension AdapterSystem {
             kernel.withLock { $0.farEnds.append(LinkSocketBox(LinkSocket(adopting: theirs))) }
             return LinkSocket(adopting: ours)
         }
-        system.hasLink = { _, _ in false }
+        system.openChannel = { _, _, _, _ throws(SystemCallError) in
+            let (error, holds) = kernel.withLock { kernel -> (Int32?, Bool) in
+                kernel.channels += 1
+                return (kernel.channelErrors.isEmpty ? nil : kernel.channelErrors.removeFirst(), kernel.holdsChannels)
+            }
+            if let error { throw SystemCallError(call: "connect", errno: error) }
+            let (ours, theirs) = try LinkSocket.pair()
+            var socket = LinkSocket(adopting: ours)
+            // One that is full polls as one that connects does.
+            while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            socket.isConnecting = holds
+            kernel.withLock { $0.channelEnd = LinkSocketBox(LinkSocket(adopting: theirs)) }
+            return socket
+        }
+        system.hasLink = { _, _ in kernel.withLock { $0.isLinked } }
         system.powerUp = { index throws(SystemCallError) in
             kernel.withLock {
                 $0.controllers = $0.controllers.map {

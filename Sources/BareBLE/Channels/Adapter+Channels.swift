@@ -1,0 +1,55 @@
+internal import BLECore
+internal import BLELinux
+
+extension Adapter {
+    /// How long to wait before looking at a channel again that cannot be written to: it may be open, without credits.
+    private static let channelPause: Duration = .milliseconds(100)
+
+    /// Opens a channel beside a link; it takes no turn, because the controller has nothing to call.
+    ///
+    /// The kernel would make a new link where the old one has just ended, so the channel's link is compared with ours.
+    func openChannel(
+        _ request: ChannelRequest, to peer: PeerID, _ handle: ConnectionHandle?, _ number: UInt64
+    ) async throws(BLEError) -> LinkSocket {
+        let deadline = loop.now() + request.timeout
+        guard let info, isOurs(handle, number), system.hasLink(info.index, peer.address) else {
+            throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
+        }
+        var socket: LinkSocket
+        do throws(SystemCallError) {
+            socket = try system.openChannel(info.address, ownAddressType, peer, request)
+        } catch {
+            throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
+        }
+        while socket.isConnecting {
+            let step = min(deadline, loop.now() + Self.channelPause)
+            let wake = await wait(forRoomOf: socket.descriptor, until: step)
+            let progress = socket.finishConnect()
+            switch (progress, wake) {
+            case (.failed(let errno), _):
+                throw BLEError(openingChannel: errno, psm: request.psm, peer: peer, adapter: name)
+            case (_, .cancelled):
+                throw BLEError(
+                    .cancelled, subject: "\(peer)", during: BLEError.opening(request.psm),
+                    because: "the task was cancelled")
+            case (.pending, _) where loop.now() >= deadline:
+                throw BLEError(
+                    .timedOut, subject: "\(peer)", during: BLEError.opening(request.psm),
+                    because: "the peer did not answer in time",
+                    hint: "It may want a paired link, which this version does not make; or allow more time.")
+            case (.pending, _), (.connected, _):
+                continue
+            }
+        }
+        let actual = try? socket.hciHandle()
+        guard isOurs(handle, number), actual == nil || handle == nil || actual == handle else {
+            throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
+        }
+        return socket
+    }
+
+    private func isOurs(_ handle: ConnectionHandle?, _ number: UInt64) -> Bool {
+        guard let handle else { return true }
+        return links[handle] == number
+    }
+}

@@ -1,0 +1,228 @@
+internal import BLECore
+internal import BLELinux
+internal import Glibc
+internal import Logging
+
+extension L2CAPChannel {
+    /// How long the link may take to tell its end when a channel has told its own.
+    private static let linkEndTime: Duration = .seconds(3)
+
+    // MARK: Receiving
+
+    /// Begins, or goes on, to read the socket.
+    func startReading() -> SystemCallError? {
+        guard let descriptor = socket?.descriptor, !isEnding else { return nil }
+        isPaused = false
+        return loop.onReadable(descriptor) { [weak self] in
+            self?.assumeIsolated { $0.readable() }
+        }
+    }
+
+    private func readable() {
+        for _ in 0..<Self.packetsPerTurn {
+            guard isEnding || isClosing || received.count < capacity else { return pauseReading() }
+            guard readOne() else { return }
+        }
+    }
+
+    /// Takes the next packet, or the end; answers whether there may be more.
+    private func readOne() -> Bool {
+        guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
+        switch input {
+        case .packet(let count, _):
+            guard !isClosing else { return true }
+            received.append(Array(inbound.prefix(count)))
+            wakeConsumer()
+            return true
+        case .wouldBlock:
+            return false
+        case .ended(let errno):
+            socketEnded(errno)
+            return false
+        }
+    }
+
+    private func pauseReading() {
+        guard let descriptor = socket?.descriptor else { return }
+        isPaused = true
+        loop.onReadable(descriptor, nil)
+    }
+
+    /// All that has arrived, as soon as there is anything; empty when the packets are over or the task was cancelled.
+    func nextBatch() async throws(BLEError) -> [[UInt8]] {
+        while true {
+            if !received.isEmpty {
+                var batch: [[UInt8]] = []
+                swap(&batch, &received)
+                if isPaused { _ = startReading() }
+                return batch
+            }
+            if end != nil || isClosing {
+                guard let failure = failure.take() else { return [] }
+                throw failure
+            }
+            if Task.isCancelled { return [] }
+            let isAlone = await withTaskCancellationHandler {
+                await withCheckedContinuation { waiter in
+                    if !received.isEmpty || end != nil || isClosing || Task.isCancelled {
+                        return waiter.resume(returning: true)
+                    }
+                    guard consumer == nil else { return waiter.resume(returning: false) }
+                    consumer = waiter
+                }
+            } onCancel: {
+                // Whoever waits by then looks again, and goes on waiting.
+                Task(executorPreference: loop) { await self.wakeConsumer() }
+            }
+            guard isAlone else {
+                throw BLEError(
+                    .busy, subject: name, during: "wait for a packet", because: "another task waits for it already",
+                    hint: "Take a channel's packets in one task.")
+            }
+        }
+    }
+
+    func wakeConsumer() {
+        consumer.take()?.resume(returning: true)
+    }
+
+    // MARK: Sending
+
+    func enqueue(
+        _ packet: [UInt8], _ number: UInt64, _ timeout: Duration?,
+        _ waiter: CheckedContinuation<Result<Void, BLEError>, Never>
+    ) {
+        guard end == nil, !isClosing else { return waiter.resume(returning: .failure(endError(during: "send"))) }
+        guard senders.count < Self.senderLimit else {
+            let failure = sendError(
+                .queueFull, "\(Self.senderLimit) packets wait for room already", hint: "Await the earlier ones first.")
+            return waiter.resume(returning: .failure(failure))
+        }
+        let timer = timeout.map { timeout in
+            loop.schedule(at: loop.now() + timeout) { [weak self] in
+                self?.assumeIsolated { $0.giveUp(number, .timedOut) }
+            }
+        }
+        senders.append(Sender(number: number, packet: packet, waiter: waiter, timer: timer))
+        if senders.count == 1 { flush() }
+    }
+
+    /// Hands packets to the kernel while it takes them.
+    private func flush() {
+        while !isEnding, let first = senders.first, let outcome = socket?.send(first.packet) {
+            switch outcome {
+            case .sent:
+                resumeFirst(.success(()))
+            case .wouldBlock:
+                return awaitRoom()
+            case .failed(EMSGSIZE):
+                resumeFirst(.failure(tooLongError(first.packet.count)))
+            case .failed:
+                // The reason of the end is the reader's to find, behind what the peer sent before. A kernel that was only
+                // short of memory gets the packet again a little later.
+                if socket?.isHungUp == true { readToTheEnd() }
+                return flushLater()
+            }
+        }
+    }
+
+    /// Has what waits for room go on when there is some, or when the channel ends.
+    func awaitRoom() {
+        guard let descriptor = socket?.descriptor, !isEnding else { return }
+        loop.onWritable(descriptor) { [weak self] in
+            self?.assumeIsolated { $0.writable() }
+        }
+    }
+
+    private func writable() {
+        guard let descriptor = socket?.descriptor else { return }
+        loop.onWritable(descriptor, nil)
+        if isClosing { return finish(.closed) }
+        flush()
+    }
+
+    private func flushLater() {
+        guard end == nil, !isEnding else { return }
+        _ = loop.schedule(at: loop.now() + .milliseconds(20)) { [weak self] in
+            self?.assumeIsolated { $0.flush() }
+        }
+    }
+
+    private func resumeFirst(_ result: Result<Void, BLEError>) {
+        let sender = senders.removeFirst()
+        if let timer = sender.timer { loop.cancel(timer) }
+        sender.waiter.resume(returning: result)
+    }
+
+    func giveUp(_ number: UInt64, _ code: BLEError.Code) {
+        guard let index = senders.firstIndex(where: { $0.number == number }) else { return }
+        let sender = senders.remove(at: index)
+        if let timer = sender.timer { loop.cancel(timer) }
+        let failure = code == .cancelled ? cancelledError() : noRoomError()
+        sender.waiter.resume(returning: .failure(failure))
+    }
+
+    func failSenders() {
+        while !senders.isEmpty { resumeFirst(.failure(endError(during: "send"))) }
+    }
+
+    // MARK: The end
+
+    /// The link under the channel has ended, and told why.
+    func linkEnded(_ reason: DisconnectReason) {
+        guard end == nil else { return }
+        readToTheEnd()
+        finish(.link(reason))
+    }
+
+    /// Takes over what the kernel has kept, at most what its buffer holds.
+    private func readToTheEnd() {
+        while readOne() {}
+    }
+
+    /// The socket is over. Whether only the channel is, or the link as well, it does not tell.
+    private func socketEnded(_ errno: Int32) {
+        isEnding = true
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        Task(executorPreference: loop) {
+            if await self.peripheral.isLinkUp() {
+                await self.finish(.closedByPeer)
+            } else {
+                await self.awaitLinkEnd(errno)
+            }
+        }
+    }
+
+    /// The link tells the reason in a moment; if not, the kernel's has to do.
+    private func awaitLinkEnd(_ errno: Int32) {
+        guard end == nil else { return }
+        let reason = DisconnectReason(errno: errno, status: nil)
+        timer = loop.schedule(at: loop.now() + Self.linkEndTime) { [weak self] in
+            self?.assumeIsolated { $0.finish(.link(reason)) }
+        }
+    }
+
+    func armTimer(after time: Duration) {
+        guard timer == nil else { return }
+        timer = loop.schedule(at: loop.now() + time) { [weak self] in
+            self?.assumeIsolated { $0.finish(.closed) }
+        }
+    }
+
+    /// Ends the channel, once: its socket closes, and everybody who waits is told.
+    func finish(_ end: End) {
+        guard self.end == nil else { return }
+        self.end = isClosing ? .closed : end
+        if let timer { loop.cancel(timer) }
+        timer = nil
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        socket = nil
+        if case .link(let reason) = self.end, reason != .requested { failure = endError(during: "receive") }
+        failSenders()
+        wakeConsumer()
+        for waiter in closers { waiter.resume() }
+        closers = []
+        let (peripheral, number) = (peripheral, number)
+        peripheral.assumeIsolated { $0.channels[number] = nil }
+    }
+}

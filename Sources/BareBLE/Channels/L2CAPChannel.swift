@@ -1,0 +1,165 @@
+internal import BLELinux
+internal import Logging
+
+// One open channel beside a link's attributes. Credits, segments and reassembly are the kernel's business; a packet here is a
+// whole one. What is left is to wait: for room before sending, for packets, for the end.
+//
+// Duties
+// - Packets are sent in the order of the calls, and a call returns when the kernel has taken its packet whole.
+// - What has been read is bounded: at `capacity` packets reading pauses, the kernel's buffer fills, it grants no more credits,
+//   and the peer has to wait. Nothing is dropped.
+// - Every caller is resumed exactly once, also at the end of the channel or of the link.
+// - What arrived before the end is delivered before the end is told.
+//
+// Invariants
+// - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
+// - `socket` is nil exactly when `end` is set; that closes the descriptor, once. Nobody reads or writes after that.
+// - A sender is in `senders` exactly while its packet waits; only the first one's packet is offered to the kernel.
+// - `isEnding` is set once the socket has told its end: nothing reads it again while it is asked whether the link goes on.
+// - The channel keeps its link, the link does not keep the channel.
+
+/// A connection-oriented channel to a peer: whole packets in both directions, in order, with flow control.
+///
+/// `Peripheral.openChannel(psm:_:)` makes one. It lives until `close()`, until the peer closes it or the link ends, or until the
+/// last reference to it and to its packets goes away.
+///
+/// Spec: LE credit based flow control mode, Core Vol 3 Part A, 10.1.
+public actor L2CAPChannel {
+    /// Why a channel ended.
+    enum End: Hashable {
+        case closed
+        case closedByPeer
+        case link(DisconnectReason)
+    }
+
+    /// A packet that waits for room, and who waits for it.
+    struct Sender {
+        let number: UInt64
+        let packet: [UInt8]
+        let waiter: CheckedContinuation<Result<Void, BLEError>, Never>
+        let timer: TimerID?
+    }
+
+    /// How many packets may wait for room.
+    static let senderLimit = 64
+    /// How many packets one wake-up may take before the loop looks at its other descriptors.
+    static let packetsPerTurn = 64
+    /// How long a channel that is being closed waits for the peer to take what was sent.
+    static let farewellTime: Duration = .seconds(2)
+
+    /// The number of the peer's service.
+    public nonisolated let psm: UInt16
+    /// The longest packet that the peer may send, in bytes.
+    public nonisolated let receiveMTU: Int
+    /// The longest packet that the peer takes, in bytes.
+    public nonisolated let sendMTU: Int
+
+    nonisolated let name: String
+    nonisolated let number: UInt64
+    nonisolated let loop: EventLoop
+    let peripheral: Peripheral
+    let capacity: Int
+
+    var socket: LinkSocket?
+    var end: End?
+    var isEnding = false
+    var inbound: [UInt8]
+    var received: [[UInt8]] = []
+    var isPaused = false
+    var consumer: CheckedContinuation<Bool, Never>?
+    /// What the packets end with; told once.
+    var failure: BLEError?
+
+    var senders: [Sender] = []
+    var lastSender: UInt64 = 0
+    var isClosing = false
+    var closers: [CheckedContinuation<Void, Never>] = []
+    var timer: TimerID?
+
+    /// The event loop: all of the actor's code runs there.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    init(
+        socket: consuming LinkSocket, psm: UInt16, number: UInt64, _ options: ChannelOptions, peripheral: Peripheral
+    ) {
+        self.psm = psm
+        self.number = number
+        receiveMTU = options.mtu
+        // A stand-in knows no bound but a packet's own.
+        sendMTU = Int(socket.sendMTU() ?? .max)
+        name = peripheral.name
+        loop = peripheral.loop
+        capacity = options.capacity
+        inbound = [UInt8](repeating: 0, count: options.mtu)
+        self.peripheral = peripheral
+        self.socket = consume socket
+    }
+
+    isolated deinit {
+        if let timer { loop.cancel(timer) }
+        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+    }
+}
+
+extension L2CAPChannel {
+    /// Whether the channel is open.
+    public var isOpen: Bool { end == nil && !isClosing && !isEnding }
+
+    /// What the peer sends, in order, without loss. Reading begins when the channel opens.
+    public nonisolated var packets: PacketSequence { PacketSequence(channel: self) }
+
+    /// Sends one packet, when it is its turn and there is room.
+    ///
+    /// Awaiting the call is the flow control: it returns when the kernel has taken the packet, which it does as long as the peer
+    /// grants credits. That does not say that the peer has received it. A packet is sent whole or not at all; one whose call was
+    /// cancelled or was late was not sent.
+    ///
+    /// - Parameters:
+    ///   - packet: 1 to `sendMTU` bytes.
+    ///   - timeout: How long to wait for room; `nil` waits as long as the link lives.
+    /// - Throws: `BLEError` with `.tooLong` for a packet over `sendMTU`, `.invalidArgument` for an empty one, `.timedOut`,
+    ///   `.queueFull` when 64 packets wait for room already, `.disconnected` after the end of the channel, `.cancelled`.
+    public func send(_ packet: [UInt8], timeout: Duration? = nil) async throws(BLEError) {
+        guard !packet.isEmpty else {
+            throw sendError(.invalidArgument, "an empty packet was given", hint: "A packet has at least 1 byte.")
+        }
+        guard packet.count <= sendMTU else { throw tooLongError(packet.count) }
+        lastSender &+= 1
+        let number = lastSender
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: CheckedContinuation<Result<Void, BLEError>, Never>) in
+                if Task.isCancelled { return waiter.resume(returning: .failure(cancelledError())) }
+                enqueue(packet, number, timeout, waiter)
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.giveUp(number, .cancelled) }
+        }
+        try result.get()
+    }
+
+    /// Closes the channel; the link stays up. Packets that were not taken are discarded.
+    ///
+    /// What was sent is not: where the peer has granted no credits for it yet, closing waits for them, 2 s at most. Calls of
+    /// `send` that wait fail. Does nothing when the channel is closed already.
+    public func close() async {
+        guard end == nil else { return }
+        isClosing = true
+        received = []
+        failSenders()
+        wakeConsumer()
+        guard !isEnding, socket?.hasRoom == false else { return finish(.closed) }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                if Task.isCancelled || end != nil { return waiter.resume() }
+                closers.append(waiter)
+                awaitRoom()
+                armTimer(after: Self.farewellTime)
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.finish(.closed) }
+        }
+        finish(.closed)
+    }
+}

@@ -1,0 +1,98 @@
+internal import BLECore
+internal import BLELinux
+
+extension Peripheral {
+    /// The PSMs of Low Energy: up to 0x007F the Bluetooth SIG assigns them, from 0x0080 each device does.
+    private static let psms: ClosedRange<UInt16> = 0x0001...0x00FF
+
+    /// Opens a connection-oriented channel to a service of the peer, beside the attributes.
+    ///
+    /// The PSM is fixed by a specification, or told by the device: by an attribute, or in its documentation. Several channels
+    /// may be open at once. A channel lives at most as long as its link, and keeps it as a reference to the peripheral does.
+    /// When the call has thrown, no channel is left behind on this side.
+    ///
+    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` when nobody listens there or the
+    ///   peer has no room, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
+    ///
+    /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
+    public func openChannel(
+        psm: UInt16, _ options: ChannelOptions = ChannelOptions()
+    ) async throws(BLEError) -> L2CAPChannel {
+        let operation = BLEError.opening(psm)
+        let request = try request(psm, options, during: operation)
+        guard let controls else {
+            throw BLEError(
+                .notSupported, subject: name, during: operation, because: "this link has no radio under it",
+                hint: "Channels need a link that an adapter has made.")
+        }
+        if end != nil { throw endError(during: operation) }
+        let socket: LinkSocket
+        do throws(BLEError) {
+            socket = try await controls.openChannel(request)
+        } catch {
+            // The link knows better than a channel that went down with it.
+            guard error.code == .disconnected, end != nil else { throw error }
+            throw endError(during: operation)
+        }
+        return try adopt(socket, psm: psm, options, during: operation)
+    }
+
+    /// Takes over a connected SEQPACKET descriptor, one packet a packet, as a channel of this link. Tests give one end of a
+    /// socketpair.
+    package func attachChannel(
+        descriptor: Int32, psm: UInt16, _ options: ChannelOptions = ChannelOptions()
+    ) throws(BLEError) -> L2CAPChannel {
+        try adopt(LinkSocket(adopting: descriptor), psm: psm, options, during: "attach a channel")
+    }
+
+    private func request(
+        _ psm: UInt16, _ options: ChannelOptions, during operation: String
+    ) throws(BLEError) -> ChannelRequest {
+        guard Self.psms.contains(psm) else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation, because: "that is no PSM of Low Energy",
+                hint: "Devices choose from 0x0080 to 0x00FF; 0x0001 to 0x007F are assigned by the Bluetooth SIG.")
+        }
+        guard let mtu = UInt16(exactly: options.mtu), mtu >= ATTQueue.defaultMTU, options.capacity > 0 else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation,
+                because: "an MTU of \(options.mtu) and room for \(options.capacity) packets were asked for",
+                hint: "Ask for 23 to 65535 bytes, and for at least 1 packet.")
+        }
+        return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout)
+    }
+
+    private func adopt(
+        _ socket: consuming LinkSocket, psm: UInt16, _ options: ChannelOptions, during operation: String
+    ) throws(BLEError) -> L2CAPChannel {
+        if end != nil { throw endError(during: operation) }
+        lastNumber &+= 1
+        let channel = L2CAPChannel(socket: socket, psm: psm, number: lastNumber, options, peripheral: self)
+        if let failure = channel.assumeIsolated({ $0.startReading() }) {
+            throw BLEError(
+                .system, subject: name, during: operation, because: "\(failure.call) failed", errorNumber: failure.errno
+            )
+        }
+        channels[channel.number] = WeakChannel(channel: channel)
+        return channel
+    }
+
+    /// Ends every channel; they go down with the link.
+    func endChannels(_ reason: DisconnectReason) {
+        for open in channels.sorted(by: { $0.key < $1.key }) {
+            open.value.channel?.assumeIsolated { $0.linkEnded(reason) }
+        }
+        channels = [:]
+    }
+
+    /// Whether the link is still up at the controller, as far as anybody here knows.
+    func isLinkUp() async -> Bool {
+        guard end == nil, !isEnding else { return false }
+        return await controls?.isUp() ?? true
+    }
+}
+
+/// A channel that its users keep alive, not its link.
+struct WeakChannel {
+    weak let channel: L2CAPChannel?
+}

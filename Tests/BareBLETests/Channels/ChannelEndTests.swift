@@ -1,0 +1,155 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ChannelEndTests {
+    private let gone = BLEError(.disconnected, during: "", because: "")
+
+    @Test func closingEndsTheChannelOnceAndKeepsTheLink() async throws {
+        let bench = try await ChannelBench()
+        #expect(await bench.far.send([1]))
+        let waiting = Task { try await bench.rest() }
+        await bench.channel.close()
+        await bench.channel.close()
+        // Whether the packet came before the end is a matter of time; nothing comes behind it.
+        #expect([[], [[1]]].contains(try await waiting.value))
+        await bench.far.ended()
+        #expect(await !bench.channel.isOpen)
+        await #expect(throws: gone) { try await bench.channel.send([2]) }
+        #expect(try await bench.rest() == [])
+        #expect(try await bench.link.read(0x2A19) == [64])
+    }
+
+    @Test func closingAtTheSameTimeIsOneEnd() async throws {
+        let bench = try await ChannelBench()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { await bench.channel.close() } }
+        }
+        await bench.far.ended()
+    }
+
+    /// What the kernel has taken arrives; what waits fails.
+    @Test func closingWaitsForWhatWasSent() async throws {
+        let bench = try await ChannelBench()
+        let sent = try await bench.fill()
+        let waiting = Task { try await bench.channel.send([9]) }
+        let closing = Task { await bench.channel.close() }
+        await #expect(throws: gone) { try await waiting.value }
+        for _ in 0..<sent { #expect(await bench.far.packet() == [0]) }
+        await closing.value
+        await bench.far.ended()
+    }
+
+    @Test func aCancelledCloseDoesNotWait() async throws {
+        let bench = try await ChannelBench()
+        let sent = try await bench.fill()
+        let closing = Task { await bench.channel.close() }
+        closing.cancel()
+        await closing.value
+        for _ in 0..<sent { _ = await bench.far.packet() }
+        await bench.far.ended()
+    }
+
+    @Test func lettingGoOfAChannelClosesIt() async throws {
+        let device = VirtualPeripheral(.battery)
+        let link = try await Central().attach(to: device)
+        let (ours, theirs) = try LinkSocket.pair()
+        let far = FarEnd(theirs)
+        do {
+            let channel = try await link.attachChannel(descriptor: ours, psm: 0x80)
+            try await channel.send([1])
+        }
+        #expect(await far.packet() == [1])
+        await far.ended()
+        #expect(await link.isConnected)
+    }
+
+    @Test func aChannelKeepsItsLink() async throws {
+        let device = VirtualPeripheral(.battery)
+        let (ours, theirs) = try LinkSocket.pair()
+        let far = FarEnd(theirs)
+        let channel = try await Central().attach(to: device).attachChannel(descriptor: ours, psm: 0x80)
+        #expect(await far.send([1]))
+        var iterator = channel.packets.makeAsyncIterator()
+        #expect(try await iterator.next() == [1])
+        #expect(await channel.isOpen)
+    }
+
+    @Test func thePeerClosesBehindItsLastPacket() async throws {
+        let bench = try await ChannelBench()
+        for number in 0..<10 as Range<UInt8> { #expect(await bench.far.send([number])) }
+        await bench.far.close()
+        #expect(try await bench.rest() == (0..<10).map { [$0] })
+        await #expect(throws: gone) { try await bench.channel.send([2]) }
+        #expect(await !bench.channel.isOpen)
+        #expect(await bench.link.isConnected)
+    }
+
+    /// Reading is paused, so only the one who sends can notice.
+    @Test func aSenderLearnsOfTheEndBesideAConsumerThatIsBehind() async throws {
+        let bench = try await ChannelBench(ChannelOptions(capacity: 2))
+        let count = await bench.sendUntilHeld(1000)
+        _ = try await bench.fill()
+        let waiting = Task { try await bench.channel.send([9]) }
+        await bench.far.close()
+        await #expect(throws: gone) { try await waiting.value }
+        #expect(try await bench.rest().count == Int(count))
+    }
+
+    @Test func theLinksEndComesBehindWhatArrived() async throws {
+        let bench = try await ChannelBench(ChannelOptions(capacity: 2))
+        let count = await bench.sendUntilHeld(1000)
+        _ = try await bench.fill()
+        let waiting = Task { try await bench.channel.send([9]) }
+        await bench.device.disconnect()
+        await #expect(throws: gone) { try await waiting.value }
+        #expect(await bench.link.disconnected() != nil)
+        var iterator = bench.channel.packets.makeAsyncIterator()
+        for number in 0..<count { #expect(try await iterator.next() == numbered(number)) }
+        await #expect(throws: gone) { try await iterator.next() }
+        #expect(try await iterator.next() == nil)
+        while await bench.far.receive() != nil {}
+        await bench.far.ended()
+    }
+
+    @Test func aLinkThatThisProgramEndsIsNoFailure() async throws {
+        let bench = try await ChannelBench()
+        let waiting = Task { try await bench.rest() }
+        await bench.link.disconnect()
+        #expect(try await waiting.value == [])
+        await #expect(throws: gone) { try await bench.channel.send([2]) }
+        await bench.far.ended()
+    }
+
+    @Test func thereIsNoChannelWithoutARadioOrALink() async throws {
+        let bench = try await ChannelBench()
+        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+            _ = try await bench.link.openChannel(psm: 0x80)
+        }
+        for psm in [0, 0x100, 0xFFFF] as [UInt16] {
+            await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+                _ = try await bench.link.openChannel(psm: psm)
+            }
+        }
+        for options in [ChannelOptions(mtu: 22), ChannelOptions(mtu: 65_536), ChannelOptions(capacity: 0)] {
+            await #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
+                _ = try await bench.link.openChannel(psm: 0x80, options)
+            }
+        }
+        await bench.link.disconnect()
+        let (ours, theirs) = try LinkSocket.pair()
+        await #expect(throws: gone) { _ = try await bench.link.attachChannel(descriptor: ours, psm: 0x80) }
+        await FarEnd(theirs).ended()
+    }
+}
+
+extension ChannelBench {
+    /// All packets up to the end.
+    func rest() async throws -> [[UInt8]] {
+        var packets: [[UInt8]] = []
+        for try await packet in channel.packets { packets.append(packet) }
+        return packets
+    }
+}

@@ -1,0 +1,109 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ChannelOpeningTests {
+    private let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
+    private let request = ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .seconds(5))
+
+    @Test func aChannelIsOpenedBesideALink() async throws {
+        let (bench, controls) = try await connected()
+        let channel = try await controls.openChannel(request)
+        let isConnecting = channel.isConnecting
+        #expect(!isConnecting)
+        #expect(bench.kernel.withLock { $0.channels } == 1)
+        #expect(await controls.isUp())
+    }
+
+    @Test func whatTheKernelSaysIsTranslated() async throws {
+        let (bench, controls) = try await connected()
+        let codes: [(Int32, BLEError.Code)] = [
+            (111, .refusedByPeer), (13, .insufficientSecurity), (52, .insufficientSecurity), (104, .disconnected),
+            (107, .disconnected), (113, .adapterDown), (95, .notSupported), (22, .invalidArgument), (24, .system),
+            (38, .connectFailed),
+        ]
+        for (errno, code) in codes {
+            bench.kernel.withLock { $0.channelErrors = [errno] }
+            await fails(code, controls, request, errno: errno)
+        }
+    }
+
+    @Test func withoutALinkNoneIsMade() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.isLinked = false }
+        await fails(.disconnected, controls, request)
+        bench.kernel.withLock { $0.isLinked = true }
+        // The handle belongs to another link by now.
+        await controls.disconnect()
+        await fails(.disconnected, controls, request)
+        #expect(bench.kernel.withLock { $0.channels } == 0)
+    }
+
+    @Test func theDeadlineEndsTheAttempt() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.holdsChannels = true }
+        await fails(
+            .timedOut, controls, ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .milliseconds(50)))
+        await closed(bench)
+    }
+
+    @Test func cancellationEndsTheAttempt() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.holdsChannels = true }
+        let opening = Task {
+            let socket = try await controls.openChannel(request)
+            return socket.descriptor
+        }
+        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
+        opening.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await opening.value }
+        await closed(bench)
+    }
+
+    /// A peer may take its time, and an adapter may go meanwhile.
+    @Test func aLateAnswerIsAwaited() async throws {
+        let (bench, controls) = try await connected()
+        bench.kernel.withLock { $0.holdsChannels = true }
+        let opening = Task {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
+        bench.kernel.withLock { $0.channelEnd?.drain() }
+        #expect(try await opening.value == false)
+        let refused = Task {
+            let socket = try await controls.openChannel(request)
+            return socket.isConnecting
+        }
+        while bench.kernel.withLock({ $0.channels < 2 }) { await Task.yield() }
+        bench.kernel.withLock { $0.channelEnd = nil }
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await refused.value }
+    }
+
+    private func connected() async throws -> (AdapterBench, LinkControls) {
+        let bench = try await AdapterBench()
+        await bench.controller.set { $0.peers = [BluetoothAddress(rawValue: 0xC000_0000_0007): 0x40] }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        bench.kernel.withLock { $0.isLinked = true }
+        return (bench, link.controls)
+    }
+
+    /// Waits until nobody holds the socket of an attempt any more.
+    private func closed(_ bench: AdapterBench) async {
+        while bench.kernel.withLock({ $0.channelEnd?.isHungUp }) == false { await Task.yield() }
+    }
+
+    private func fails(
+        _ code: BLEError.Code, _ controls: LinkControls, _ request: ChannelRequest, errno: Int32? = nil
+    ) async {
+        do throws(BLEError) {
+            _ = try await controls.openChannel(request)
+            Issue.record("\(code) was expected")
+        } catch {
+            #expect(error.code == code, "\(error)")
+            if let errno { #expect(error.errorNumber == errno) }
+            if code == .refusedByPeer { #expect(error.hint?.contains("PSM") == true) }
+        }
+    }
+}
