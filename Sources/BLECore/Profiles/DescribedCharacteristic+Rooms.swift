@@ -1,7 +1,7 @@
 extension DescribedCharacteristic {
     /// The lists of all rooms.
     static let rooms: [[Self]] = [
-        heartRate
+        heartRate, cycling, running,
     ]
 
     private static let heartRate = [Self(.heartRateMeasurement)]

@@ -1,0 +1,32 @@
+/// What a speed and cadence sensor can do.
+///
+///     features 2
+///
+/// Spec: CSC Feature (0x2A5C), Cycling Speed and Cadence Service 1.0, 3.2.
+public struct CSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
+    /// The bits as they are sent.
+    public let rawValue: UInt16
+    /// The specification's name.
+    public static var formatName: String { "CSC Feature" }
+
+    /// The features in these bits.
+    public init(rawValue: UInt16) {
+        self.rawValue = rawValue
+    }
+
+    /// Measurements carry the turns of a wheel.
+    public static let wheelRevolutions = Self(rawValue: 1 << 0)
+    /// Measurements carry the turns of the cranks.
+    public static let crankRevolutions = Self(rawValue: 1 << 1)
+    /// The sensor can be told where it sits.
+    public static let multipleSensorLocations = Self(rawValue: 1 << 2)
+}
+
+extension CSCFeature: NamedBits {
+    package static var names: [String] { ["wheel revolutions", "crank revolutions", "multiple sensor locations"] }
+}
+
+extension CharacteristicKey where Value == CSCFeature {
+    /// CSC Feature, 0x2A5C.
+    public static var cscFeature: Self { Self(0x2A5C) }
+}

@@ -1,0 +1,55 @@
+/// Builds the list of what a measurement says. What is absent adds nothing.
+package struct FieldList {
+    package private(set) var fields: [ValueField] = []
+
+    package init() {}
+
+    /// A whole number.
+    package mutating func add(_ name: String, _ number: (some FixedWidthInteger)?, _ unit: String = "") {
+        if let number { fields.append(.number(name, number, unit)) }
+    }
+
+    /// A number that was sent with so many decimal places.
+    package mutating func add(_ name: String, _ quantity: Double?, places: Int, _ unit: String = "") {
+        guard let quantity else { return }
+        var scaled = quantity
+        for _ in 0..<places { scaled *= 10 }
+        guard let mantissa = Int64(exactly: scaled.rounded()) else { return }
+        fields.append(.scaled(name, mantissa, exponent: 0 - places, unit))
+    }
+
+    /// A number as medical devices write it.
+    package mutating func add(_ name: String, _ number: MedicalFloat16?, _ unit: String = "") {
+        if let number { fields.append(ValueField(name, number.number.content, unit: unit)) }
+    }
+
+    /// A time in whole seconds.
+    package mutating func add(_ name: String, _ time: Duration?) {
+        if let time { fields.append(.number(name, time.components.seconds, "s")) }
+    }
+
+    /// A date and a time of day.
+    package mutating func add(_ name: String, _ moment: GATTDateTime?) {
+        if let moment { fields.append(ValueField(name, .text(moment.description))) }
+    }
+
+    /// Bits with names, if any of them is set.
+    package mutating func add(_ name: String, _ bits: (some NamedBits)?) {
+        if let bits, !bits.words.isEmpty { fields.append(ValueField(name, bits.content)) }
+    }
+
+    /// A number that stands for a word.
+    package mutating func add(_ name: String, _ code: (some NamedCode)?) {
+        if let code { fields.append(ValueField(name, code.content)) }
+    }
+
+    /// Something that is so or not.
+    package mutating func add(_ name: String, flag: Bool?) {
+        if let flag { fields.append(ValueField(name, .flag(flag))) }
+    }
+
+    /// Words as they are.
+    package mutating func add(_ name: String, text: String?) {
+        if let text { fields.append(ValueField(name, .text(text))) }
+    }
+}

@@ -1,0 +1,49 @@
+/// How fast somebody runs or walks.
+///
+///     flags 1 | speed 2 | cadence 1 | bit 0: stride 2 | bit 1: distance 4      bit 2: running, not walking
+///
+/// Spec: RSC Measurement (0x2A53), Running Speed and Cadence Service 1.0, 3.1.
+public struct RSCMeasurement: GATTReadable, Hashable, Sendable {
+    /// The speed in metres per second, to 1/256.
+    public let speed: Double
+    /// Steps per minute.
+    public let cadence: UInt8
+    /// The length of a stride in metres, to 0.01.
+    public let strideLength: Double?
+    /// The distance in metres, to 0.1, since the counter was set.
+    public let totalDistance: Double?
+    /// Whether the sensor takes it for running; else for walking.
+    public let isRunning: Bool
+    /// The specification's name.
+    public static var formatName: String { "RSC Measurement" }
+
+    /// Reads one measurement.
+    ///
+    /// - Throws: `MalformedPacket` when the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
+        speed = try reader.read(UInt16.self, per: 256)
+        cadence = try reader.read()
+        strideLength = try reader.read(UInt16.self, per: 100, if: flags[0])
+        totalDistance = try reader.read(UInt32.self, per: 10, if: flags[1])
+        isRunning = flags[2]
+        reader.skipReserved(flags)
+    }
+}
+
+extension RSCMeasurement: DescribedValue {
+    package var fields: [ValueField] {
+        var list = FieldList()
+        list.add("speed", speed, places: 2, "m/s")
+        list.add("cadence", cadence, "steps/min")
+        list.add("stride", strideLength, places: 2, "m")
+        list.add("distance", totalDistance, places: 1, "m")
+        list.add("gait", text: isRunning ? "running" : "walking")
+        return list.fields
+    }
+}
+
+extension CharacteristicKey where Value == RSCMeasurement {
+    /// RSC Measurement, 0x2A53: notified once a second or so.
+    public static var rscMeasurement: Self { Self(0x2A53) }
+}
