@@ -17,9 +17,6 @@ struct ClientCaseRun {
     }
 
     private func run() async throws -> Verdict {
-        if recorded.params.autoSecurityUpgrade == true {
-            return .notApplicable("the link's security is not raised yet")
-        }
         switch recorded.operation {
         case "read", "read-long": return try await read()
         case "read-by-uuid", "read-multiple", "signed-write": return .notApplicable("not public yet")
@@ -84,7 +81,13 @@ struct ClientCaseRun {
             parts = try writes.map { (try bytes($0.value), .handle($0.handle)) }
         }
         let values = parts
-        return try await play(try script()) { device throws(BLEError) in
+        var steps = try script()
+        var note: String?
+        if recorded.params.autoSecurityUpgrade == true {
+            steps.insert(contentsOf: [.init(.sent([0x18, 0x00])), .init(.received([0x19]))], at: 4)
+            note = "what was refused is cancelled before it is asked for again"
+        }
+        return try await play(steps, note: note) { device throws(BLEError) in
             try await device.writeReliably(values)
             return .done
         }
@@ -167,9 +170,16 @@ struct ClientCaseRun {
 
 extension ClientCaseRun {
     static let central = Central()
+    /// Its application raises the security of every link that a peer finds wanting.
+    private static let securingCentral: Central = {
+        var configuration = Configuration()
+        configuration.raiseSecurity = { _ in true }
+        return Central(configuration)
+    }()
 
     func attach(_ descriptor: Int32) async throws -> Peripheral {
-        try await Self.central.attach(
+        let central = recorded.params.autoSecurityUpgrade == true ? Self.securingCentral : Self.central
+        return try await central.attach(
             descriptor: descriptor, name: recorded.name, ConnectOptions(mtu: recorded.clientMtu))
     }
 
