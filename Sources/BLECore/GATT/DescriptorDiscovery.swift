@@ -1,4 +1,5 @@
-/// Finds the descriptors of one characteristic, for callers that discovered less than everything.
+/// Finds the descriptors of one characteristic, for callers that discovered less than everything; or those in a range of
+/// handles, up to the first declaration in it.
 ///
 /// Costs no request where the characteristic has no room for a descriptor. Handles that the peer leaves out do not
 /// exist; a refusal other than Attribute Not Found fails.
@@ -7,11 +8,19 @@
 package struct DescriptorDiscovery: GATTProcedure {
     private let range: ClosedRange<AttributeHandle>?
     private var place: SearchRange
+    private let limit: Int
     private var descriptors: [GATTDescriptor] = []
 
     package init(of characteristic: GATTCharacteristic) {
         range = characteristic.descriptorHandles
         place = SearchRange(range ?? 1...1)
+        limit = GATTDatabase.attributeLimit
+    }
+
+    package init(in range: ClosedRange<AttributeHandle>, limit: Int = GATTDatabase.attributeLimit) {
+        self.range = range
+        self.limit = limit
+        place = SearchRange(range)
     }
 
     package mutating func begin() -> GATTStep<[GATTDescriptor]> {
@@ -31,6 +40,7 @@ package struct DescriptorDiscovery: GATTProcedure {
                 }
                 place.cursor = Int(entry.handle) + 1
             }
+            if descriptors.count >= limit { return .finished(Array(descriptors.prefix(limit))) }
             return place.count > 0 ? .send(request.bytes) : .finished(descriptors)
         }
     }

@@ -71,7 +71,7 @@ extension GATTDiscovery {
 
 extension GATTInclude {
     /// Reads the value of a declaration: first handle 2 | last handle 2 | UUID 2 or nothing.
-    fileprivate init?(_ entry: ATTReadByTypeResponse.Entry) {
+    init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let first = reader.u16(), let last = reader.u16(), first > 0, first <= last else { return nil }
         self.init(handle: entry.handle, handles: first...last, uuid: reader.uuid(reader.remaining))

@@ -19,6 +19,12 @@ package enum GATTOutcome: Hashable, Sendable {
     case attributes([AttributeValue])
     /// Several values, in the order in which they were asked for.
     case values([[UInt8]])
+    /// Services, in the order of handles.
+    case services([GATTService])
+    /// References to services, in the order of handles.
+    case includes([GATTInclude])
+    /// Characteristics, in the order of handles.
+    case characteristics([GATTCharacteristic])
     /// The descriptors of one characteristic, in the order of handles.
     case descriptors([GATTDescriptor])
     /// Nothing but success.

@@ -1,0 +1,191 @@
+public import BLECore
+
+// The discovery procedures of the specification, one by one, for callers that want to decide themselves what is asked for
+// and in which order. `discover(_:)` finds the same in fewer requests.
+
+extension Peripheral {
+    /// Lists the peer's primary services, or those of some kinds, in the order of their handles.
+    ///
+    /// It costs a request for every few services; with `uuids` one or two for each kind. What is found is added to
+    /// `database`. A kind that the peer does not have is no error.
+    ///
+    /// - Parameters:
+    ///   - uuids: the kinds; `nil` for all.
+    ///   - range: the handles to look at.
+    ///   - limit: how many of a kind are enough.
+    /// - Throws: `BLEError` with `.invalidArgument` for handle 0, `.refusedByPeer`, `.insufficientSecurity`,
+    ///   `.malformedReply`, `.tooLong`, `.timedOut`, `.disconnected`, `.cancelled`.
+    ///
+    /// Spec: Core Vol 3 Part G, 4.4.
+    public func discoverServices(
+        _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle> = 1...0xFFFF, limit: Int? = nil,
+        timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTService] {
+        let operation = "discover the services"
+        guard let uuids else {
+            return try await services(nil, isPrimary: true, in: range, limit, timeout, during: operation)
+        }
+        var all: [GATTService] = []
+        for uuid in uuids {
+            all += try await services(uuid, isPrimary: true, in: range, limit, timeout, during: operation + " \(uuid)")
+        }
+        return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+    }
+
+    /// Lists the peer's secondary services: those that mean something only where another one includes them.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Service Definition, Core Vol 3 Part G, 3.1.
+    public func discoverSecondaryServices(
+        in range: ClosedRange<AttributeHandle> = 1...0xFFFF, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTService] {
+        try await services(
+            nil, isPrimary: false, in: range, nil, timeout, during: "discover the secondary services")
+    }
+
+    /// Lists the services that a service refers to.
+    ///
+    /// A reference to a service with a long UUID costs one more request. What is found is added to `database`.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
+    public func discoverIncludedServices(
+        of service: GATTService, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTInclude] {
+        try await discoverIncludedServices(in: service.handles, timeout: timeout)
+    }
+
+    /// Lists the references to services in a range of handles.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
+    public func discoverIncludedServices(
+        in range: ClosedRange<AttributeHandle>, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTInclude] {
+        let operation = "discover the included services"
+        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+            client.start(IncludeDiscovery(in: range), id: id, deadline: deadline, at: now) { .includes($0) }
+        }
+        guard case .includes(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        remember { $0.including(found) }
+        return found
+    }
+
+    /// Lists the characteristics of a service, or those of some kinds.
+    ///
+    /// The peer is asked for all of them in any case: the protocol has no request for one kind. What is found is added to
+    /// `database`.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Core Vol 3 Part G, 4.6.
+    public func discoverCharacteristics(
+        _ uuids: [BluetoothUUID]? = nil, of service: GATTService, limit: Int? = nil, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTCharacteristic] {
+        try await discoverCharacteristics(uuids, in: service.handles, limit: limit, timeout: timeout)
+    }
+
+    /// Lists the characteristics in a range of handles, or those of some kinds.
+    ///
+    /// The last one is taken to reach to the end of the range, as it does where the range is a service.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Core Vol 3 Part G, 4.6.
+    public func discoverCharacteristics(
+        _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle>, limit: Int? = nil,
+        timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTCharacteristic] {
+        let operation = "discover the characteristics"
+        let limit = try count(limit, during: operation)
+        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+            let procedure = CharacteristicDiscovery(uuids, in: range, limit: limit)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .characteristics($0) }
+        }
+        guard case .characteristics(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        remember { $0.including(found) }
+        return found
+    }
+
+    /// Lists the descriptors of a characteristic. It costs nothing where there is no room for one.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.
+    public func discoverDescriptors(
+        of characteristic: GATTCharacteristic, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTDescriptor] {
+        guard let range = characteristic.descriptorHandles else { return [] }
+        return try await discoverDescriptors(in: range, timeout: timeout)
+    }
+
+    /// Lists the descriptors in a range of handles, up to the first declaration in it.
+    ///
+    /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
+    ///
+    /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.
+    public func discoverDescriptors(
+        in range: ClosedRange<AttributeHandle>, limit: Int? = nil, timeout: Duration? = nil
+    ) async throws(BLEError) -> [GATTDescriptor] {
+        let operation = "discover the descriptors"
+        let limit = try count(limit, during: operation)
+        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+            let procedure = DescriptorDiscovery(in: range, limit: limit)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
+        }
+        guard case .descriptors(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        remember { $0.including(found) }
+        return found
+    }
+
+    // MARK: Inside
+
+    private func services(
+        _ uuid: BluetoothUUID?, isPrimary: Bool, in range: ClosedRange<AttributeHandle>, _ limit: Int?,
+        _ timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> [GATTService] {
+        let limit = try count(limit, during: operation)
+        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+            let procedure = ServiceDiscovery(uuid, isPrimary: isPrimary, in: range, limit: limit)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .services($0) }
+        }
+        guard case .services(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        remember { $0.including(found) }
+        return found
+    }
+
+    private func list(
+        in range: ClosedRange<AttributeHandle>, _ timeout: Duration?, during operation: String,
+        start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
+    ) async throws(BLEError) -> GATTOutcome {
+        try check(handle: range.lowerBound, during: operation)
+        return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            try await run(until: deadline, during: operation, start: start)
+        }
+    }
+
+    /// Adds what was found to what is known.
+    private func remember(_ adding: (GATTDatabase) -> GATTDatabase) {
+        knownDatabase = adding(knownDatabase ?? GATTDatabase())
+    }
+
+    private func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {
+        guard let limit else { return GATTDatabase.attributeLimit }
+        guard limit > 0 else {
+            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the limit is \(limit)")
+        }
+        return limit
+    }
+
+    /// Refuses the handle that no attribute can have, before a peer has to.
+    func check(handle: AttributeHandle, during operation: @autoclosure () -> String) throws(BLEError) {
+        guard handle == 0 else { return }
+        throw BLEError(
+            .invalidArgument, subject: name, during: operation(), because: "no attribute has the handle 0",
+            hint: "Handles begin at 1.")
+    }
+}

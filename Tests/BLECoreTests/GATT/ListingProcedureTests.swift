@@ -1,0 +1,198 @@
+import BLECore
+import Testing
+
+/// The procedures that list one kind of attribute, on answers recorded from the test suites of BlueZ and NimBLE.
+@Suite(.enabled(if: GATTVectors.isAvailable)) struct ListingVectorTests {
+    private static func cases(_ operations: String...) -> [GATTVectors.Case] {
+        GATTVectors.cases.filter { operations.contains($0.operation) }
+    }
+
+    @Test func countsTheCases() {
+        let all = Self.cases(
+            "discover-primary", "discover-primary-by-uuid", "discover-includes", "discover-characteristics",
+            "discover-characteristics-by-uuid", "discover-descriptors")
+        #expect(all.count == 22)
+    }
+
+    @Test(arguments: cases("discover-primary", "discover-primary-by-uuid"))
+    func services(recorded: GATTVectors.Case) throws {
+        let uuid = try recorded.params.uuid.map { try GATTVectors.uuid($0) }
+        var script = try answers(recorded)
+        let found = try script.run(ServiceDiscovery(uuid, in: recorded.range)).get()
+        let expected = try #require(recorded.expect.services)
+        #expect(found.map(\.handles) == expected.map { $0.start...$0.end })
+        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
+        #expect(found.allSatisfy { $0.isPrimary })
+    }
+
+    @Test(arguments: cases("discover-includes"))
+    func includes(recorded: GATTVectors.Case) throws {
+        var script = try answers(recorded)
+        let found = try script.run(IncludeDiscovery(in: recorded.range)).get()
+        let expected = try #require(recorded.expect.includes)
+        #expect(found.map(\.handle) == expected.map(\.handle))
+        #expect(found.map(\.handles) == expected.map { $0.start...$0.end })
+        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
+        #expect(script.requestTexts == recorded.script.compactMap(\.c2s))
+    }
+
+    @Test(arguments: cases("discover-characteristics", "discover-characteristics-by-uuid"))
+    func characteristics(recorded: GATTVectors.Case) throws {
+        let uuids = try recorded.params.uuid.map { [try GATTVectors.uuid($0)] }
+        let limit = recorded.params.limit ?? .max
+        var script = try answers(recorded)
+        let found = try script.run(CharacteristicDiscovery(uuids, in: recorded.range, limit: limit)).get()
+        let expected = try #require(recorded.expect.characteristics)
+        #expect(found.map(\.declarationHandle) == expected.map(\.declarationHandle))
+        #expect(found.map(\.valueHandle) == expected.map(\.valueHandle))
+        #expect(found.map(\.properties.rawValue) == expected.map(\.properties))
+        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
+        for (one, next) in zip(found, found.dropFirst()) { #expect(one.endHandle < next.declarationHandle) }
+    }
+
+    @Test(arguments: cases("discover-descriptors"))
+    func descriptors(recorded: GATTVectors.Case) throws {
+        let limit = recorded.params.limit ?? .max
+        var script = try answers(recorded)
+        let found = try script.run(DescriptorDiscovery(in: recorded.range, limit: limit)).get()
+        let expected = try #require(recorded.expect.descriptors)
+        #expect(found.map(\.handle) == expected.map(\.handle))
+        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid ?? "") })
+        #expect(script.requestTexts == recorded.script.compactMap(\.c2s))
+    }
+
+    /// Every answer cut at every length, and with every byte flipped, ends in a list or in a failure.
+    @Test func damagedAnswers() throws {
+        for recorded in GATTVectors.cases where recorded.operation.hasPrefix("discover-") {
+            for line in recorded.script.compactMap(\.s2c) {
+                let answer = try Hex.decode(line)
+                var damaged = (1..<answer.count).map { Array(answer.prefix($0)) }
+                for index in answer.indices.dropFirst() {
+                    for bit in [0x01, 0x80] as [UInt8] {
+                        var flipped = answer
+                        flipped[index] ^= bit
+                        damaged.append(flipped)
+                    }
+                }
+                for pdu in damaged { endsOn(pdu) }
+            }
+        }
+    }
+
+    private func endsOn(_ pdu: [UInt8]) {
+        end(ServiceDiscovery(), on: pdu)
+        end(ServiceDiscovery(0x1800), on: pdu)
+        end(IncludeDiscovery(in: 1...0xFFFF), on: pdu)
+        end(CharacteristicDiscovery(in: 1...0xFFFF), on: pdu)
+        end(DescriptorDiscovery(in: 1...0xFFFF), on: pdu)
+    }
+
+    /// A peer that says the same for ever must not be asked for ever.
+    private func end<Procedure: GATTProcedure>(_ procedure: Procedure, on pdu: [UInt8]) {
+        var procedure = procedure
+        var step = procedure.begin()
+        for _ in 0..<8 {
+            guard case .send = step else { return }
+            if pdu.first == ATTErrorResponse.opcode.rawValue {
+                guard let error = try? ATTErrorResponse(pdu) else { return }
+                step = procedure.received(.error(error))
+            } else {
+                step = procedure.received(.response(pdu))
+            }
+        }
+        Issue.record("\(Procedure.self) goes on after \(Hex.encode(pdu))")
+    }
+
+    private func answers(_ recorded: GATTVectors.Case) throws -> ScriptedAnswers {
+        try ScriptedAnswers(recorded.script.compactMap(\.s2c))
+    }
+}
+
+extension GATTVectors.Case {
+    fileprivate var range: ClosedRange<UInt16> { (params.start ?? 1)...(params.end ?? 0xFFFF) }
+}
+
+/// What peers get wrong, written by hand after the layouts in Core Vol 3 Part F, 3.4.
+@Suite struct ListingProcedureTests {
+    @Test func aServiceWithoutEndReachesToTheNext() throws {
+        var script = try ScriptedAnswers(["1106 0100 0000 0018", "1106 0500 ffff 0118 0900 0c00 0218", "01100d000a"])
+        let found = try script.run(ServiceDiscovery()).get()
+        #expect(found.map(\.handles) == [1...4, 5...8, 9...12])
+    }
+
+    @Test func aListMayEndWithAWrongError() throws {
+        var script = try ScriptedAnswers(["1106 0100 0400 0018", "0110 0500 10"])
+        #expect(try script.run(ServiceDiscovery()).get().count == 1)
+        var refused = try ScriptedAnswers(["0110 0100 10"])
+        #expect(try refused.run(ServiceDiscovery()).failure == .att(.readByGroupTypeRequest, 1, .unsupportedGroupType))
+        var locked = try ScriptedAnswers(["1106 0100 0400 0018", "0110 0500 05"])
+        #expect(
+            try locked.run(ServiceDiscovery()).failure
+                == .att(.readByGroupTypeRequest, 5, .insufficientAuthentication))
+    }
+
+    @Test func secondaryServicesHaveATypeOfTheirOwn() throws {
+        var script = try ScriptedAnswers(["1106 1000 1400 0f18", "0110 1500 0a"])
+        let found = try script.run(ServiceDiscovery(isPrimary: false)).get()
+        #expect(found == [GATTService(handles: 16...20, uuid: 0x180F, isPrimary: false)])
+        #expect(script.requestTexts == ["100100ffff0128", "101500ffff0128"])
+    }
+
+    @Test func aPeerThatRepeatsItselfIsLeft() throws {
+        var services = try ScriptedAnswers(["1106 0100 0400 0018", "1106 0100 0400 0018"])
+        #expect(try services.run(ServiceDiscovery()).failure == .noProgress(at: 1))
+        var characteristics = try ScriptedAnswers(["0907 0200 02 0300 192a", "0907 0200 02 0300 192a"])
+        #expect(try characteristics.run(CharacteristicDiscovery(in: 1...20)).failure == .noProgress(at: 2))
+        var includes = try ScriptedAnswers(["0808 0200"])
+        #expect(try includes.run(IncludeDiscovery(in: 1...20)).isMalformed)
+    }
+
+    @Test func anImpossibleValueHandleIsLeftOut() throws {
+        var script = try ScriptedAnswers(["0907 0200 02 0200 192a 0400 02 0500 1a2a", "0108 0600 0a"])
+        let found = try script.run(CharacteristicDiscovery(in: 1...20)).get()
+        #expect(found.map(\.uuid) == [0x2A1A])
+        #expect(found.map(\.endHandle) == [20])
+    }
+
+    @Test func aServiceThatSaysNotWhatItIsStaysWithoutKind() throws {
+        var script = try ScriptedAnswers(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
+        let found = try script.run(IncludeDiscovery(in: 1...20)).get()
+        #expect(found == [GATTInclude(handle: 2, handles: 0x20...0x29, uuid: nil)])
+    }
+
+    // MARK: What is known
+
+    private let known = GATTDatabase(
+        services: [GATTService(handles: 1...9, uuid: 0x180F), GATTService(handles: 10...19, uuid: 0x180A)],
+        characteristics: [
+            GATTCharacteristic(
+                declarationHandle: 2, valueHandle: 3, endHandle: 5, properties: .read, uuid: 0x2A19)
+        ],
+        descriptors: [GATTDescriptor(handle: 4, uuid: 0x2902)])
+
+    @Test func whatIsKnownAlreadyStays() {
+        #expect(known.including(known.services) == known)
+        #expect(known.including(known.characteristics) == known)
+        #expect(known.including(known.descriptors) == known)
+    }
+
+    @Test func aServiceThatChangedTakesWhatWasInIt() {
+        let changed = known.including([GATTService(handles: 1...8, uuid: 0x1805)])
+        #expect(changed.services.map(\.uuid) == [0x1805, 0x180A])
+        #expect(changed.characteristics.isEmpty)
+        #expect(changed.descriptors.isEmpty)
+    }
+
+    @Test func includesGoIntoTheirService() {
+        let include = GATTInclude(handle: 11, handles: 1...9, uuid: 0x180F)
+        #expect(known.including([include]).services.map(\.includes) == [[], [include]])
+        #expect(known.including([include]).including([include]).services.map(\.includes) == [[], [include]])
+    }
+
+    @Test func aDatabaseStaysBounded() {
+        let many = (100..<(100 + GATTDatabase.attributeLimit)).map {
+            GATTDescriptor(handle: UInt16($0), uuid: 0x2901)
+        }
+        #expect(known.including(many) == known)
+    }
+}
