@@ -53,3 +53,48 @@ public enum GATTQuirk: Hashable, Sendable, CustomStringConvertible {
         }
     }
 }
+
+// MARK: - In a stored database
+
+extension GATTQuirk {
+    /// The attribute in question.
+    package var handle: AttributeHandle { parts.1 }
+
+    /// The number that stands for the kind of quirk; numbers are never used again for another.
+    var code: UInt8 {
+        switch self {
+        case .serviceEndClamped: 1
+        case .serviceEndMissing: 2
+        case .serviceDropped: 3
+        case .serviceHidden: 4
+        case .serviceListCutShort: 5
+        case .characteristicDropped: 6
+        case .characteristicOutsideService: 7
+        case .characteristicListCutShort: 8
+        case .includeDropped: 9
+        case .includeWithoutUUID: 10
+        case .declarationUnreadable: 11
+        case .informationDropped: 12
+        case .informationRefused: 13
+        }
+    }
+
+    init?(code: UInt8, handle: AttributeHandle) {
+        switch code {
+        case 1: self = .serviceEndClamped(handle)
+        case 2: self = .serviceEndMissing(handle)
+        case 3: self = .serviceDropped(handle)
+        case 4: self = .serviceHidden(handle)
+        case 5: self = .serviceListCutShort(handle)
+        case 6: self = .characteristicDropped(handle)
+        case 7: self = .characteristicOutsideService(handle)
+        case 8: self = .characteristicListCutShort(handle)
+        case 9: self = .includeDropped(handle)
+        case 10: self = .includeWithoutUUID(handle)
+        case 11: self = .declarationUnreadable(handle)
+        case 12: self = .informationDropped(handle)
+        case 13: self = .informationRefused(handle)
+        default: return nil
+        }
+    }
+}
