@@ -20,6 +20,8 @@ struct Discovered: Sendable {
     private(set) var open = HandleRanges()
 
     private let isStrict: Bool
+    /// The only handles that are looked at.
+    private let bounds: ClosedRange<AttributeHandle>
     private var explained = HandleRanges()
     private var configurations = HandleRanges()
     private(set) var inferred: Set<AttributeHandle> = []
@@ -28,25 +30,24 @@ struct Discovered: Sendable {
     private(set) var quirks: [GATTQuirk] = []
     private var hasNewDeclarations = false
 
-    init(isStrict: Bool) {
+    init(isStrict: Bool, bounds: ClosedRange<AttributeHandle> = 1...0xFFFF) {
         self.isStrict = isStrict
+        self.bounds = bounds
     }
-
-    /// Quirks kept at most: a hostile peer must not fill the memory with them.
-    private static let quirkLimit = 256
 
     mutating func note(_ quirk: GATTQuirk) throws(GATTFailure) {
         if isStrict { throw .quirk(quirk) }
-        if quirks.count < Self.quirkLimit { quirks.append(quirk) }
+        if quirks.count < GATTDatabase.quirkLimit { quirks.append(quirk) }
     }
 }
 
 // MARK: - Handles
 
 extension Discovered {
-    /// Adds `range` to what the discovery looks at.
+    /// Adds `range`, as far as it lies in the bounds, to what the discovery looks at.
     mutating func lookAt(_ range: ClosedRange<AttributeHandle>) {
-        open.insert(range)
+        guard range.overlaps(bounds) else { return }
+        open.insert(range.clamped(to: bounds))
         for known in explained.intersection(range) { open.remove(known) }
     }
 
@@ -76,7 +77,7 @@ extension Discovered {
 
     /// The handles from `handle` to the last one in front of the next known service or characteristic.
     func regionBegun(at handle: AttributeHandle) -> ClosedRange<AttributeHandle> {
-        var end = AttributeHandle.max
+        var end = bounds.upperBound
         let service = services.firstSortedIndex { $0.handles.lowerBound > handle }
         if service < services.count { end = min(end, services[service].handles.lowerBound &- 1) }
         if let around = self.service(containing: handle) { end = min(end, around.handles.upperBound) }
@@ -88,7 +89,7 @@ extension Discovered {
     /// The handles from `handle` to the last one in front of the next known service.
     func serviceRegionBegun(at handle: AttributeHandle) -> ClosedRange<AttributeHandle> {
         let next = services.firstSortedIndex { $0.handles.lowerBound > handle }
-        return handle...(next < services.count ? services[next].handles.lowerBound &- 1 : .max)
+        return handle...max(handle, next < services.count ? services[next].handles.lowerBound &- 1 : bounds.upperBound)
     }
 
     func service(containing handle: AttributeHandle) -> GATTService? {
@@ -100,13 +101,13 @@ extension Discovered {
     /// The handles around `handle` up to the neighbouring services, when it lies in none.
     func hole(around handle: AttributeHandle) -> ClosedRange<AttributeHandle>? {
         let index = services.firstSortedIndex { $0.handles.lowerBound > handle }
-        var lower: AttributeHandle = 1
+        var lower = bounds.lowerBound
         if index > 0 {
             let before = services[index - 1].handles.upperBound
             guard before < handle else { return nil }
             lower = before &+ 1
         }
-        let upper = index < services.count ? services[index].handles.lowerBound &- 1 : .max
+        let upper = index < services.count ? services[index].handles.lowerBound &- 1 : bounds.upperBound
         return lower <= upper ? lower...upper : nil
     }
 }
@@ -165,7 +166,7 @@ extension Discovered {
             let index = services.firstSortedIndex { $0.handles.lowerBound >= start }
             guard index < services.count, services[index].handles.lowerBound == start else { continue }
             let next = services.dropFirst(index + 1).first?.handles.lowerBound
-            services[index].handles = start...max(start, next.map { $0 &- 1 } ?? .max)
+            services[index].handles = start...max(start, next.map { $0 &- 1 } ?? bounds.upperBound)
         }
         withoutEnd = []
     }

@@ -128,17 +128,6 @@ extension GATTDatabase {
     }
 }
 
-extension GATTDatabase {
-    /// The same database, with these descriptors of `characteristic` in place of those known before.
-    package func replacing(
-        descriptorsOf characteristic: GATTCharacteristic, with found: [GATTDescriptor]
-    ) -> GATTDatabase {
-        let others = descriptors.filter { !characteristic.handles.contains($0.handle) }
-        return GATTDatabase(
-            services: services, characteristics: characteristics, descriptors: others + found, quirks: quirks)
-    }
-}
-
 extension BluetoothUUID {
     /// The type of a primary service's declaration.
     public static let primaryServiceDeclaration = BluetoothUUID(0x2800 as UInt16)

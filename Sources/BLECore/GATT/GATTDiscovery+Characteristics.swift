@@ -18,16 +18,22 @@ struct CharacteristicSearch: Sendable {
 extension GATTDiscovery {
     /// One sweep over all services; where only some services are wanted, one for each.
     mutating func searchForCharacteristics() {
-        guard let first = found.services.first, let last = found.services.last else { return }
-        if isWholeDatabase {
-            found.lookAt(1...last.handles.upperBound)
-            search(first.handles.lowerBound...last.handles.upperBound)
-        } else {
+        guard isWholeDatabase else {
             for service in found.services.reversed() {
                 found.lookAt(service.handles)
                 search(service.handles)
             }
+            return
         }
+        guard range == 1...0xFFFF else {
+            // There may be nothing in a part but what the list of services does not show: secondary ones.
+            found.lookAt(range)
+            pending.append(.characteristics(CharacteristicSearch(range: range)))
+            return
+        }
+        guard let first = found.services.first, let last = found.services.last else { return }
+        found.lookAt(1...last.handles.upperBound)
+        search(first.handles.lowerBound...last.handles.upperBound)
     }
 
     /// The first handle declares a service; a declaration and a value need two more.

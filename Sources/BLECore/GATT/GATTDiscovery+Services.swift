@@ -7,10 +7,10 @@ struct ServiceSearch: Sendable {
     /// Whether this is the list of all services, and not a look into a hole of it.
     let isWholeList: Bool
 
-    /// The list of all primary services.
-    init() {
+    /// The list of all primary services in `range`.
+    init(range: ClosedRange<AttributeHandle>) {
         isPrimary = true
-        place = SearchRange(1...0xFFFF)
+        place = SearchRange(range)
         lastSeen = nil
         isWholeList = true
     }
@@ -28,16 +28,16 @@ struct ServiceSearch: Sendable {
             startHandle: place.start, endHandle: place.range.upperBound,
             type: isPrimary ? .primaryServiceDeclaration : .secondaryServiceDeclaration)
     }
-
 }
 
 /// The services of one kind.
 struct NamedServiceSearch: Sendable {
     let uuid: BluetoothUUID
-    var place = SearchRange(1...0xFFFF)
+    var place: SearchRange
 
-    init(uuid: BluetoothUUID) {
+    init(uuid: BluetoothUUID, range: ClosedRange<AttributeHandle>) {
         self.uuid = uuid
+        place = SearchRange(range)
     }
 
     var request: ATTFindByTypeValueRequest {

@@ -3,7 +3,7 @@
 /// Duties
 /// - Asks for the services, then for all characteristics of all services in one sweep, and then only about handles that
 ///   those answers left unexplained: a handle whose type follows from the rules is never asked about.
-/// - Looks at single services only, when told which.
+/// - Looks at single services only, or at a range of handles, when told which.
 /// - Puts up with what peers in the field get wrong and notes it as a quirk; in strict mode the first quirk is the end.
 /// - Ends for every peer: handles rise, no request is sent twice, the number of requests is bound to the number of
 ///   attributes seen, and the number of attributes has a cap. Time is the caller's to watch.
@@ -40,22 +40,28 @@ package struct GATTDiscovery: GATTProcedure {
     /// Whether the configurations still may be asked for by type.
     var mayAskForConfigurations = true
 
+    /// The handles that are looked at.
+    let range: ClosedRange<AttributeHandle>
     private let names: [BluetoothUUID]?
     private var current: Search?
     private var stage = Stage.services
     private var sent: Set<[UInt8]> = []
 
-    /// Discovers everything, or, with `services`, only the services of these kinds.
+    /// Discovers everything in `range`, or, with `services`, only the services of these kinds.
+    ///
+    /// The range must not begin or end inside a service; one that ends behind it is cut off there.
     package init(
-        level: DiscoveryLevel = .subscribable, services: [BluetoothUUID]? = nil, mtu: UInt16, isStrict: Bool = false
+        level: DiscoveryLevel = .subscribable, services: [BluetoothUUID]? = nil,
+        in range: ClosedRange<AttributeHandle> = 1...0xFFFF, mtu: UInt16, isStrict: Bool = false
     ) {
         self.level = level
+        self.range = max(1, range.lowerBound)...max(1, range.upperBound)
         self.mtu = Int(max(mtu, MTUExchange.minimum))
         names = services
-        found = Discovered(isStrict: isStrict)
+        found = Discovered(isStrict: isStrict, bounds: self.range)
     }
 
-    /// Whether all services are looked at.
+    /// Whether all services in the range are looked at.
     var isWholeDatabase: Bool { names == nil }
 
     /// How many requests were sent so far.
@@ -63,9 +69,11 @@ package struct GATTDiscovery: GATTProcedure {
 
     package mutating func begin() -> GATTStep<GATTDatabase> {
         if let names {
-            for name in names.reversed() { pending.append(.namedServices(NamedServiceSearch(uuid: name))) }
+            for name in names.reversed() {
+                pending.append(.namedServices(NamedServiceSearch(uuid: name, range: range)))
+            }
         } else {
-            pending = [.services(ServiceSearch())]
+            pending = [.services(ServiceSearch(range: range))]
         }
         return .attempt { () throws(GATTFailure) in try advance() }
     }
