@@ -21,6 +21,11 @@ extension BLEError {
                 .queueFull, subject: subject, during: operation,
                 because: "\(limit) operations wait on this link already",
                 hint: "Await the earlier ones before you start more.")
+        case .servicesChanged:
+            self.init(
+                .servicesChanged, subject: subject, during: operation,
+                because: "the peer has changed its services, and the handle may mean something else now",
+                hint: "Nothing was written; look at the peer's services again.")
         case .linkLost:
             self.init(.disconnected, subject: subject, during: operation, because: "the link is closed")
         }

@@ -104,6 +104,15 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
+    /// Gives up the writes that go in several pieces: the peer's services have changed, and with them what handles mean.
+    package mutating func servicesChanged(at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        for id in running.ids where running[id]?.usesPreparedQueue == true {
+            giveUp(id, .servicesChanged, &actions, at: now)
+        }
+        return actions
+    }
+
     // MARK: From the link
 
     /// Takes one packet from the peer, as it was read.

@@ -41,6 +41,8 @@ package enum OperationFailure: Error, Hashable, Sendable {
     case cancelled
     /// So many operations are unfinished already; this one was not started.
     case queueFull(limit: Int)
+    /// The peer changed its services meanwhile, so that handles may mean something else. The link goes on.
+    case servicesChanged
     /// The link ended first.
     case linkLost
 }

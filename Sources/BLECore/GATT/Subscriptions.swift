@@ -102,6 +102,11 @@ extension Subscriptions {
     ) -> [Action] {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
+            if entry.subscribers.isEmpty, let cccd {
+                // It is on its way out, perhaps because the handles meant something else before.
+                entry.configuration = cccd
+                entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
+            }
             entry.subscribers.append(id)
             defer { entries[handle] = entry }
             switch entry.state {
@@ -167,6 +172,26 @@ extension Subscriptions {
                 .write(handle: entry.configuration.handle, value: entry.kind.configuration, valueHandle: valueHandle)
             ]
         }
+    }
+
+    /// Forgets the values in `handles`: what is there now is something else, so nothing is written. Answers who was
+    /// subscribed, and lets the owner end them.
+    package mutating func servicesChanged(in handles: ClosedRange<AttributeHandle>) -> [ID] {
+        var ids: [ID] = []
+        for (handle, var entry) in entries where handles.contains(handle) {
+            ids += entry.subscribers
+            entry.subscribers = []
+            entry.waiting = []
+            switch entry.state {
+            case .on:
+                entries[handle] = nil
+            case .switchingOn, .switchingOff:
+                // The write is under way; who subscribes now waits for its end.
+                entry.state = .switchingOff
+                entries[handle] = entry
+            }
+        }
+        return ids.sorted { $0.number < $1.number }
     }
 
     /// Forgets everything: the link is gone. Answers who was subscribed, and lets the owner end them.

@@ -28,6 +28,7 @@ private final class ClientLink {
 
     func receive(_ pdu: [UInt8]) { perform(client.received(pdu, at: now)) }
     func cancel(_ id: OperationID) { perform(client.cancel(id, at: now)) }
+    func changeServices() { perform(client.servicesChanged(at: now)) }
     func lose() { perform(client.linkLost(104, at: now)) }
 
     func pass(_ time: Duration) {
@@ -166,5 +167,18 @@ private final class ClientLink {
         let next = link.read(3)
         link.receive([0x0B])
         #expect(link.outcome(of: next) == .success(.value([])))
+    }
+
+    /// Row G20: handles may mean something else, so the pieces must not be written.
+    @Test func changedServicesEndALongWrite() {
+        let write = link.writeLong(zeros)
+        let read = link.read(5)
+        link.changeServices()
+        #expect(link.outcome(of: write) == .failure(.servicesChanged))
+        #expect(link.outcome(of: read) == nil)
+        link.receive([0x17] + firstPiece.dropFirst())
+        link.receive([0x0B, 1])
+        #expect(link.sent.last == [0x18, 0], "the peer's queue is emptied")
+        #expect(link.outcome(of: read) == .success(.value([1])))
     }
 }

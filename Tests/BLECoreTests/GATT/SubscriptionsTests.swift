@@ -148,4 +148,36 @@ import Testing
         let actions = subscriptions.configured(7, .success(()))
         #expect(actions == [])
     }
+
+    // MARK: Changed services
+
+    /// What is there now is something else: nothing is written, and the next subscriber starts afresh.
+    @Test func changedServicesEndSubscriptions() {
+        var subscriptions = subscribed(ID(1), ID(2))
+        _ = subscriptions.subscribe(ID(3), to: both, cccd: bothCCCD)
+        _ = subscriptions.configured(7, .success(()))
+        var ended = subscriptions.servicesChanged(in: 10...20)
+        #expect(ended == [])
+        ended = subscriptions.servicesChanged(in: 1...5)
+        #expect(ended == [ID(1), ID(2)])
+        let handles = subscriptions.valueHandles
+        #expect(handles == [7])
+        let actions = subscriptions.subscribe(ID(4), to: rate, cccd: rateCCCD)
+        #expect(actions == [on])
+    }
+
+    /// The answer to a write from before the change is not taken for that to one behind it.
+    @Test func aWriteUnderWayIsWaitedFor() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
+        let ended = subscriptions.servicesChanged(in: 1...5)
+        #expect(ended == [ID(1)])
+        let moved = GATTDescriptor(handle: 5, uuid: .clientCharacteristicConfiguration)
+        var actions = subscriptions.subscribe(ID(2), to: rate, cccd: moved)
+        #expect(actions == [])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.write(handle: 5, value: [1, 0], valueHandle: 3)])
+        actions = subscriptions.configured(3, .success(()))
+        #expect(actions == [.began(ID(2), .notification)])
+    }
 }

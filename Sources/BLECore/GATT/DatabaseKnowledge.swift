@@ -1,0 +1,301 @@
+// What is known of one peer's database on one link, and how far it can be relied on.
+//
+// Duties
+// - Takes a cache from an earlier link, says whether the peer must be asked for its Database Hash, and adopts or drops
+//   the cache by the answer. Before that, nothing of it can be seen.
+// - Takes what discoveries find, of single services or of all, and knows what need not be looked for again.
+// - Takes the peer's word that services changed: of what is known, the services in question are stale at once and are found
+//   anew, they alone. However often a peer says so, that happens once in five seconds.
+// - Is asked to forget everything where a peer's answer shows that what is known is wrong; also once in five seconds.
+// - Says what is worth storing.
+//
+// Invariants
+// - `database` is nil exactly when nothing is covered; `stale` is empty then.
+// - A change that is told while a discovery runs makes the range stale again behind that discovery: what it found there
+//   may be older than the change.
+// - Where single services are known, there is nothing to find anew: those in the range are forgotten, and found when wanted.
+//
+// Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
+
+/// How a cache from an earlier link becomes what is known of the peer.
+public enum CacheValidation: Hashable, Sendable {
+    /// The peer's Database Hash is read, one request, and must be the cache's. A peer without one is discovered again.
+    case required
+    /// The same, but a peer without a Database Hash is believed not to have changed until an answer shows that it has.
+    case whenPossible
+    /// Nothing is asked: the link is bonded, and the peer was told to announce changes (Service Changed), also those that
+    /// happen while it is not connected.
+    case skipped
+}
+
+package struct DatabaseKnowledge: Sendable {
+    /// The least time between two rediscoveries, and between two purges.
+    package static let pause: Duration = .seconds(5)
+    /// How many separate stale ranges are kept apart.
+    private static let rangeLimit = 16
+
+    /// What came of reading the peer's Database Hash.
+    package enum HashReading: Hashable, Sendable {
+        case value([UInt8])
+        /// The peer has none.
+        case absent
+        /// It was refused, or no answer came.
+        case unreadable
+    }
+
+    /// What is to be found anew.
+    package enum Rediscovery: Hashable, Sendable {
+        case nothing
+        /// These ranges, now; `rediscovered` for each, then `rediscoveryEnded`.
+        case now([ClosedRange<AttributeHandle>], DiscoveryLevel)
+        /// Something, but not before this moment.
+        case at(BootInstant)
+    }
+
+    private enum Hash: Hashable, Sendable {
+        case unknown, absent
+        case value([UInt8])
+    }
+
+    /// What the peer offers, as far as `coverage` says; what `stale` has of it must not be used.
+    package private(set) var database: GATTDatabase?
+    package private(set) var coverage = DiscoveryCoverage.nothing
+    /// The handles that may mean something else than `database` says.
+    package private(set) var stale = HandleRanges()
+    /// Whether the database was not found on this link.
+    package private(set) var isFromCache = false
+
+    private let validation: CacheValidation
+    private var unchecked: GATTCache?
+    private var hash = Hash.unknown
+    private var runningDiscoveries = 0
+    private var isRediscovering = false
+    private var changedMeanwhile = HandleRanges()
+    private var lastRediscovery: BootInstant?
+    private var lastPurge: BootInstant?
+
+    package init(cache: GATTCache? = nil, validation: CacheValidation = .required) {
+        self.validation = validation
+        guard let cache else { return }
+        switch validation {
+        case .skipped: adopt(cache)
+        case .whenPossible where cache.databaseHash == nil: adopt(cache)
+        case .required, .whenPossible: unchecked = cache.databaseHash == nil ? nil : cache
+        }
+    }
+
+    private mutating func adopt(_ cache: GATTCache) {
+        guard cache.coverage != .nothing else { return }
+        database = cache.database
+        coverage = cache.coverage
+        hash = cache.databaseHash.map { .value($0) } ?? .unknown
+        isFromCache = true
+    }
+}
+
+// MARK: - The cache
+
+extension DatabaseKnowledge {
+    /// Whether a cache waits for the peer's Database Hash.
+    package var awaitsHash: Bool { unchecked != nil }
+
+    /// The peer's Database Hash has been asked for.
+    package mutating func hashRead(_ reading: HashReading) {
+        let cache = unchecked
+        unchecked = nil
+        switch reading {
+        case .value(let value):
+            // Of another length it is no hash, and says nothing.
+            hash = value.count == GATTCache.hashLength ? .value(value) : .unknown
+            if let cache, cache.databaseHash == value { adopt(cache) }
+        case .absent:
+            hash = .absent
+            if let cache, validation == .whenPossible { adopt(cache) }
+        case .unreadable:
+            hash = .unknown
+            if let cache, validation == .whenPossible { adopt(cache) }
+        }
+    }
+
+    /// Whether the peer's hash is the one that what is known had. After `databaseOutOfSync` this decides.
+    package func isConfirmed(by reading: HashReading) -> Bool {
+        if case .value(let value) = reading, case .value(value) = hash { true } else { false }
+    }
+
+    /// Whether the peer's hash is not known although it may have one.
+    package var lacksHash: Bool {
+        guard hash == .unknown, let database else { return false }
+        // Where everything is known, so is whether it has one.
+        return !coverage.includesAll(to: .structure) || !database.characteristics(.databaseHash).isEmpty
+    }
+
+    /// What is worth storing; `nil` while nothing is known for certain.
+    package var cache: GATTCache? {
+        guard let database, stale.isEmpty, !isRediscovering else { return nil }
+        if case .value(let value) = hash {
+            return GATTCache(database: database, coverage: coverage, databaseHash: value)
+        }
+        return GATTCache(database: database, coverage: coverage)
+    }
+}
+
+// MARK: - Discoveries
+
+extension DatabaseKnowledge {
+    /// A discovery begins; its end is told by `found` or `discoveryFailed`.
+    package mutating func discoveryBegan() {
+        runningDiscoveries += 1
+    }
+
+    /// A discovery found nothing, and nothing is known more than before.
+    package mutating func discoveryFailed() {
+        discoveryEnded()
+    }
+
+    /// A discovery of `services`, or of everything, went as far as `level`.
+    ///
+    /// - Throws: `.databaseTooLarge`; nothing is known more than before.
+    package mutating func found(
+        _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel
+    ) throws(GATTFailure) {
+        defer { discoveryEnded() }
+        unchecked = nil
+        if let services, let database {
+            self.database = try database.merging(part, of: services)
+        } else {
+            database = part
+            stale = HandleRanges()
+            isFromCache = false
+        }
+        coverage = services == nil ? .whole(level) : coverage.adding(services, to: level)
+    }
+
+    /// The descriptors of one characteristic were found.
+    package mutating func found(_ descriptors: [GATTDescriptor], of characteristic: GATTCharacteristic) {
+        database = database?.replacing(descriptorsOf: characteristic, with: descriptors)
+    }
+
+    private mutating func discoveryEnded() {
+        runningDiscoveries = max(0, runningDiscoveries - 1)
+        guard runningDiscoveries == 0 else { return }
+        let changed = changedMeanwhile
+        changedMeanwhile = HandleRanges()
+        for range in changed.ranges { _ = invalidate(range) }
+    }
+}
+
+// MARK: - Changes at the peer
+
+extension DatabaseKnowledge {
+    /// The peer says that the services in `handles` are not what they were.
+    ///
+    /// - Returns: The handles whose meaning is unknown from now on; `nil` when nothing is known there.
+    package mutating func serviceChanged(
+        _ handles: ClosedRange<AttributeHandle>
+    ) -> ClosedRange<AttributeHandle>? {
+        if runningDiscoveries > 0 { changedMeanwhile.insert(handles) }
+        return invalidate(handles)
+    }
+
+    private mutating func invalidate(_ handles: ClosedRange<AttributeHandle>) -> ClosedRange<AttributeHandle>? {
+        guard let database else { return nil }
+        if hash != .absent { hash = .unknown }
+        let range = database.wholeServices(touching: handles)
+        switch coverage {
+        case .whole:
+            stale.insert(range)
+            if stale.ranges.count > Self.rangeLimit, let first = stale.ranges.first, let last = stale.ranges.last {
+                stale = HandleRanges(first.lowerBound...last.upperBound)
+            }
+        case .services(let levels):
+            // Removing cannot make it too large; and who is not there may be there now.
+            let kept = (try? database.replacing(range: range, with: GATTDatabase())) ?? GATTDatabase()
+            let there = levels.filter { level in
+                database.services.contains { $0.uuid == level.key && !$0.handles.overlaps(range) }
+                    && !database.services.contains { $0.uuid == level.key && $0.handles.overlaps(range) }
+            }
+            self.database = there.isEmpty ? nil : kept
+            coverage = .services(there)
+        }
+        return range
+    }
+
+    /// What is to be found anew at `now`, and not before it is due.
+    package mutating func nextRediscovery(at now: BootInstant) -> Rediscovery {
+        guard !stale.isEmpty, !isRediscovering, runningDiscoveries == 0, case .whole(let level) = coverage else {
+            return .nothing
+        }
+        if let last = lastRediscovery, now < last + Self.pause { return .at(last + Self.pause) }
+        lastRediscovery = now
+        isRediscovering = true
+        discoveryBegan()
+        return .now(stale.ranges, level)
+    }
+
+    /// `part` is what the peer has in `range` now.
+    ///
+    /// - Throws: `.databaseTooLarge`.
+    package mutating func rediscovered(
+        _ range: ClosedRange<AttributeHandle>, with part: GATTDatabase
+    ) throws(GATTFailure) {
+        database = try database?.replacing(range: range, with: part)
+        stale.remove(range)
+    }
+
+    /// The rediscovery is over; what is stale still could not be found, and then nothing is known any more.
+    package mutating func rediscoveryEnded(isComplete: Bool) {
+        isRediscovering = false
+        if !isComplete { forget() }
+        discoveryEnded()
+    }
+
+    /// Forgets everything, because an answer of the peer contradicts it.
+    ///
+    /// - Returns: Whether it did; it does not twice within the pause.
+    package mutating func purge(at now: BootInstant) -> Bool {
+        if let last = lastPurge, now < last + Self.pause { return false }
+        lastPurge = now
+        forget()
+        return true
+    }
+
+    private mutating func forget() {
+        database = nil
+        coverage = .nothing
+        stale = HandleRanges()
+        unchecked = nil
+        isFromCache = false
+        if hash != .absent { hash = .unknown }
+    }
+}
+
+// MARK: - What can be relied on
+
+extension DatabaseKnowledge {
+    /// Whether nothing that is known waits to be found anew.
+    package var isSettled: Bool { stale.isEmpty }
+
+    /// The characteristic that announces changes, where it can be subscribed to.
+    package var serviceChangedCharacteristic: GATTCharacteristic? {
+        database?.characteristics(ServiceChanged.uuid).first { $0.properties.canSubscribe }
+    }
+
+    /// The characteristic into which a client writes what it can do.
+    package var clientFeaturesCharacteristic: GATTCharacteristic? {
+        database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
+    }
+
+    /// Whether `characteristic`, from an earlier look at the database, is still there as it was.
+    package func stillHas(_ characteristic: GATTCharacteristic) -> Bool {
+        guard !stale.contains(characteristic.valueHandle), let database else { return false }
+        guard let now = database.characteristic(valueHandle: characteristic.valueHandle) else { return false }
+        return now.uuid == characteristic.uuid && now.properties == characteristic.properties
+    }
+}
+
+extension BluetoothUUID {
+    /// The type of the hash over a peer's database.
+    package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
+    /// The type of the value into which a client writes what it can do.
+    package static let clientSupportedFeatures = BluetoothUUID(0x2B29 as UInt16)
+}

@@ -1,0 +1,218 @@
+import BLECore
+import Testing
+
+@Suite struct DatabaseKnowledgeTests {
+    private static let hash = [UInt8](0..<16)
+    private static let other = [UInt8](1..<17)
+
+    private static func database(_ uuids: [BluetoothUUID] = [0x1800, 0x180F, 0x180A]) -> GATTDatabase {
+        var services: [GATTService] = []
+        var characteristics: [GATTCharacteristic] = []
+        for (index, uuid) in uuids.enumerated() {
+            let start = AttributeHandle(10 * index + 1)
+            services.append(GATTService(handles: start...(start + 9), uuid: uuid))
+            characteristics.append(
+                GATTCharacteristic(
+                    declarationHandle: start + 1, valueHandle: start + 2, endHandle: start + 2, properties: .read,
+                    uuid: 0x2A19))
+        }
+        return GATTDatabase(services: services, characteristics: characteristics)
+    }
+
+    private static func cache(hash: [UInt8]? = hash) -> GATTCache {
+        GATTCache(database: database(), coverage: .whole(.full), databaseHash: hash)
+    }
+
+    private func known() throws -> DatabaseKnowledge {
+        var knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database(), services: nil, level: .subscribable)
+        return knowledge
+    }
+
+    private func at(_ seconds: Int64) -> BootInstant {
+        BootInstant(nanoseconds: seconds * 1_000_000_000)
+    }
+
+    // MARK: The cache
+
+    @Test(arguments: [
+        (CacheValidation.required, DatabaseKnowledge.HashReading.value(hash), true),
+        (.required, .value(other), false), (.required, .value([1]), false), (.required, .value([]), false),
+        (.required, .absent, false), (.required, .unreadable, false), (.whenPossible, .value(hash), true),
+        (.whenPossible, .value(other), false), (.whenPossible, .absent, true), (.whenPossible, .unreadable, true),
+    ])
+    func adoptsByTheHash(
+        validation: CacheValidation, reading: DatabaseKnowledge.HashReading, isAdopted: Bool
+    ) {
+        var knowledge = DatabaseKnowledge(cache: Self.cache(), validation: validation)
+        #expect(knowledge.awaitsHash)
+        #expect(knowledge.database == nil)
+        #expect(knowledge.cache == nil)
+        knowledge.hashRead(reading)
+        #expect(!knowledge.awaitsHash)
+        #expect(knowledge.database == (isAdopted ? Self.database() : nil))
+        #expect(knowledge.isFromCache == isAdopted)
+        #expect(knowledge.coverage.includesAll(to: .full) == isAdopted)
+    }
+
+    @Test func aCacheWithoutHashIsUsedOnlyOnDemand() {
+        #expect(DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .whenPossible).isFromCache)
+        let strict = DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .required)
+        #expect(strict.database == nil)
+        #expect(!strict.awaitsHash)
+        #expect(DatabaseKnowledge(cache: Self.cache(), validation: .skipped).database == Self.database())
+        let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
+        #expect(DatabaseKnowledge(cache: nothing, validation: .skipped).database == nil)
+    }
+
+    /// The hash that was read first belongs to what is discovered behind it, or to something older: never to something newer.
+    @Test func storesTheHashThatWasReadFirst() throws {
+        var knowledge = DatabaseKnowledge(cache: Self.cache())
+        knowledge.hashRead(.value(Self.other))
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(
+            knowledge.cache
+                == GATTCache(
+                    database: Self.database(), coverage: .whole(.full), databaseHash: Self.other))
+        _ = knowledge.serviceChanged(1...0xFFFF)
+        #expect(knowledge.cache == nil)
+    }
+
+    // MARK: Discoveries
+
+    @Test func rememberWhatWasLookedFor() throws {
+        var knowledge = DatabaseKnowledge()
+        let part = Self.database().restricted(to: [0x180F])
+        knowledge.discoveryBegan()
+        try knowledge.found(part, services: [0x180F, 0x1812], level: .structure)
+        #expect(knowledge.coverage.includes(0x180F, to: .structure))
+        #expect(!knowledge.coverage.includes(0x180F, to: .subscribable))
+        #expect(knowledge.coverage.includes(0x1812, to: .structure), "absent, and known to be")
+        #expect(!knowledge.coverage.includes(0x180A, to: .structure))
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database().restricted(to: [0x180A]), services: [0x180A], level: .full)
+        #expect(knowledge.database?.services.map(\.uuid) == [0x180F, 0x180A])
+        #expect(!knowledge.coverage.includesAll(to: .structure))
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database(), services: nil, level: .subscribable)
+        #expect(knowledge.coverage == .whole(.subscribable))
+        #expect(knowledge.coverage.includes(0x1812, to: .subscribable))
+    }
+
+    // MARK: Changes
+
+    @Test func changesMakeWholeServicesStale() throws {
+        var knowledge = try known()
+        #expect(knowledge.serviceChanged(15...16) == 11...20)
+        #expect(!knowledge.isSettled)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .now([11...20], .subscribable))
+        #expect(knowledge.nextRediscovery(at: at(0)) == .nothing, "it runs")
+        try knowledge.rediscovered(11...20, with: GATTDatabase())
+        knowledge.rediscoveryEnded(isComplete: true)
+        #expect(knowledge.isSettled)
+        #expect(knowledge.database?.services.map(\.uuid) == [0x1800, 0x180A])
+    }
+
+    @Test func rediscoversOnceInFiveSeconds() throws {
+        var knowledge = try known()
+        _ = knowledge.serviceChanged(1...2)
+        #expect(knowledge.nextRediscovery(at: at(100)) == .now([1...10], .subscribable))
+        try knowledge.rediscovered(1...10, with: Self.database())
+        knowledge.rediscoveryEnded(isComplete: true)
+        for _ in 0..<1_000 { _ = knowledge.serviceChanged(1...0xFFFF) }
+        #expect(knowledge.nextRediscovery(at: at(101)) == .at(at(105)))
+        #expect(knowledge.nextRediscovery(at: at(105)) == .now([1...0xFFFF], .subscribable))
+    }
+
+    @Test func aChangeDuringRediscoveryIsNotLost() throws {
+        var knowledge = try known()
+        _ = knowledge.serviceChanged(11...20)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .now([11...20], .subscribable))
+        _ = knowledge.serviceChanged(15...15)
+        try knowledge.rediscovered(11...20, with: Self.database())
+        knowledge.rediscoveryEnded(isComplete: true)
+        #expect(!knowledge.isSettled)
+        #expect(knowledge.nextRediscovery(at: at(1)) == .at(at(5)))
+    }
+
+    @Test func aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce() throws {
+        var knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        #expect(knowledge.serviceChanged(21...30) == nil)
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .now([21...30], .full))
+    }
+
+    @Test func afterAFailedRediscoveryNothingIsKnown() throws {
+        var knowledge = try known()
+        _ = knowledge.serviceChanged(11...20)
+        _ = knowledge.nextRediscovery(at: at(0))
+        knowledge.rediscoveryEnded(isComplete: false)
+        #expect(knowledge.database == nil)
+        #expect(knowledge.coverage == .nothing)
+        #expect(knowledge.isSettled)
+    }
+
+    @Test func singleServicesAreForgotten() throws {
+        var knowledge = DatabaseKnowledge()
+        let both: [BluetoothUUID] = [0x180F, 0x180A]
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database().restricted(to: both), services: both + [0x1812], level: .structure)
+        #expect(knowledge.serviceChanged(12...12) == 11...20)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .nothing)
+        #expect(knowledge.database?.services.map(\.uuid) == [0x180A])
+        #expect(knowledge.coverage == .services([0x180A: .structure]), "what was absent may be there now")
+        _ = knowledge.serviceChanged(1...0xFFFF)
+        #expect(knowledge.database == nil)
+        #expect(knowledge.coverage == .nothing)
+    }
+
+    @Test func manyRangesBecomeOne() throws {
+        var knowledge = DatabaseKnowledge()
+        let services = (0..<40).map { GATTService(handles: ($0 * 10 + 1)...($0 * 10 + 5), uuid: 0x180F) }
+        knowledge.discoveryBegan()
+        try knowledge.found(GATTDatabase(services: services), services: nil, level: .full)
+        for service in services { _ = knowledge.serviceChanged(service.handles) }
+        #expect(knowledge.stale.ranges.count <= 16)
+        for service in services { #expect(knowledge.stale.contains(service.handles.lowerBound)) }
+    }
+
+    // MARK: Contradictions
+
+    @Test func purgesOnceInFiveSeconds() throws {
+        var knowledge = DatabaseKnowledge(cache: Self.cache(), validation: .skipped)
+        #expect(knowledge.isConfirmed(by: .value(Self.hash)))
+        #expect(!knowledge.isConfirmed(by: .value(Self.other)))
+        #expect(!knowledge.isConfirmed(by: .absent))
+        let isPurged = knowledge.purge(at: at(10))
+        #expect(isPurged)
+        #expect(knowledge.database == nil)
+        #expect(!knowledge.isConfirmed(by: .value(Self.hash)))
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(!knowledge.isFromCache)
+        let isPurgedAgain = knowledge.purge(at: at(14))
+        #expect(!isPurgedAgain)
+        #expect(knowledge.database != nil)
+        let isPurgedLater = knowledge.purge(at: at(15))
+        #expect(isPurgedLater)
+    }
+
+    @Test func tellsAnOldCharacteristicFromANewOne() throws {
+        var knowledge = try known()
+        let old = try #require(knowledge.database?.characteristic(valueHandle: 13))
+        #expect(knowledge.stillHas(old))
+        _ = knowledge.serviceChanged(11...20)
+        #expect(!knowledge.stillHas(old))
+        _ = knowledge.nextRediscovery(at: at(0))
+        var changed = old
+        changed.uuid = 0x2A1B
+        let service = GATTService(handles: 11...20, uuid: 0x1810)
+        try knowledge.rediscovered(11...20, with: GATTDatabase(services: [service], characteristics: [changed]))
+        knowledge.rediscoveryEnded(isComplete: true)
+        #expect(!knowledge.stillHas(old))
+        #expect(knowledge.stillHas(changed))
+    }
+}
