@@ -1,8 +1,9 @@
 extension DescribedCharacteristic {
     /// The lists of all rooms.
-    static let rooms: [[Self]] = [
-        heartRate, cycling, running,
-    ]
+    static let rooms: [[Self]] =
+        [
+            heartRate
+        ] + sports
 
     private static let heartRate = [Self(.heartRateMeasurement)]
 }

@@ -1,7 +1,15 @@
 extension DescribedCharacteristic {
-    static let cycling: [Self] = [
+    /// The lists of the rooms about sports.
+    package static let sports: [[Self]] = [cycling, cyclingPower, running]
+
+    private static let cycling: [Self] = [
         Self(.cscMeasurement), Self(.cscFeature), Self(.sensorLocation), Self(.scControlPointResponse),
     ]
 
-    static let running: [Self] = [Self(.rscMeasurement), Self(.rscFeature)]
+    private static let cyclingPower: [Self] = [
+        Self(.cyclingPowerMeasurement), Self(.cyclingPowerVector), Self(.cyclingPowerFeature),
+        Self(.cyclingPowerControlPointResponse),
+    ]
+
+    private static let running: [Self] = [Self(.rscMeasurement), Self(.rscFeature)]
 }

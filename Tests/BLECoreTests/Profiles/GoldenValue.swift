@@ -24,15 +24,17 @@ struct GoldenValue: CustomTestStringConvertible {
         #expect(ValueDescription.of(uuid: uuid, value: try bytes())?.text == text, "\(origin)")
     }
 
-    static let all = [CyclingTests.goldens, RunningTests.goldens].flatMap { $0 }
+    static let all = [
+        CyclingTests.goldens, CyclingPowerTests.goldens, RunningTests.goldens,
+    ].flatMap { $0 }
 }
 
 /// Every ready-made value against damaged bytes.
 @Suite struct ProfileDamageTests {
     @Test func everyReadyMadeValueHasGoldenBytes() {
         let covered = Set(GoldenValue.all.map(\.uuid))
-        let missing = ValueDescription.knownUUIDs.filter { !covered.contains($0) && !Self.elsewhere.contains($0) }
-        #expect(missing.isEmpty)
+        let mine = DescribedCharacteristic.sports.flatMap { $0 }
+        #expect(mine.map(\.uuid).filter { !covered.contains($0) }.isEmpty)
     }
 
     /// Nothing traps: not the bytes of a value cut anywhere, not with any bit flipped, and not read as another type.
@@ -66,6 +68,4 @@ struct GoldenValue: CustomTestStringConvertible {
         uuids.filter { ValueDescription.of(uuid: $0, value: bytes)?.text != nil }.count
     }
 
-    /// Values whose golden bytes are in another suite.
-    private static let elsewhere: Set<BluetoothUUID> = [0x2A37]
 }
