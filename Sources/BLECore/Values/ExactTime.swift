@@ -1,6 +1,6 @@
 /// A day of the week.
 ///
-/// Spec: Day of Week (0x2A09), GATT Specification Supplement, 3.73.
+/// Spec: Day of Week (0x2A09), GATT Specification Supplement.
 public enum DayOfWeek: UInt8, Hashable, Sendable {
     /// The device does not know.
     case unknown = 0
@@ -57,7 +57,7 @@ extension DayOfWeek: GATTReadable, GATTWritable {
 ///
 /// The first eight bytes alone are the format Day Date Time (0x2A0A).
 ///
-/// Spec: Exact Time 256 (0x2A0C), GATT Specification Supplement, 3.87.
+/// Spec: Exact Time 256 (0x2A0C), GATT Specification Supplement.
 public struct ExactTime256: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The date and the time of day.
     public var dateTime: GATTDateTime
@@ -89,5 +89,18 @@ public struct ExactTime256: GATTReadable, GATTWritable, Hashable, Sendable {
         writer.write(dateTime)
         writer.write(dayOfWeek)
         writer.u8(fractions)
+    }
+}
+
+extension ExactTime256: DescribedValue {
+    package var fields: [ValueField] {
+        var text = dateTime.description
+        if fractions > 0 {
+            let digits = String(Int(fractions) * 1000 / 256)
+            text += "." + String(repeating: "0", count: 3 - digits.utf8.count) + digits
+        }
+        var fields = [ValueField("time", .text(text))]
+        if dayOfWeek != .unknown { fields.append(ValueField("day", .text(dayOfWeek.name))) }
+        return fields
     }
 }

@@ -5,7 +5,7 @@
 /// Reading keeps what the device sent, even a 13th month: a clock that was never set must not cost the measurement that
 /// it came with. ``isValid`` tells.
 ///
-/// Spec: Date Time (0x2A08), GATT Specification Supplement, 3.72.
+/// Spec: Date Time (0x2A08), GATT Specification Supplement.
 public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The year, 1582 to 9999; 0 is unknown.
     public var year: UInt16

@@ -60,3 +60,7 @@ extension String: GATTReadable, GATTWritable {
         writer.array(Array(utf8))
     }
 }
+
+extension String: DescribedValue {
+    package var fields: [ValueField] { [ValueField(.quoted(self))] }
+}

@@ -53,4 +53,13 @@ package struct DescribedCharacteristic: Sendable {
             return value.fields
         }
     }
+
+    /// A medical number that counts this unit.
+    package init(_ key: CharacteristicKey<MedicalFloat16>, unit: String) {
+        uuid = key.uuid
+        describe = { bytes in
+            guard let value = try? MedicalFloat16(value: bytes) else { return nil }
+            return [ValueField(value.number.content, unit: unit)]
+        }
+    }
 }

@@ -5,6 +5,8 @@ package struct ValueField: Hashable, Sendable {
         case integer(Int64)
         case decimal(DecimalNumber)
         case text(String)
+        /// Text that the device's maker or user wrote: people read it in quotes.
+        case quoted(String)
         /// People read "skin contact" or "no skin contact".
         case flag(Bool)
         /// A number that has a name: people read the name, programs the number.
@@ -47,7 +49,7 @@ package struct ValueField: Hashable, Sendable {
     /// The name as a key for programs: "heart rate" becomes "heartRate".
     package var key: String {
         var words = ""
-        for word in name.split(separator: " ") {
+        for word in name.split(whereSeparator: { $0 == " " || $0 == "-" }) {
             let lower = word.lowercased()
             words += words.isEmpty ? lower : lower.prefix(1).uppercased() + lower.dropFirst()
         }
@@ -62,6 +64,7 @@ package struct ValueField: Hashable, Sendable {
         case .integer(let number): labelled(quantity("\(number)"))
         case .decimal(let number): labelled(quantity(number.description))
         case .text(let text), .named(_, let text), .missing(let text): labelled(text)
+        case .quoted(let text): labelled("\"\(text)\"")
         case .flag(let isSet): isSet ? name : "no \(name)"
         case .list(let items): list(items)
         }

@@ -1,0 +1,39 @@
+/// Of which parts a value consists; the descriptor 0x2905. The parts follow each other without gaps.
+///
+///     handles of presentation formats, 2 each
+///
+/// Spec: Characteristic Aggregate Format, Core Vol 3 Part G, 3.3.3.6.
+public struct CharacteristicAggregateFormat: GATTReadable, GATTWritable, Hashable, Sendable {
+    /// The handles of the parts' presentation formats (0x2904), in the order of the parts.
+    public var handles: [AttributeHandle]
+    /// The specification's name.
+    public static var formatName: String { "Characteristic Aggregate Format" }
+
+    /// An aggregate of the parts whose presentation formats have these handles.
+    public init(handles: [AttributeHandle]) {
+        self.handles = handles
+    }
+
+    /// Reads handles until nothing is left.
+    ///
+    /// - Throws: `MalformedPacket` when the last one is cut.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        handles = try reader.readToEnd(AttributeHandle.self)
+    }
+
+    /// Appends the handles.
+    public func write(to writer: inout ByteWriter) {
+        for handle in handles { writer.write(handle) }
+    }
+}
+
+extension CharacteristicAggregateFormat: DescribedValue {
+    package var fields: [ValueField] {
+        var items: [ValueField.Content] = []
+        for handle in handles {
+            let bytes = [UInt8(truncatingIfNeeded: handle >> 8), UInt8(truncatingIfNeeded: handle)]
+            items.append(.named(Int64(handle), "0x" + Hex.encode(bytes)))
+        }
+        return [ValueField("format at", .list(items))]
+    }
+}

@@ -1,0 +1,37 @@
+/// How full a battery is.
+///
+///     percentage 1
+///
+/// Spec: Battery Level (0x2A19), Battery Service 1.1, 3.1.
+public struct BatteryLevel: GATTReadable, GATTWritable, Hashable, Sendable {
+    /// 0 is empty, 100 is full. A peer that sends more says something that is not allowed; it is kept.
+    public let percentage: UInt8
+    /// The specification's name.
+    public static var formatName: String { "Battery Level" }
+
+    /// A battery that is full to this percentage.
+    public init(percentage: UInt8) {
+        self.percentage = percentage
+    }
+
+    /// Reads 1 byte.
+    ///
+    /// - Throws: `MalformedPacket` when there is none.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        percentage = try reader.read()
+    }
+
+    /// Appends 1 byte.
+    public func write(to writer: inout ByteWriter) {
+        writer.u8(percentage)
+    }
+}
+
+extension BatteryLevel: DescribedValue {
+    package var fields: [ValueField] { [.number("", percentage, "%")] }
+}
+
+extension CharacteristicKey where Value == BatteryLevel {
+    /// Battery Level, 0x2A19.
+    public static var batteryLevel: Self { Self(0x2A19) }
+}

@@ -1,0 +1,72 @@
+/// What a device's clock shows, and why it was set.
+///
+///     exact time 9 | adjust reason 1
+///
+/// Spec: Current Time (0x2A2B), Current Time Service 1.1, 3.1.
+public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
+    /// Why a clock was set.
+    public struct AdjustReason: OptionSet, Hashable, Sendable {
+        /// The bits as they are sent.
+        public let rawValue: UInt8
+
+        /// The reasons with these bits.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// Somebody set it by hand.
+        public static let manualUpdate = Self(rawValue: 0x01)
+        /// It was set by a reference clock.
+        public static let referenceUpdate = Self(rawValue: 0x02)
+        /// The time zone changed.
+        public static let timeZoneChange = Self(rawValue: 0x04)
+        /// Daylight saving time began or ended.
+        public static let daylightSavingChange = Self(rawValue: 0x08)
+    }
+
+    /// What the clock shows.
+    public var time: ExactTime256
+    /// Why it was set.
+    public var adjustReason: AdjustReason
+    /// The specification's name.
+    public static var formatName: String { "Current Time" }
+
+    /// A time and why it changed.
+    public init(time: ExactTime256, adjustReason: AdjustReason = []) {
+        self.time = time
+        self.adjustReason = adjustReason
+    }
+
+    /// Reads 10 bytes.
+    ///
+    /// - Throws: `MalformedPacket` when there are fewer.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        time = try reader.read()
+        adjustReason = AdjustReason(rawValue: try reader.read())
+    }
+
+    /// Appends 10 bytes.
+    public func write(to writer: inout ByteWriter) {
+        writer.write(time)
+        writer.u8(adjustReason.rawValue)
+    }
+}
+
+extension CurrentTime: DescribedValue {
+    package var fields: [ValueField] {
+        var fields = time.fields
+        let reasons: [(AdjustReason, String)] = [
+            (.manualUpdate, "by hand"), (.referenceUpdate, "by a reference"), (.timeZoneChange, "new time zone"),
+            (.daylightSavingChange, "daylight saving"),
+        ]
+        var words: [ValueField.Content] = []
+        for (reason, word) in reasons where adjustReason.contains(reason) { words.append(.text(word)) }
+        if !words.isEmpty { fields.append(ValueField("adjusted", .list(words))) }
+        return fields
+    }
+}
+
+extension CharacteristicKey where Value == CurrentTime {
+    /// Current Time, 0x2A2B.
+    public static var currentTime: Self { Self(0x2A2B) }
+}

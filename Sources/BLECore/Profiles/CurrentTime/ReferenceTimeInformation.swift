@@ -1,0 +1,85 @@
+/// By which clock a device's clock was set, and how long ago.
+///
+///     source 1 | accuracy 1 | days 1 | hours 1
+///
+/// Spec: Reference Time Information (0x2A14), Current Time Service 1.1, 3.3.
+public struct ReferenceTimeInformation: GATTReadable, Hashable, Sendable {
+    /// The reference.
+    public let source: TimeSource
+    /// How far the clock may be off, in eighths of a second; 254 is more than 31.625 s, 255 is unknown.
+    public let accuracy: UInt8
+    /// Whole days since the clock was set; 255 is 255 or more.
+    public let daysSinceUpdate: UInt8
+    /// Hours on top of the days; 255 when the days are 255.
+    public let hoursSinceUpdate: UInt8
+    /// The specification's name.
+    public static var formatName: String { "Reference Time Information" }
+
+    /// Reads 4 bytes.
+    ///
+    /// - Throws: `MalformedPacket` when there are fewer.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        source = try reader.read()
+        accuracy = try reader.read()
+        daysSinceUpdate = try reader.read()
+        hoursSinceUpdate = try reader.read()
+    }
+
+    /// How far the clock may be off; `nil` when that is unknown or more than 31.625 s.
+    public var drift: Duration? { accuracy > 253 ? nil : .milliseconds(125 * Int64(accuracy)) }
+}
+
+/// What a clock is set by.
+///
+///     code 1
+///
+/// Spec: Time Source (0x2A13), GATT Specification Supplement.
+public struct TimeSource: AssignedCode {
+    /// The number as it is sent.
+    public let rawValue: UInt8
+    /// The specification's name.
+    public static var formatName: String { "Time Source" }
+
+    /// The source with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The source in words; `nil` for a number that is not assigned.
+    public var name: String? {
+        switch rawValue {
+        case 0: "unknown"
+        case 1: "network time protocol"
+        case 2: "GPS"
+        case 3: "radio time signal"
+        case 4: "by hand"
+        case 5: "atomic clock"
+        case 6: "cellular network"
+        case 7: "not synchronized"
+        default: nil
+        }
+    }
+}
+
+extension ReferenceTimeInformation: DescribedValue {
+    package var fields: [ValueField] {
+        var fields = [ValueField("source", source.content)]
+        switch accuracy {
+        case 255: fields.append(ValueField("accuracy", .missing("unknown")))
+        case 254: fields.append(ValueField("accuracy", .missing("worse than 31.625 s")))
+        default: fields.append(.scaled("accuracy", Int(accuracy) * 125, exponent: -3, "s"))
+        }
+        if daysSinceUpdate == 255 {
+            fields.append(ValueField("days since update", .missing("255 or more")))
+        } else {
+            fields.append(.number("days since update", daysSinceUpdate))
+            fields.append(.number("hours since update", hoursSinceUpdate))
+        }
+        return fields
+    }
+}
+
+extension CharacteristicKey where Value == ReferenceTimeInformation {
+    /// Reference Time Information, 0x2A14.
+    public static var referenceTimeInformation: Self { Self(0x2A14) }
+}

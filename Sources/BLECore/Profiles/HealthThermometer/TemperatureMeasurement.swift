@@ -1,0 +1,50 @@
+/// A body temperature.
+///
+///     flags 1 | temperature 4 (FLOAT) | time 7, if flagged | type 1, if flagged
+///
+/// Spec: Temperature Measurement (0x2A1C) and Intermediate Temperature (0x2A1E), Health Thermometer Service 1.0, 3.1 and 3.3.
+public struct TemperatureMeasurement: GATTReadable, Hashable, Sendable {
+    /// The temperature, in the unit that `isFahrenheit` says.
+    public let temperature: MedicalFloat32
+    /// Whether the unit is degrees Fahrenheit; else it is degrees Celsius.
+    public let isFahrenheit: Bool
+    /// When it was measured, by the device's clock, if given.
+    public let time: GATTDateTime?
+    /// Where it was measured, if given.
+    public let type: TemperatureType?
+    /// The specification's name.
+    public static var formatName: String { "Temperature Measurement" }
+
+    /// Reads one measurement.
+    ///
+    /// - Throws: `MalformedPacket` when the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        let flags: UInt8 = try reader.read()
+        isFahrenheit = flags & 0x01 != 0
+        temperature = try reader.read()
+        time = try reader.read(if: flags & 0x02 != 0)
+        type = try reader.read(if: flags & 0x04 != 0)
+    }
+
+    /// The temperature in degrees Celsius, whatever the unit; `nan` when the device has no valid result.
+    public var celsius: Double {
+        isFahrenheit ? (temperature.doubleValue - 32) * 5 / 9 : temperature.doubleValue
+    }
+}
+
+extension TemperatureMeasurement: DescribedValue {
+    package var fields: [ValueField] {
+        let unit = isFahrenheit ? "°F" : "°C"
+        var fields = [ValueField("temperature", temperature.number.content, unit: unit)]
+        if let type { fields.append(ValueField("type", type.content)) }
+        if let time { fields.append(ValueField("time", .text(time.description))) }
+        return fields
+    }
+}
+
+extension CharacteristicKey where Value == TemperatureMeasurement {
+    /// Temperature Measurement, 0x2A1C: indicated when a measurement is complete.
+    public static var temperatureMeasurement: Self { Self(0x2A1C) }
+    /// Intermediate Temperature, 0x2A1E: notified while a measurement goes on.
+    public static var intermediateTemperature: Self { Self(0x2A1E) }
+}

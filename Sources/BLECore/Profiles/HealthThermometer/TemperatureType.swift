@@ -1,0 +1,58 @@
+/// Where on the body a temperature was measured.
+///
+///     code 1
+///
+/// Spec: Temperature Type (0x2A1D), Health Thermometer Service 1.0, 3.2.
+public struct TemperatureType: AssignedCode {
+    /// The number as it is sent.
+    public let rawValue: UInt8
+    /// The specification's name.
+    public static var formatName: String { "Temperature Type" }
+
+    /// The place with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The armpit.
+    public static let armpit = Self(rawValue: 1)
+    /// The body in general.
+    public static let body = Self(rawValue: 2)
+    /// The ear, mostly the lobe.
+    public static let ear = Self(rawValue: 3)
+    /// A finger.
+    public static let finger = Self(rawValue: 4)
+    /// The gastrointestinal tract.
+    public static let gastrointestinalTract = Self(rawValue: 5)
+    /// The mouth.
+    public static let mouth = Self(rawValue: 6)
+    /// The rectum.
+    public static let rectum = Self(rawValue: 7)
+    /// A toe.
+    public static let toe = Self(rawValue: 8)
+    /// The ear drum.
+    public static let tympanum = Self(rawValue: 9)
+
+    /// The place in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? {
+        switch rawValue {
+        case 1: "armpit"
+        case 2: "body"
+        case 3: "ear"
+        case 4: "finger"
+        case 5: "gastrointestinal tract"
+        case 6: "mouth"
+        case 7: "rectum"
+        case 8: "toe"
+        case 9: "ear drum"
+        default: nil
+        }
+    }
+}
+
+extension TemperatureType: DescribedValue {}
+
+extension CharacteristicKey where Value == TemperatureType {
+    /// Temperature Type, 0x2A1D: for a thermometer that always measures at the same place.
+    public static var temperatureType: Self { Self(0x2A1D) }
+}

@@ -1,0 +1,52 @@
+/// Where on the body a sensor is worn.
+///
+///     code 1
+///
+/// Spec: Body Sensor Location (0x2A38), Heart Rate Service 1.0, 3.2.
+public struct BodySensorLocation: AssignedCode {
+    /// The number as it is sent.
+    public let rawValue: UInt8
+    /// The specification's name.
+    public static var formatName: String { "Body Sensor Location" }
+
+    /// The place with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// Somewhere else.
+    public static let other = Self(rawValue: 0)
+    /// The chest.
+    public static let chest = Self(rawValue: 1)
+    /// A wrist.
+    public static let wrist = Self(rawValue: 2)
+    /// A finger.
+    public static let finger = Self(rawValue: 3)
+    /// A hand.
+    public static let hand = Self(rawValue: 4)
+    /// An ear lobe.
+    public static let earLobe = Self(rawValue: 5)
+    /// A foot.
+    public static let foot = Self(rawValue: 6)
+
+    /// The place in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? {
+        switch rawValue {
+        case 0: "other"
+        case 1: "chest"
+        case 2: "wrist"
+        case 3: "finger"
+        case 4: "hand"
+        case 5: "ear lobe"
+        case 6: "foot"
+        default: nil
+        }
+    }
+}
+
+extension BodySensorLocation: DescribedValue {}
+
+extension CharacteristicKey where Value == BodySensorLocation {
+    /// Body Sensor Location, 0x2A38.
+    public static var bodySensorLocation: Self { Self(0x2A38) }
+}
