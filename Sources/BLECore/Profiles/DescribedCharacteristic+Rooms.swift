@@ -54,6 +54,6 @@ extension DescribedCharacteristic {
         Self(.carbonDioxideConcentration), Self(.volatileOrganicCompounds), Self(.methaneConcentration, unit: "ppb"),
         Self(.carbonMonoxideConcentration, unit: "kg/m³"), Self(.nitrogenDioxideConcentration, unit: "kg/m³"),
         Self(.ozoneConcentration, unit: "kg/m³"), Self(.particulateMatter1, unit: "kg/m³"),
-        Self(.particulateMatter2_5, unit: "kg/m³"), Self(.particulateMatter10, unit: "kg/m³"),
+        Self(.particulateMatter25, unit: "kg/m³"), Self(.particulateMatter10, unit: "kg/m³"),
     ]
 }

@@ -34,7 +34,7 @@ public struct ReferenceTimeInformation: GATTReadable, Hashable, Sendable {
 ///     code 1
 ///
 /// Spec: Time Source (0x2A13), GATT Specification Supplement.
-public struct TimeSource: AssignedCode {
+public struct TimeSource: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
     /// The number as it is sent.
     public let rawValue: UInt8
     /// The specification's name.
@@ -46,18 +46,15 @@ public struct TimeSource: AssignedCode {
     }
 
     /// The source in words; `nil` for a number that is not assigned.
-    public var name: String? {
-        switch rawValue {
-        case 0: "unknown"
-        case 1: "network time protocol"
-        case 2: "GPS"
-        case 3: "radio time signal"
-        case 4: "by hand"
-        case 5: "atomic clock"
-        case 6: "cellular network"
-        case 7: "not synchronized"
-        default: nil
-        }
+    public var name: String? { assignedName }
+}
+
+extension TimeSource: NamedCode {
+    package static var names: [String] {
+        [
+            "unknown", "network time protocol", "GPS", "radio time signal", "by hand", "atomic clock",
+            "cellular network", "not synchronized",
+        ]
     }
 }
 

@@ -45,7 +45,7 @@ extension CharacteristicKey where Value == MedicalFloat16 {
     /// Particulate Matter - PM1 Concentration, 0x2BD5, in kilograms per cubic metre.
     public static var particulateMatter1: Self { Self(0x2BD5) }
     /// Particulate Matter - PM2.5 Concentration, 0x2BD6, in kilograms per cubic metre.
-    public static var particulateMatter2_5: Self { Self(0x2BD6) }
+    public static var particulateMatter25: Self { Self(0x2BD6) }
     /// Particulate Matter - PM10 Concentration, 0x2BD7, in kilograms per cubic metre.
     public static var particulateMatter10: Self { Self(0x2BD7) }
 }

@@ -3,7 +3,7 @@
 ///     code 1
 ///
 /// Spec: Barometric Pressure Trend (0x2AA3), Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
-public struct PressureTrend: AssignedCode {
+public struct PressureTrend: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
     /// The number as it is sent.
     public let rawValue: UInt8
     /// The specification's name.
@@ -15,24 +15,17 @@ public struct PressureTrend: AssignedCode {
     }
 
     /// The trend in words; `nil` for a number that is not assigned.
-    public var name: String? {
-        switch rawValue {
-        case 0: "unknown"
-        case 1: "falling"
-        case 2: "rising"
-        case 3: "falling, then steady"
-        case 4: "rising, then steady"
-        case 5: "falling, then rising less"
-        case 6: "falling, then rising more"
-        case 7: "rising, then falling more"
-        case 8: "rising, then falling less"
-        case 9: "steady"
-        default: nil
-        }
-    }
+    public var name: String? { assignedName }
 }
 
-extension PressureTrend: DescribedValue {}
+extension PressureTrend: NamedCode {
+    package static var names: [String] {
+        [
+            "unknown", "falling", "rising", "falling, then steady", "rising, then steady", "falling, then rising less",
+            "falling, then rising more", "rising, then falling more", "rising, then falling less", "steady",
+        ]
+    }
+}
 
 extension CharacteristicKey where Value == PressureTrend {
     /// Barometric Pressure Trend, 0x2AA3.

@@ -33,16 +33,19 @@ package protocol NamedCode: RawRepresentable, DescribedValue where RawValue == U
 }
 
 extension NamedCode {
-    /// The word, or the number where it has none.
-    package var word: String {
+    /// The word; `nil` for a number that is not assigned.
+    package var assignedName: String? {
         let index = Int(rawValue)
         let names = Self.names
-        guard index < names.count, !names[index].isEmpty else { return "code \(rawValue)" }
+        guard index < names.count, !names[index].isEmpty else { return nil }
         return names[index]
     }
 
-    /// The number and its word as one field's content.
-    package var content: ValueField.Content { .named(Int64(rawValue), word) }
+    /// The word as one field's content, or the number where it has none.
+    package var content: ValueField.Content {
+        guard let assignedName else { return .named(Int64(rawValue), "code \(rawValue)") }
+        return .text(assignedName)
+    }
 
     package var fields: [ValueField] { [ValueField("", content)] }
 }

@@ -3,7 +3,7 @@
 ///     code 1
 ///
 /// Spec: Temperature Type (0x2A1D), Health Thermometer Service 1.0, 3.2.
-public struct TemperatureType: AssignedCode {
+public struct TemperatureType: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
     /// The number as it is sent.
     public let rawValue: UInt8
     /// The specification's name.
@@ -34,23 +34,14 @@ public struct TemperatureType: AssignedCode {
     public static let tympanum = Self(rawValue: 9)
 
     /// The place in lowercase words; `nil` for a number that is not assigned.
-    public var name: String? {
-        switch rawValue {
-        case 1: "armpit"
-        case 2: "body"
-        case 3: "ear"
-        case 4: "finger"
-        case 5: "gastrointestinal tract"
-        case 6: "mouth"
-        case 7: "rectum"
-        case 8: "toe"
-        case 9: "ear drum"
-        default: nil
-        }
-    }
+    public var name: String? { assignedName }
 }
 
-extension TemperatureType: DescribedValue {}
+extension TemperatureType: NamedCode {
+    package static var names: [String] {
+        ["", "armpit", "body", "ear", "finger", "gastrointestinal tract", "mouth", "rectum", "toe", "ear drum"]
+    }
+}
 
 extension CharacteristicKey where Value == TemperatureType {
     /// Temperature Type, 0x2A1D: for a thermometer that always measures at the same place.

@@ -3,7 +3,7 @@
 ///     code 1
 ///
 /// Spec: Body Sensor Location (0x2A38), Heart Rate Service 1.0, 3.2.
-public struct BodySensorLocation: AssignedCode {
+public struct BodySensorLocation: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
     /// The number as it is sent.
     public let rawValue: UInt8
     /// The specification's name.
@@ -30,21 +30,14 @@ public struct BodySensorLocation: AssignedCode {
     public static let foot = Self(rawValue: 6)
 
     /// The place in lowercase words; `nil` for a number that is not assigned.
-    public var name: String? {
-        switch rawValue {
-        case 0: "other"
-        case 1: "chest"
-        case 2: "wrist"
-        case 3: "finger"
-        case 4: "hand"
-        case 5: "ear lobe"
-        case 6: "foot"
-        default: nil
-        }
-    }
+    public var name: String? { assignedName }
 }
 
-extension BodySensorLocation: DescribedValue {}
+extension BodySensorLocation: NamedCode {
+    package static var names: [String] {
+        ["other", "chest", "wrist", "finger", "hand", "ear lobe", "foot"]
+    }
+}
 
 extension CharacteristicKey where Value == BodySensorLocation {
     /// Body Sensor Location, 0x2A38.

@@ -5,7 +5,7 @@
 /// A sensor that does not know the code answers with the ATT error 0x80.
 ///
 /// Spec: Heart Rate Control Point (0x2A39), Heart Rate Service 1.0, 3.3.
-public struct HeartRateControlPoint: AssignedCode {
+public struct HeartRateControlPoint: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
     /// The number as it is sent.
     public let rawValue: UInt8
     /// The specification's name.
@@ -20,10 +20,14 @@ public struct HeartRateControlPoint: AssignedCode {
     public static let resetEnergyExpended = Self(rawValue: 1)
 
     /// The command in lowercase words; `nil` for a number that is not assigned.
-    public var name: String? { rawValue == 1 ? "reset energy expended" : nil }
+    public var name: String? { assignedName }
 }
 
-extension HeartRateControlPoint: DescribedValue {}
+extension HeartRateControlPoint: NamedCode {
+    package static var names: [String] {
+        ["", "reset energy expended"]
+    }
+}
 
 extension CharacteristicKey where Value == HeartRateControlPoint {
     /// Heart Rate Control Point, 0x2A39: can only be written.
