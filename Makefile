@@ -16,9 +16,9 @@ help: ## List the targets
 run: build ## Build a release and look around: a live scan, or recorded packets and a virtual peripheral
 	@$(TOOLS)/show-main-job .build/release/blescan
 
-build: ## Build the release programs (static Swift runtime)
+build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
-	swift build $(CONFIG)
+	swift build $(CONFIG) --product blescan
 
 test: ## Run everything: unit, socketpair, sanitizer, Embedded, linkage and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev

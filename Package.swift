@@ -14,11 +14,13 @@ let package = Package(
     name: "BareBLE",
     products: [
         .library(name: "BareBLE", targets: ["BareBLE", "BLECore"]),
+        .library(name: "BareBLECrypto", targets: ["BareBLECrypto"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
         .executable(name: "blescan", targets: ["blescan"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     ],
@@ -36,6 +38,15 @@ let package = Package(
         .target(
             name: "BareBLE",
             dependencies: ["BLECore", "BLELinux", .product(name: "Logging", package: "swift-log")],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "BareBLECrypto",
+            dependencies: [
+                "BLECore",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "CryptoExtras", package: "swift-crypto"),
+            ],
             swiftSettings: strict
         ),
         .target(
@@ -76,6 +87,11 @@ let package = Package(
         .testTarget(
             name: "BareBLETests",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BareBLECryptoTests",
+            dependencies: ["BareBLECrypto", "BLECore"],
             swiftSettings: strict
         ),
         .testTarget(

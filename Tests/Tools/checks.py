@@ -75,13 +75,14 @@ def embedded():
 
 def linkage():
     yield ["swift", "build", "--product", "sample-daemon"], {}
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib"], {}
+    for product in "sample-daemon", "blescan":
+        yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", product], {}
     yield ["Tests/Tools/check-linkage"], {}
 
 
 def kernel():
     yield ["swift", "build", "--build-tests"], {}
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib"], {}
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "blescan"], {}
     yield ["python3", "Tests/VM/run.py"], {}
 
 
