@@ -52,7 +52,7 @@ fuzz: ## Fuzz every parser of peer bytes for SECONDS_EACH (20) seconds
 docs: ## Build the DocC documentation of the public modules
 	@$(TOOLS)/require libbluetooth-dev
 	swift package --disable-sandbox generate-documentation \
-		--target BLECore --target BareBLE --target BareBLETestKit --warnings-as-errors
+		--target BLECore --target BareBLE --target BareBLECrypto --target BareBLETestKit --warnings-as-errors
 
 install: build ## Install blescan, its manual pages and completions below PREFIX (/usr/local)
 	@$(TOOLS)/install-files install "$(DESTDIR)$(PREFIX)"
