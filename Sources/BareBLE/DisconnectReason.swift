@@ -32,6 +32,12 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// A sentence as the end of another one.
+    private static func clause(_ sentence: String) -> String {
+        sentence.prefix(1).lowercased()
+            + (sentence.hasSuffix(".") ? sentence.dropFirst().dropLast() : sentence.dropFirst())
+    }
+
     /// The controller's status, when it told one.
     public var hciStatus: HCIStatus? {
         switch self {
@@ -65,7 +71,7 @@ extension DisconnectReason {
         case .responseTimeout: self = .attTimeout
         case .linkLost(let errno): self.init(errno: errno, status: nil)
         case .unexplainedResponses, .oversizedResponse, .shortValues, .overlappingIndications, .overlappingRequests:
-            self = .protocolViolation(reason.sentence)
+            self = .protocolViolation(Self.clause(reason.sentence))
         }
     }
 

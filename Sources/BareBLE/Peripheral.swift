@@ -129,12 +129,22 @@ extension Peripheral {
             try startReading()
             let mtu = client.largestMTU
             guard mtu > MTUExchange.minimum else { return }
-            _ = try await run(until: loop.now() + timeout, during: "connect") { client, id, deadline, now in
-                client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }
-            }
+            try await exchangeMTU(offering: mtu, until: loop.now() + timeout)
         } catch {
             await disconnect()
             throw error
+        }
+    }
+
+    /// Agrees on the MTU. A peer whose answer makes no sense stays at the smallest, as one that refuses does.
+    private func exchangeMTU(offering mtu: UInt16, until deadline: BootInstant) async throws(BLEError) {
+        do throws(BLEError) {
+            _ = try await run(until: deadline, during: "connect") { client, id, deadline, now in
+                client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }
+            }
+        } catch {
+            guard error.code == .malformedReply else { throw error }
+            logger.debug("malformed MTU", metadata: ["peer": "\(name)"])
         }
     }
 

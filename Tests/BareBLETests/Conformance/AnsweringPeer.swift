@@ -9,6 +9,7 @@ struct RecordedServer: Sendable {
     typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
 
     private var recorded: [[UInt8]: [[[UInt8]]]] = [:]
+    private var inTurn: ArraySlice<[UInt8]> = []
     private var model: AttributeServer
     private let intercept: Intercept
 
@@ -30,8 +31,14 @@ struct RecordedServer: Sendable {
         }
     }
 
+    /// The next requests get these answers, whatever they ask.
+    mutating func answer(inTurn answers: [String]) throws {
+        inTurn = try answers.map { try bytes($0.filter { $0 != " " }) }[...]
+    }
+
     mutating func received(_ pdu: [UInt8]) -> [[UInt8]] {
         if let answer = intercept(pdu) { return answer }
+        if let next = inTurn.popFirst() { return [next] }
         // The model has to know the MTU too.
         guard pdu.first != ATTOpcode.exchangeMTURequest.rawValue, let answers = recorded[pdu], let first = answers.first
         else { return model.received(pdu) }

@@ -5,6 +5,7 @@ import BareBLETestKit
 ///
 ///     offer: 517                                  the MTU to ask for; 23 without this line
 ///     security: granted                           what a peer's wish for security is answered; nobody asks without it
+///     strict: yes                                 whether protocol errors end the link
 ///     call: read 0x0003 -> 0102                   a call, and how it must end
 ///     call: write 0x0003 ff -> ! refusedByPeer 0x80
 ///     call: count knownStrays -> 1
@@ -24,6 +25,7 @@ struct DialogueCalls {
         try Mismatch.unless(!calls.isEmpty, "no calls")
         var configuration = Configuration()
         if let answer = dialogue.header("security") { configuration.raiseSecurity = { _ in answer == "granted" } }
+        configuration.isStrict = dialogue.header("strict") == "yes"
         let central = Central(configuration)
         let bystander = try await Bystander(central)
         let peer = ScriptedPeripheral(dialogue)
@@ -111,6 +113,10 @@ struct DialogueSession {
         case "mtu":
             return "\(await device.mtu)"
         case "count":
+            return "\(try Self.count(words[0], in: await device.statistics))"
+        case "wait":
+            // What came unasked may be read a moment later than the test looks.
+            while try Self.count(words[0], in: await device.statistics) < Int(expected) ?? 0 { await Task.yield() }
             return "\(try Self.count(words[0], in: await device.statistics))"
         case "end":
             return await device.disconnected().map { "\($0)" } ?? "up"

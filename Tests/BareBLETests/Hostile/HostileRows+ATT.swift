@@ -1,0 +1,206 @@
+import BareBLE
+
+extension HostileRow {
+    /// What a peer may do to the Attribute Protocol, played over a socketpair.
+    ///
+    /// An answer that belongs to nothing is dropped and counted, because devices in the field send such; three of them within one
+    /// request end the link, and the first one where the application wants it strict.
+    static let attributeProtocol: [HostileRow] =
+        strayAnswers + errorResponses + values + peerRequests + sizes
+        + [
+            .read("T11", "an opcode alone, where a value may be empty", answeredBy: "0b", is: "nothing"),
+            HostileRow(
+                "T11", "an opcode alone, where a list must have an entry",
+                """
+                call: discover full -> ! malformedReply
+                call: read 0x0003 -> 01
+
+                < 10 0100ffff0028
+                > 11 06010009000f18
+                < 10 0a00ffff0028
+                > 01 100a000a
+                < 08 020009000328
+                > 09 070200020300192a
+                < 04 04000900
+                > 05
+                < 0a 0300
+                > 0b 01
+                """),
+        ]
+
+    private static let strayAnswers: [HostileRow] = [
+        HostileRow(
+            "T01", "an answer that nobody asked for",
+            """
+            offer: 517
+            call: wait unexplainedAnswers -> 1
+            call: read 0x0003 -> 01
+
+            < 02 0502
+            > 03 0502
+            > 0b 01
+            < 0a 0300
+            > 0b 01
+            """),
+        HostileRow(
+            "T01", "an answer that nobody asked for, and a strict application",
+            """
+            offer: 517
+            strict: yes
+            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+            call: read 0x0003 -> ! disconnected
+
+            < 02 0502
+            > 03 0502
+            > 0b 01
+            """),
+        .beforeAnAnswer("T02", "an answer to something else", ["> 13"], counts: "unexplainedAnswers", 1),
+        HostileRow(
+            "T02", "three answers to something else",
+            """
+            call: read 0x0003 -> ! disconnected
+            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+
+            < 0a 0300
+            > 13
+            > 0d
+            > 0f
+            """),
+        HostileRow(
+            "T02", "an answer to something else, and a strict application",
+            """
+            strict: yes
+            call: read 0x0003 -> ! disconnected
+            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+
+            < 0a 0300
+            > 13
+            """),
+    ]
+
+    private static let errorResponses: [HostileRow] =
+        [
+            .read("T03", "an error of two bytes", answeredBy: "01 0a", is: "! malformedReply"),
+            .read("T03", "an error of six bytes", answeredBy: "01 0a03000500", is: "! malformedReply"),
+            .read("T04", "an error that names another handle", answeredBy: "01 0a990001", is: "! refusedByPeer 0x01"),
+            .beforeAnAnswer(
+                "T04", "an error that names another request", ["> 01 12030001"], counts: "unexplainedAnswers", 1),
+        ]
+        + ([0x00, 0x14, 0x7F, 0x80, 0x9F, 0xA0, 0xDF, 0xE0, 0xFC, 0xFF] as [UInt8]).map { code in
+            let text = Hex.encode([code])
+            return .read("T05", "the code \(text)", answeredBy: "01 0a0300\(text)", is: "! refusedByPeer 0x\(text)")
+        }
+
+    private static let values: [HostileRow] =
+        [
+            .beforeAnAnswer(
+                "T14", "a value longer than the MTU carries", ["> 1b 0300" + String(repeating: "00", count: 21)],
+                counts: "oversizedValues", 1),
+            HostileRow(
+                "T14", "a value of 513 bytes",
+                """
+                offer: 517
+                call: read 0x0003 -> 01
+                call: count oversizedValues -> 1
+
+                < 02 0502
+                > 03 0502
+                < 0a 0300
+                > 1b 0300\(String(repeating: "00", count: 513))
+                > 0b 01
+                """),
+            .beforeAnAnswer(
+                "T15", "values without a whole handle", ["> 1b", "> 1b 03", "> 1d", "< 1e", "> 1d 03", "< 1e"],
+                counts: "shortValues", 4),
+            HostileRow(
+                "T15", "sixteen values without a whole handle",
+                """
+                call: read 0x0003 -> ! disconnected
+                call: end -> the peer broke the protocol: the device sent too many notifications that are too short to be any
+
+                < 0a 0300
+                \(String(repeating: "> 1b 01\n", count: 16))
+                """),
+            .beforeAnAnswer("T16", "a value of handle 0", ["> 1b 000001"], counts: "valuesWithoutHandle", 1),
+            .beforeAnAnswer("T16", "a value that nobody wants", ["> 1b 999901"], counts: "notifications", 1),
+            .beforeAnAnswer(
+                "T18", "an indication that nobody wants", ["> 1d 999901", "< 1e"], counts: "confirmations", 1),
+            .beforeAnAnswer(
+                "T19", "two indications in a row", ["> 1d 030001", "> 1d 030002", "< 1e", "< 1e"],
+                counts: "confirmations", 2),
+        ]
+        + ["23 0300ff00aa", "23 03000100aa05", "23 0300", "23"].map {
+            .beforeAnAnswer("T21", "a list of values that does not add up", ["> \($0)"], counts: "malformedLists", 1)
+        }
+
+    private static let peerRequests: [HostileRow] =
+        [
+            .beforeAnAnswer(
+                "T12", "an unknown request", ["> 2a 0102", "< 01 2a000006"], counts: "peerRequestsRefused", 1),
+            .beforeAnAnswer("T12", "an unknown command", ["> 6a 0102"], counts: "peerCommandsIgnored", 1),
+            .beforeAnAnswer(
+                "T24", "a question about the MTU that is none", ["> 02 17", "< 01 02000004"],
+                counts: "peerRequestsRefused", 1),
+            .beforeAnAnswer("T29", "a write command", ["> 52 030001"], counts: "peerCommandsIgnored", 1),
+            .beforeAnAnswer(
+                "T29", "a signed write", ["> d2 030001" + String(repeating: "00", count: 12)],
+                counts: "peerCommandsIgnored", 1),
+            .beforeAnAnswer("T29", "a confirmation", ["> 1e"], counts: "strayConfirmations", 1),
+        ]
+        + ["04 0100ffff", "06 0100ffff00280018", "08 0100ffff0328", "0a 0300", "0c 03000000", "10 0100ffff0028"].map {
+            .beforeAnAnswer(
+                "T24", "a request of its own", ["> \($0)", "< 01 \($0.prefix(2))000006"],
+                counts: "peerRequestsRefused", 1)
+        }
+        + ["12 030001", "16 0300000001", "18 01"].map {
+            .beforeAnAnswer(
+                "T29", "a write of its own", ["> \($0)", "< 01 \($0.prefix(2))000006"],
+                counts: "peerRequestsRefused", 1)
+        }
+
+    private static let sizes: [HostileRow] = [
+        HostileRow(
+            "T13", "an answer longer than the MTU",
+            """
+            call: read 0x0003 -> ! disconnected
+            call: end -> the peer broke the protocol: the device sent an answer longer than agreed
+
+            < 0a 0300
+            > 0b \(String(repeating: "00", count: 23))
+            """),
+        .mtu("the MTU 0", "03 0000", is: 23),
+        .mtu("the MTU 22", "03 1600", is: 23),
+        .mtu("the MTU 65535", "03 ffff", is: 517),
+        .mtu("an MTU of one byte", "03 17", is: 23),
+        .mtu("an MTU of three bytes", "03 170000", is: 23),
+        HostileRow(
+            "T22", "the MTU twice",
+            """
+            offer: 517
+            call: wait knownStrays -> 1
+            call: mtu -> 23
+            call: read 0x0003 -> 01
+
+            < 02 0502
+            > 03 1700
+            > 03 f700
+            < 0a 0300
+            > 0b 01
+            """),
+        HostileRow(
+            "T23", "both ask for the MTU at once",
+            """
+            offer: 517
+            call: mtu -> 100
+            call: count peerMTURequests -> 1
+            call: read 0x0003 -> 01
+
+            < 02 0502
+            > 02 6400
+            < 03 0502
+            > 03 f700
+            < 0a 0300
+            > 0b 01
+            """),
+    ]
+}
