@@ -44,6 +44,8 @@ public struct BLEError: Error, Sendable {
         public static let notSupported = Code("notSupported")
         /// The peer's answer does not follow the protocol.
         public static let malformedReply = Code("malformedReply")
+        /// The value's bytes are not what its type says; `partialValue` holds them.
+        public static let malformedValue = Code("malformedValue")
         /// The value is longer than this procedure can carry.
         public static let tooLong = Code("tooLong")
         /// The peer has changed its services, and what the call or subscription was about may be something else now.
@@ -78,7 +80,7 @@ public struct BLEError: Error, Sendable {
     public let hciStatus: HCIStatus?
     /// The kernel's `errno`, when it gave one.
     public let errorNumber: Int32?
-    /// What was read before a long read failed, when the part is of use.
+    /// What was read before a long read failed, when the part is of use; all of it for `.malformedValue`.
     public let partialValue: [UInt8]?
 
     /// Describes a failure. The library makes these; tests of one's own code may too.

@@ -53,6 +53,8 @@ public actor Peripheral {
     var lastNumber: UInt64 = 0
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []
+    /// The extended properties that have been read.
+    var extendedProperties: [GATTCharacteristic: UInt16] = [:]
     var uselessCures: Set<Cure> = []
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)

@@ -121,6 +121,24 @@ import Testing
         let value = try await device.read(.uuid(0xFFF1, service: 0xFFF0), timeout: .seconds(5))
         // out
         #expect(value == [0x05, 0xA0])
+        // in: Sources/BareBLE/BareBLE.docc/ReadingAndWriting.md
+        let litres = CharacteristicKey<UInt16>(0xFFF1, in: 0xFFF0)
+        try await device.write(40_965, to: litres)
+        let level = try await device.read(litres)
+        // out
+        #expect(level == 40_965)
+    }
+
+    @Test func listsOneProcedureAtATime() async throws {
+        let device = try await Central().attach(descriptor: VirtualPeripheral(.battery).connect())
+        // in: Sources/BareBLE/BareBLE.docc/ReadingAndWriting.md
+        for service in try await device.discoverServices([0x180F]) {
+            for characteristic in try await device.discoverCharacteristics(of: service) {
+                let descriptors = try await device.discoverDescriptors(of: characteristic)
+                print(characteristic.uuid, descriptors.map(\.uuid))
+            }
+        }
+        // out
     }
 
     @Test func subscribes() async throws {

@@ -187,7 +187,7 @@ extension GATTClient {
         switch step {
         case .send(let pdu):
             let request = nextRequest()
-            running[id]?.request = request
+            if let operation = running[id] { (operation.request, operation.requestMTU) = (request, mtu) }
             absorb(queue.enqueue(pdu, id: request, at: now), &actions, at: now)
         case .finished(let outcome):
             finish(id, .success(outcome), &actions, at: now)
@@ -224,9 +224,9 @@ extension GATTClient {
         operation.request = nil
         switch result {
         case .success(let pdu):
-            advance(id, operation.received(.response(pdu)), &actions, at: now)
+            advance(id, operation.received(.response(pdu), mtu: mtu), &actions, at: now)
         case .failure(.refused(let error)):
-            advance(id, operation.received(.error(error)), &actions, at: now)
+            advance(id, operation.received(.error(error), mtu: mtu), &actions, at: now)
         case .failure(.malformed(let packet)):
             giveUp(id, .gatt(.malformed(packet)), &actions, at: now)
         case .failure(.tooLong):

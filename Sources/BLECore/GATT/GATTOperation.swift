@@ -56,6 +56,8 @@ class RunningOperation {
     let deadline: BootInstant?
     /// The request of this operation that is in the queue or on its way.
     var request: RequestID?
+    /// The MTU when that request was given out.
+    var requestMTU: UInt16 = MTUExchange.minimum
 
     init(usesPreparedQueue: Bool = false, deadline: BootInstant?) {
         self.usesPreparedQueue = usesPreparedQueue
@@ -63,7 +65,7 @@ class RunningOperation {
     }
 
     func begin() -> GATTStep<GATTOutcome> { .finished(.done) }
-    func received(_ reply: ATTReply) -> GATTStep<GATTOutcome> { .finished(.done) }
+    func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> { .finished(.done) }
     func abandoned() -> [UInt8]? { nil }
 }
 
@@ -78,7 +80,11 @@ final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
     }
 
     override func begin() -> GATTStep<GATTOutcome> { erase(procedure.begin()) }
-    override func received(_ reply: ATTReply) -> GATTStep<GATTOutcome> { erase(procedure.received(reply)) }
+    override func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> {
+        procedure.willReceive(mtu: min(mtu, requestMTU))
+        return erase(procedure.received(reply))
+    }
+
     override func abandoned() -> [UInt8]? { procedure.abandoned() }
 
     private func erase(_ step: GATTStep<Procedure.Output>) -> GATTStep<GATTOutcome> {

@@ -28,6 +28,10 @@ package protocol GATTProcedure: Sendable {
     /// The first step. Called once.
     mutating func begin() -> GATTStep<Output>
 
+    /// Called in front of `received` with the smallest MTU that the link had since the request was given out: an answer of
+    /// that size may have been cut.
+    mutating func willReceive(mtu: UInt16)
+
     /// The step behind the reply to the request that was sent last.
     mutating func received(_ reply: ATTReply) -> GATTStep<Output>
 
@@ -39,6 +43,8 @@ package protocol GATTProcedure: Sendable {
 }
 
 extension GATTProcedure {
+    package mutating func willReceive(mtu: UInt16) {}
+
     package mutating func abandoned() -> [UInt8]? { nil }
 
     package var usesPreparedQueue: Bool { false }

@@ -22,7 +22,7 @@ package struct AttributeValue: Hashable, Sendable {
 package struct ReadByUUID: GATTProcedure {
     private let uuid: BluetoothUUID
     private let range: ClosedRange<AttributeHandle>
-    private let mtu: UInt16
+    private var mtu: UInt16
     private let limit: Int
     private var cursor: Int
     private var values: [AttributeValue] = []
@@ -39,6 +39,10 @@ package struct ReadByUUID: GATTProcedure {
     }
 
     package mutating func begin() -> GATTStep<[AttributeValue]> { .send(request.bytes) }
+
+    package mutating func willReceive(mtu: UInt16) {
+        self.mtu = max(mtu, MTUExchange.minimum)
+    }
 
     package mutating func received(_ reply: ATTReply) -> GATTStep<[AttributeValue]> {
         .attempt { () throws(GATTFailure) in

@@ -1,43 +1,58 @@
-/// Reads one value to its end, however long.
+/// Reads one value to its end, however long; or only what is behind an offset.
 ///
-/// The first request is a plain read; only a value that fills its packet is asked for further pieces. The end shows as
+/// The first request is a plain read, or a piece where an offset is given; only a value that fills its packet is asked for further pieces. The end shows as
 /// a piece that does not fill its packet, or as one of the two errors by which peers say that nothing is left: Invalid
 /// Offset, and Attribute Not Long for a value of exactly one packet. A peer that goes on for ever is left at 512 bytes.
 ///
 /// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
 package struct ReadLong: GATTProcedure {
     private let handle: AttributeHandle
-    private let mtu: UInt16
+    private let offset: UInt16
+    private var mtu: UInt16
     private var value: [UInt8] = []
     private var isFirst = true
 
-    package init(handle: AttributeHandle, mtu: UInt16) {
+    package init(handle: AttributeHandle, from offset: UInt16 = 0, mtu: UInt16) {
         self.handle = handle
+        self.offset = offset
         self.mtu = max(mtu, MTUExchange.minimum)
     }
 
+    /// Goes on with a value of which the beginning is known, and ends with all of it.
+    package init(handle: AttributeHandle, continuing known: [UInt8], mtu: UInt16) {
+        self.init(handle: handle, mtu: mtu)
+        value = known
+        isFirst = false
+    }
+
     package mutating func begin() -> GATTStep<[UInt8]> {
-        .send(ATTReadRequest(handle: handle).bytes)
+        .send(isFirst && offset == 0 ? ATTReadRequest(handle: handle).bytes : nextPiece.bytes)
+    }
+
+    package mutating func willReceive(mtu: UInt16) {
+        self.mtu = max(mtu, MTUExchange.minimum)
     }
 
     package mutating func received(_ reply: ATTReply) -> GATTStep<[UInt8]> {
         .attempt { () throws(GATTFailure) in
             let part: [UInt8]
-            if isFirst {
+            if isFirst, offset == 0 {
                 part = try Self.response(to: ATTReadRequest.self, in: reply).value
             } else {
-                if case .error(let error) = reply, Self.isEnd(error.code) { return .finished(value) }
+                if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) { return .finished(value) }
                 part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
             }
             isFirst = false
             if value.isEmpty { value = part } else { value += part }
-            if value.count > GATTLimits.value {
-                throw .valueTooLong(partial: Array(value.prefix(GATTLimits.value)))
-            }
+            let limit = max(0, GATTLimits.value - Int(offset))
+            if value.count > limit { throw .valueTooLong(partial: Array(value.prefix(limit))) }
             if part.count < Int(mtu) - 1 { return .finished(value) }
-            let offset = UInt16(truncatingIfNeeded: value.count)
-            return .send(ATTReadBlobRequest(handle: handle, offset: offset).bytes)
+            return .send(nextPiece.bytes)
         }
+    }
+
+    private var nextPiece: ATTReadBlobRequest {
+        ATTReadBlobRequest(handle: handle, offset: UInt16(truncatingIfNeeded: Int(offset) + value.count))
     }
 
     private static func isEnd(_ code: ATTErrorCode) -> Bool {

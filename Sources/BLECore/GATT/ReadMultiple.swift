@@ -31,7 +31,7 @@ package struct ReadMultiple: GATTProcedure {
 /// Spec: Read Multiple Variable Length Characteristic Values, Core Vol 3 Part G, 4.8.5.
 package struct ReadMultipleVariable: GATTProcedure {
     private let handles: [AttributeHandle]
-    private let mtu: UInt16
+    private var mtu: UInt16
 
     package init(handles: [AttributeHandle], mtu: UInt16) {
         self.handles = handles
@@ -41,6 +41,10 @@ package struct ReadMultipleVariable: GATTProcedure {
     package mutating func begin() -> GATTStep<[AttributeValue]> {
         guard handles.canBeAsked(mtu: mtu) else { return .failed(.impossibleRequest(.readMultipleVariableRequest)) }
         return .send(ATTReadMultipleVariableRequest(handles: handles).bytes)
+    }
+
+    package mutating func willReceive(mtu: UInt16) {
+        self.mtu = mtu
     }
 
     package mutating func received(_ reply: ATTReply) -> GATTStep<[AttributeValue]> {
@@ -60,8 +64,12 @@ package struct ReadMultipleVariable: GATTProcedure {
         switch reply {
         case .error(let error): throw GATTFailure(error)
         case .response(let pdu):
-            do {
-                return try ATTReadMultipleVariableResponse(pdu, mtu: mtu)
+            do throws(MalformedPacket) {
+                let response = try ATTReadMultipleVariableResponse(pdu, mtu: mtu)
+                guard response.values.count >= handles.count || pdu.count >= Int(mtu) else {
+                    throw ATTReadMultipleVariableResponse.malformed(at: pdu.count, .tooShort)
+                }
+                return response
             } catch {
                 throw .malformed(error)
             }

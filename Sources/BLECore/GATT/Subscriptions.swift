@@ -87,6 +87,11 @@ package struct Subscriptions: ~Copyable {
     package func isWanted(_ valueHandle: AttributeHandle) -> Bool {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
+
+    /// Whether the descriptor at `handle` is kept for somebody: nobody else may write it meanwhile.
+    package func ownsConfiguration(at handle: AttributeHandle) -> Bool {
+        entries.contains { $0.value.configuration.handle == handle }
+    }
 }
 
 // MARK: - Coming and going

@@ -173,7 +173,7 @@ extension Peripheral {
         knownDatabase = adding(knownDatabase ?? GATTDatabase())
     }
 
-    private func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {
+    func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {
         guard let limit else { return GATTDatabase.attributeLimit }
         guard limit > 0 else {
             throw BLEError(.invalidArgument, subject: name, during: operation, because: "the limit is \(limit)")

@@ -74,6 +74,51 @@ extension Peripheral {
         return try await readAttribute(characteristic, timeout: timeout).value
     }
 
+    /// Reads what is behind an offset in a value, to the end of it.
+    ///
+    /// - Parameters:
+    ///   - characteristic: which value.
+    ///   - offset: how many bytes to leave out, 0 to 512.
+    ///   - timeout: how long it may take.
+    /// - Throws: `BLEError` as `read(_:timeout:)` does; `.invalidArgument` for an offset that no value has, and
+    ///   `.refusedByPeer` with `attError` 0x07 for one behind the end of this one.
+    ///
+    /// Spec: Read Long Characteristic Values, Core Vol 3 Part G, 4.8.3.
+    public func read(
+        _ characteristic: CharacteristicReference, from offset: Int, timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let operation = "read \(characteristic) from byte \(offset)"
+        let start = try checked(offset, during: operation)
+        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let handle = try await valueHandle(characteristic, until: deadline, during: operation)
+            let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+                let procedure = ReadLong(handle: handle, from: start, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
+            }
+            guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation) }
+            return value
+        }
+    }
+
+    /// Refuses an offset that no value has.
+    func checked(_ offset: Int, during operation: String) throws(BLEError) -> UInt16 {
+        guard (0...GATTLimits.value).contains(offset) else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation, because: "the offset is \(offset)",
+                hint: "A value has at most 512 bytes.")
+        }
+        return UInt16(truncatingIfNeeded: offset)
+    }
+
+    /// The handle of the value that `reference` means.
+    func valueHandle(
+        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> AttributeHandle {
+        if case .handle(let handle) = reference { return handle }
+        return try await resolve(reference, until: deadline, during: operation).valueHandle
+    }
+
     /// Reads a value, and says where it was found and what kind it is, as far as that is known.
     package func readAttribute(
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
@@ -96,7 +141,7 @@ extension Peripheral {
     }
 
     @inline(__always)
-    private func readValue(
+    func readValue(
         _ handle: AttributeHandle, until deadline: BootInstant, during operation: @autoclosure () -> String
     ) async throws(BLEError) -> [UInt8] {
         let outcome = try await run(until: deadline, during: operation()) { client, id, deadline, now in
@@ -121,7 +166,7 @@ extension Peripheral {
             throw BLEError(
                 .ambiguous, subject: name, during: operation,
                 because: "\(attributes.count) attributes are \(uuid): \(handles.joined(separator: ", "))",
-                hint: "Name one of them by its handle.")
+                hint: "Name one of them by its handle, or by its index: `key.at(0)` is the first.")
         }
         guard first.mayBeCut else { return (first.handle, first.value) }
         return (first.handle, try await readValue(first.handle, until: deadline, during: operation))

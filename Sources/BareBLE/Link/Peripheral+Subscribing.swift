@@ -89,21 +89,9 @@ extension Peripheral {
                 // The descriptor was concluded and is not there: look where it is.
             }
         }
-        let actual = try await findConfiguration(of: found, until: deadline, during: operation)
+        let actual = try await findDescriptors(of: found, until: deadline, during: operation)
+            .first { $0.uuid == .clientCharacteristicConfiguration }
         return try await subscribe(to: found, by: actual, options, until: deadline, during: operation)
-    }
-
-    /// Asks for the descriptors of one characteristic, and remembers them.
-    private func findConfiguration(
-        of characteristic: GATTCharacteristic, until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> GATTDescriptor? {
-        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            let procedure = DescriptorDiscovery(of: characteristic)
-            return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
-        }
-        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
-        knownDatabase = knownDatabase?.replacing(descriptorsOf: characteristic, with: descriptors)
-        return descriptors.first { $0.uuid == .clientCharacteristicConfiguration }
     }
 
     private func subscribe(

@@ -36,7 +36,45 @@ extension Peripheral {
         }
     }
 
-    private func writeOnce(
+    /// Writes a part of a value, from `offset` on, and leaves what is in front of it.
+    ///
+    /// It goes as prepared writes, however short it is: nothing else carries an offset. What becomes of the bytes behind
+    /// the part is the peer's to decide.
+    ///
+    /// - Parameters:
+    ///   - value: the part; with the offset at most 512 bytes.
+    ///   - characteristic: which value.
+    ///   - offset: where in the value the part begins.
+    ///   - timeout: how long it may take.
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does, and `.invalidArgument` for an offset that no value has.
+    ///
+    /// Spec: Write Long Characteristic Values, Core Vol 3 Part G, 4.9.4.
+    public func write(
+        _ value: [UInt8], to characteristic: CharacteristicReference, at offset: Int, timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
+        let start = try checked(offset, during: operation)
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let handle = try await writableHandle(characteristic, .withResponse, until: deadline, during: operation)
+            _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+                let procedure = WriteLong(handle: handle, value: value, offset: start, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+            }
+        }
+    }
+
+    /// The longest value that one call of `write(_:to:_:timeout:)` carries on this link.
+    ///
+    /// 512 bytes with response, where what does not fit a packet goes in pieces; `mtu - 3` without.
+    public func maximumWriteLength(for kind: WriteKind) -> Int {
+        switch kind {
+        case .withResponse: GATTLimits.value
+        case .withoutResponse: mtu - 3
+        }
+    }
+
+    func writeOnce(
         _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
         let isLong = value.count > mtu - 3
@@ -77,6 +115,7 @@ extension Peripheral {
             (deadline) async throws(BLEError) in
             var parts: [ReliableWrite.Part] = []
             for (value, characteristic) in values {
+                try checkReliableWrite(to: characteristic, during: operation)
                 let handle = try await writableHandle(
                     characteristic, .withResponse, until: deadline, during: operation)
                 parts.append(ReliableWrite.Part(handle: handle, value: value))
@@ -87,10 +126,21 @@ extension Peripheral {
         }
     }
 
+    /// Refuses what would take a subscription's values away behind its back.
+    func checkConfiguration(_ handle: AttributeHandle, during operation: String) throws(BLEError) {
+        guard subscriptions.ownsConfiguration(at: handle) else { return }
+        throw BLEError(
+            .busy, subject: name, during: operation, because: "a subscription keeps this client configuration",
+            hint: "End the subscription with `unsubscribe()`, or leave the configuration to `subscribe`.")
+    }
+
     private func writableHandle(
         _ reference: CharacteristicReference, _ kind: WriteKind, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> AttributeHandle {
-        if case .handle(let handle) = reference { return handle }
+        if case .handle(let handle) = reference {
+            try checkConfiguration(handle, during: operation)
+            return handle
+        }
         let found = try await resolve(reference, until: deadline, during: operation)
         let allowed: CharacteristicProperties = kind == .withResponse ? .write : .writeWithoutResponse
         if found.properties.contains(allowed) || found.properties.contains(.extendedProperties) {

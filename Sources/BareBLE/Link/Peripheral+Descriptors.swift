@@ -1,0 +1,140 @@
+public import BLECore
+
+extension Peripheral {
+    /// Reads a descriptor of a characteristic.
+    ///
+    /// Where it is not known which descriptors the characteristic has, the peer is asked for them first. By its handle a
+    /// descriptor is read with `read(.handle(…))`.
+    ///
+    /// - Throws: `BLEError` as `read(_:timeout:)` does; `.attributeNotFound` also when the characteristic has none of the
+    ///   kind.
+    ///
+    /// Spec: Core Vol 3 Part G, 4.12.
+    public func readDescriptor(
+        _ uuid: BluetoothUUID, of characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let operation = "read descriptor \(uuid) of \(characteristic)"
+        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let owner = try await resolve(characteristic, until: deadline, during: operation)
+            let descriptor = try await descriptor(uuid, of: owner, until: deadline, during: operation)
+            let value = try await readValue(descriptor.handle, until: deadline, during: operation)
+            if uuid == .extendedProperties { noteExtendedProperties(value, of: owner) }
+            return value
+        }
+    }
+
+    /// Writes a descriptor of a characteristic.
+    ///
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; `.attributeNotFound` also when the characteristic has none of
+    ///   the kind; `.busy` for a client configuration that a subscription keeps; `.notSupported` for a user description
+    ///   that is known not to be writable.
+    ///
+    /// Spec: Core Vol 3 Part G, 4.12.
+    public func writeDescriptor(
+        _ value: [UInt8], to uuid: BluetoothUUID, of characteristic: CharacteristicReference,
+        timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "write descriptor \(uuid) of \(characteristic)"
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let owner = try await resolve(characteristic, until: deadline, during: operation)
+            if uuid == .userDescription, let known = extendedProperties[owner], known & 0x0002 == 0 {
+                throw BLEError(
+                    .notSupported, subject: name, during: operation,
+                    because: "the characteristic's extended properties do not allow it")
+            }
+            let descriptor = try await descriptor(uuid, of: owner, until: deadline, during: operation)
+            try checkConfiguration(descriptor.handle, during: operation)
+            try await writeOnce(value, to: descriptor.handle, until: deadline, during: operation)
+        }
+    }
+
+    /// Reads what the peer calls a characteristic, in words for people.
+    ///
+    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for what is no text.
+    ///
+    /// Spec: Characteristic User Description, Core Vol 3 Part G, 3.3.3.2.
+    public func userDescription(
+        of characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> String {
+        let value = try await readDescriptor(.userDescription, of: characteristic, timeout: timeout)
+        return try decode(value, as: String.self, during: "read the user description of \(characteristic)")
+    }
+
+    /// Asks the peer to put a characteristic's value into its advertising, or not to.
+    ///
+    /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot be broadcast, and as
+    ///   `writeDescriptor(_:to:of:timeout:)` does.
+    ///
+    /// Spec: Server Characteristic Configuration, Core Vol 3 Part G, 3.3.3.4.
+    public func setBroadcast(
+        _ isOn: Bool, of characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "\(isOn ? "start" : "stop") the broadcast of \(characteristic)"
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let owner = try await resolve(characteristic, until: deadline, during: operation)
+            guard owner.properties.contains(.broadcast) else {
+                throw BLEError(
+                    .notSupported, subject: name, during: operation, because: "the characteristic is not for broadcast",
+                    hint: "Its properties are: \(owner.properties).")
+            }
+            let descriptor = try await descriptor(
+                .serverCharacteristicConfiguration, of: owner, until: deadline, during: operation)
+            try await writeOnce([isOn ? 1 : 0, 0], to: descriptor.handle, until: deadline, during: operation)
+        }
+    }
+
+    // MARK: Inside
+
+    private func noteExtendedProperties(_ value: [UInt8], of owner: GATTCharacteristic) {
+        var reader = ByteReader(value.span)
+        if let bits = reader.u16() { extendedProperties[owner] = bits }
+    }
+
+    /// Looks for a descriptor in what is known, and then in the peer.
+    private func descriptor(
+        _ uuid: BluetoothUUID, of owner: GATTCharacteristic, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> GATTDescriptor {
+        let known = knownDatabase?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
+        if let known { return known }
+        let found = try await findDescriptors(of: owner, until: deadline, during: operation)
+        if let first = found.first(where: { $0.uuid == uuid }) { return first }
+        throw BLEError(
+            .attributeNotFound, subject: name, during: operation,
+            because: "the characteristic has no descriptor \(uuid)",
+            hint: found.isEmpty
+                ? "It has no descriptors." : "It has \(found.map(\.uuid.description).joined(separator: ", ")).")
+    }
+
+    /// Asks for the descriptors of one characteristic, and remembers them.
+    func findDescriptors(
+        of characteristic: GATTCharacteristic, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> [GATTDescriptor] {
+        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            let procedure = DescriptorDiscovery(of: characteristic)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
+        }
+        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
+        knownDatabase = knownDatabase?.replacing(descriptorsOf: characteristic, with: descriptors)
+        return descriptors
+    }
+
+    /// Refuses a reliable write to a characteristic that is known not to take part in one.
+    func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
+        guard let knownDatabase, let owner = try? knownDatabase.resolve(reference, for: operation, at: name),
+            let known = extendedProperties[owner], known & 0x0001 == 0
+        else { return }
+        throw BLEError(
+            .notSupported, subject: name, during: operation,
+            because: "the extended properties of \(reference) do not allow reliable writes",
+            hint: "Write it by itself.")
+    }
+}
+
+extension BluetoothUUID {
+    static let extendedProperties = BluetoothUUID(0x2900 as UInt16)
+    static let userDescription = BluetoothUUID(0x2901 as UInt16)
+    static let serverCharacteristicConfiguration = BluetoothUUID(0x2903 as UInt16)
+}

@@ -1,0 +1,64 @@
+public import BLECore
+
+extension Peripheral {
+    /// Reads a value, and makes of it what the key says that it is.
+    ///
+    /// ```swift
+    /// let level = try await device.read(.batteryLevel)
+    /// ```
+    ///
+    /// - Throws: `BLEError` as `read(_:timeout:)` does for bytes; `.malformedValue` when they are not what the type says
+    ///   (`partialValue` holds them); `.ambiguous` when the key fits several characteristics, which `at(_:)` tells apart.
+    public func read<Value: GATTReadable>(
+        _ key: CharacteristicKey<Value>, timeout: Duration? = nil
+    ) async throws(BLEError) -> Value {
+        let reference = CharacteristicReference(key)
+        let bytes = try await read(reference, timeout: timeout)
+        return try decode(bytes, as: Value.self, during: "read \(reference)")
+    }
+
+    /// Writes a value as the key says that it is written.
+    ///
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does for bytes.
+    public func write<Value: GATTWritable>(
+        _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse, timeout: Duration? = nil
+    ) async throws(BLEError) {
+        try await write(value.valueBytes, to: CharacteristicReference(key), kind, timeout: timeout)
+    }
+
+    /// Tells the peer to send the characteristic's values, and returns them as what the key says that they are.
+    ///
+    /// - Throws: `BLEError` as `subscribe(to:_:)` does for bytes.
+    public func subscribe<Value: GATTReadable>(
+        to key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
+    ) async throws(BLEError) -> TypedValueSequence<Value> {
+        TypedValueSequence(received: try await subscribe(to: CharacteristicReference(key), options), peer: name)
+    }
+
+    /// Makes a value of its bytes.
+    nonisolated func decode<Value: GATTReadable>(
+        _ bytes: [UInt8], as type: Value.Type, during operation: @autoclosure () -> String
+    ) throws(BLEError) -> Value {
+        do {
+            return try Value(value: bytes)
+        } catch {
+            throw BLEError(malformed: bytes, error, subject: name, during: operation())
+        }
+    }
+}
+
+extension CharacteristicReference {
+    /// The characteristic that a key names.
+    public init<Value>(_ key: CharacteristicKey<Value>) {
+        self = .uuid(key.uuid, service: key.service, index: key.index)
+    }
+}
+
+extension BLEError {
+    init(malformed bytes: [UInt8], _ packet: MalformedPacket, subject: String, during operation: String) {
+        self.init(
+            .malformedValue, subject: subject, during: operation,
+            because: "\(packet), in \(bytes.isEmpty ? "no bytes" : Hex.encode(bytes))",
+            hint: "Without the key's type the bytes are given as they are.", partialValue: bytes)
+    }
+}
