@@ -6,7 +6,7 @@ extension DescribedCharacteristic {
         [
             descriptors, genericAccess, deviceInformation, battery, heartRate, healthThermometer, currentTime,
             environmentalSensing, airQuality,
-        ] + sports
+        ] + sports + health
 
     private static let descriptors = [
         Self(0x2900, as: CharacteristicExtendedProperties.self),

@@ -25,7 +25,8 @@ struct GoldenValue: CustomTestStringConvertible {
     }
 
     static let all = [
-        CyclingTests.goldens, CyclingPowerTests.goldens, RunningTests.goldens,
+        BloodPressureTests.goldens, CyclingTests.goldens, CyclingPowerTests.goldens, GlucoseTests.goldens,
+        PulseOximeterTests.goldens, RunningTests.goldens, WeightScaleTests.goldens,
     ].flatMap { $0 }
 }
 
@@ -33,7 +34,7 @@ struct GoldenValue: CustomTestStringConvertible {
 @Suite struct ProfileDamageTests {
     @Test func everyReadyMadeValueHasGoldenBytes() {
         let covered = Set(GoldenValue.all.map(\.uuid))
-        let mine = DescribedCharacteristic.sports.flatMap { $0 }
+        let mine = (DescribedCharacteristic.sports + DescribedCharacteristic.health).flatMap { $0 }
         #expect(mine.map(\.uuid).filter { !covered.contains($0) }.isEmpty)
     }
 

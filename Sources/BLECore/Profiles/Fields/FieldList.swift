@@ -18,9 +18,16 @@ package struct FieldList {
         fields.append(.scaled(name, mantissa, exponent: 0 - places, unit))
     }
 
-    /// A number as medical devices write it.
-    package mutating func add(_ name: String, _ number: MedicalFloat16?, _ unit: String = "") {
-        if let number { fields.append(ValueField(name, number.number.content, unit: unit)) }
+    /// A number as medical devices write it, in a unit that is 10^`places` times smaller than theirs.
+    package mutating func add(
+        _ name: String, _ number: MedicalFloat16?, shiftedBy places: Int = 0, _ unit: String = ""
+    ) {
+        guard let number = number?.number else { return }
+        if case .finite(let mantissa, let exponent) = number {
+            fields.append(.scaled(name, mantissa, exponent: Int(exponent) + places, unit))
+        } else {
+            fields.append(ValueField(name, number.content, unit: unit))
+        }
     }
 
     /// A time in whole seconds.

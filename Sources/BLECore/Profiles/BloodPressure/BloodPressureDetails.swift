@@ -1,0 +1,41 @@
+/// What the two formats of blood pressure have in common: the unit, and the fields behind the pressures.
+///
+///     bit 1: time 7 | bit 2: pulse 2 | bit 3: user 1 | bit 4: status 2      bit 0 of the flags: kPa, not mmHg
+public struct BloodPressureDetails: Hashable, Sendable {
+    /// The unit of a pressure.
+    public enum Unit: Hashable, Sendable {
+        /// Millimetres of mercury.
+        case millimetresOfMercury
+        /// Kilopascals.
+        case kilopascals
+    }
+
+    /// The unit of the pressures.
+    public let unit: Unit
+    /// When it was measured, by the device's clock.
+    public let timestamp: GATTDateTime?
+    /// Beats per minute.
+    public let pulseRate: MedicalFloat16?
+    /// Which of the device's users it was; `nil` too when the device does not know.
+    public let userID: UInt8?
+    /// What was not right with the measurement; empty when all was.
+    public let status: BloodPressureStatus?
+
+    init(_ flags: FieldFlags, reading reader: inout ByteReader) throws(MalformedPacket) {
+        unit = flags[0] ? .kilopascals : .millimetresOfMercury
+        timestamp = try reader.read(if: flags[1])
+        pulseRate = try reader.read(if: flags[2])
+        userID = try reader.read(UInt8.self, if: flags[3], unless: .max)
+        status = try reader.read(if: flags[4])
+        reader.skipReserved(flags)
+    }
+
+    var unitName: String { unit == .kilopascals ? "kPa" : "mmHg" }
+
+    func add(to list: inout FieldList) {
+        list.add("pulse", pulseRate, "bpm")
+        list.add("user", userID)
+        list.add("status", status)
+        list.add("at", timestamp)
+    }
+}

@@ -1,0 +1,77 @@
+/// What a pulse oximeter can do.
+///
+///     features 2 | bit 0: measurement status 2 | bit 1: device and sensor status 3
+///
+/// Spec: PLX Features (0x2A60), Pulse Oximeter Service 1.0.1, 3.4.
+public struct PLXFeatures: GATTReadable, Hashable, Sendable {
+    /// The features themselves.
+    public struct Supported: OptionSet, Hashable, Sendable {
+        /// The bits as they are sent.
+        public let rawValue: UInt16
+
+        /// The features in these bits.
+        public init(rawValue: UInt16) {
+            self.rawValue = rawValue
+        }
+
+        /// Measurements say how far they can be trusted.
+        public static let measurementStatus = Self(rawValue: 1 << 0)
+        /// Measurements say what device and sensor suffer from.
+        public static let deviceStatus = Self(rawValue: 1 << 1)
+        /// The device keeps spot-check measurements.
+        public static let storage = Self(rawValue: 1 << 2)
+        /// Spot-check measurements carry the time.
+        public static let timestamp = Self(rawValue: 1 << 3)
+        /// Continuous measurements carry the fast average.
+        public static let fast = Self(rawValue: 1 << 4)
+        /// Continuous measurements carry the slow average.
+        public static let slow = Self(rawValue: 1 << 5)
+        /// Measurements say how strong the pulse is.
+        public static let pulseAmplitudeIndex = Self(rawValue: 1 << 6)
+        /// Can be bonded with several devices.
+        public static let multipleBonds = Self(rawValue: 1 << 7)
+    }
+
+    /// What the device can do.
+    public let supported: Supported
+    /// Which measurement status it can tell.
+    public let measurementStatus: PLXMeasurementStatus?
+    /// Which device and sensor status it can tell.
+    public let deviceStatus: PLXDeviceStatus?
+    /// The specification's name.
+    public static var formatName: String { "PLX Features" }
+
+    /// Reads the features.
+    ///
+    /// - Throws: `MalformedPacket` when the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        supported = Supported(rawValue: try reader.read())
+        measurementStatus = try reader.read(if: supported.contains(.measurementStatus))
+        deviceStatus = try reader.read(if: supported.contains(.deviceStatus))
+        if supported.rawValue > 0xFF { _ = reader.rest() }
+    }
+}
+
+extension PLXFeatures.Supported: NamedBits {
+    package static var names: [String] {
+        [
+            "measurement status", "device status", "storage", "timestamp", "fast average", "slow average",
+            "pulse amplitude index", "multiple bonds",
+        ]
+    }
+}
+
+extension PLXFeatures: DescribedValue {
+    package var fields: [ValueField] {
+        var list = FieldList()
+        list.add("features", supported)
+        list.add("measurement status", measurementStatus)
+        list.add("device status", deviceStatus)
+        return list.fields
+    }
+}
+
+extension CharacteristicKey where Value == PLXFeatures {
+    /// PLX Features, 0x2A60.
+    public static var plxFeatures: Self { Self(0x2A60) }
+}

@@ -1,0 +1,46 @@
+/// What a scale can do.
+///
+///     features 4: bits 3 to 6 are the resolution of the weight, bits 7 to 9 that of the height
+///
+/// Spec: Weight Scale Feature (0x2A9E), Weight Scale Service 1.0, 3.1.
+public struct WeightScaleFeature: OptionSet, GATTReadable, Hashable, Sendable {
+    /// The bits as they are sent.
+    public let rawValue: UInt32
+    /// The specification's name.
+    public static var formatName: String { "Weight Scale Feature" }
+
+    /// The features in these bits.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// Measurements carry the time.
+    public static let timestamp = Self(rawValue: 1 << 0)
+    /// The scale knows several users.
+    public static let multipleUsers = Self(rawValue: 1 << 1)
+    /// Measurements carry the body mass index.
+    public static let bodyMassIndex = Self(rawValue: 1 << 2)
+
+    /// How finely the scale measures weights: kilograms and pounds; `nil` when it does not say.
+    public var massResolution: (kilograms: Double, pounds: Double)? {
+        ScaleResolution.mass(rawValue >> 3)
+    }
+
+    /// How finely the scale measures heights: metres and inches; `nil` when it does not say.
+    public var heightResolution: (metres: Double, inches: Double)? {
+        ScaleResolution.height(rawValue >> 7)
+    }
+}
+
+extension WeightScaleFeature: NamedBits {
+    package static var names: [String] { ["timestamp", "multiple users", "body mass index"] }
+
+    package var fields: [ValueField] {
+        ScaleResolution.fields(content, mass: massResolution, height: heightResolution)
+    }
+}
+
+extension CharacteristicKey where Value == WeightScaleFeature {
+    /// Weight Scale Feature, 0x2A9E.
+    public static var weightScaleFeature: Self { Self(0x2A9E) }
+}
