@@ -10,12 +10,12 @@ from bed import ROOT, Bed, BedError
 
 BLESCAN = ROOT / ".build" / "release" / "blescan"
 BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
-SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need two real adapters
+SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
 # What runs on which radio. Few boots: starting the guest takes longer than most tests.
 GROUPS = {
     "extended": ("extended", ("pulse", "second", "lighthouse")),
-    "legacy": ("legacy", ("pulse",)),
+    "legacy": ("legacy", ("pulse", "courier")),
 }
 
 
@@ -33,7 +33,7 @@ def run_group(bed, name, only):
     # A plain user may not reach this folder, so the guest gets its own copy of the program.
     script = f'cp "{BLESCAN}" /run/vm/blescan && BLESCAN=/run/vm/blescan python3 Tests/VM/guest/test_{name}.py "$@"'
     if name == "legacy" and not only:
-        script = f'"{BUNDLE}" --testing-library swift-testing --filter "{SUITES}"; first=$?; {script} && exit $first'
+        script = f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"; first=$?; {script} && exit $first'
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, peers=peers, limit=1500, log=LOGS / f"kernel-{name}.log",
         show=show, environment={"PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1"})

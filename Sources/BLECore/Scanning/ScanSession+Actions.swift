@@ -44,13 +44,15 @@ extension ScanSession {
 
 // The two sets of commands; a controller that has been told one refuses the other until it is reset.
 extension ScanSession.Controller {
-    var scanOff: HCICommandPacket {
+    /// Ends a scan.
+    package var scanOff: HCICommandPacket {
         hasExtendedScan
             ? HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
             : HCICommandPacket(LESetScanEnable(isEnabled: false))
     }
 
-    func parameters(for plan: ScanPlan) -> HCICommandPacket {
+    /// Sets how a scan listens.
+    package func parameters(for plan: ScanPlan) -> HCICommandPacket {
         hasExtendedScan
             ? HCICommandPacket(
                 LESetExtendedScanParameters(
@@ -62,7 +64,8 @@ extension ScanSession.Controller {
                     ownAddressType: ownAddressType))
     }
 
-    func scanOn(for plan: ScanPlan) -> HCICommandPacket {
+    /// Starts a scan.
+    package func scanOn(for plan: ScanPlan) -> HCICommandPacket {
         hasExtendedScan
             ? HCICommandPacket(
                 LESetExtendedScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))

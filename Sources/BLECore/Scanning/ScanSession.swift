@@ -38,7 +38,7 @@ package struct ScanSession: ~Copyable {
         case asleep
     }
 
-    let controller: Controller
+    package let controller: Controller
     var state = State.resting
     var wanted: ScanPlan?
     var configured: ScanPlan?

@@ -10,6 +10,10 @@ internal import Logging
 //
 // Without it the kernel is asked: it scans and calls by itself, and tells an error number. Since 6.10 it does not look for the
 // peer at all after somebody's active scan has ended; nothing but capabilities helps then, so the time-out says so.
+//
+// A link that comes up by command belongs to nobody for some milliseconds. Where bluetoothd serves the same adapter, its listening
+// socket is handed the ATT channel of every such link, and lets go of it or not. So a link that was lost to another program
+// is ended and called again, and at last the kernel is asked: its socket has the channel from the start.
 
 extension Adapter {
     /// How often a link that broke down before it was usable is tried again.
@@ -98,14 +102,30 @@ extension Adapter {
                 return adopt(socket, handle: known, peer)
             } catch {
                 let end = handle.flatMap { lastEnds[$0] }
-                if handle != nil, let handle, end == nil { await hangUp(handle) }
-                guard attempt < Self.attempts, end == .connectionFailedToBeEstablished || error.isTransient,
-                    loop.now() < deadline
-                else { throw self.error(error, status: end, peer) }
-                logger.debug("connecting again", metadata: ["peer": "\(peer)", "attempt": "\(attempt + 1)"])
+                if let handle, end == nil { await hangUpAndWait(handle) }
+                let mayRepeat = end == .connectionFailedToBeEstablished || error.isTransient
+                guard mayRepeat, loop.now() < deadline else { throw self.error(error, status: end, peer) }
+                if attempt < Self.attempts {
+                    logger.debug("connecting again", metadata: ["peer": "\(peer)", "attempt": "\(attempt + 1)"])
+                } else if handle != nil, case .connect(.busy, _) = error {
+                    return try await connectPastOthers(peer, until: deadline)
+                } else {
+                    throw self.error(error, status: end, peer)
+                }
             }
         }
         throw timedOutError(peer, isWaiting: false)
+    }
+
+    /// Has the kernel connect, because another program is too quick to be handed each link that comes up otherwise.
+    private func connectPastOthers(_ peer: PeerID, until deadline: BootInstant) async throws(BLEError) -> AdapterLink {
+        logger.debug("another program takes the channel; the kernel is to connect", metadata: ["peer": "\(peer)"])
+        do throws(BLEError) {
+            return try await connectByKernel(peer, until: deadline, helped: true)
+        } catch {
+            if error.code == .cancelled || error.code == .adapterDown { throw error }
+            throw BLEError(channelTakenOf: peer, adapter: name)
+        }
     }
 
     /// Has the controller call the peer.
@@ -145,7 +165,11 @@ extension Adapter {
 
     // MARK: By the kernel
 
-    private func connectByKernel(_ peer: PeerID, until deadline: BootInstant) async throws(BLEError) -> AdapterLink {
+    private func connectByKernel(
+        _ peer: PeerID, until deadline: BootInstant, helped: Bool = false
+    ) async throws(BLEError) -> AdapterLink {
+        if helped { scanForTheKernel() }
+        defer { if helped { stopScanningForTheKernel() } }
         for attempt in 1... {
             do throws(AttachFailure) {
                 let socket = try await attach(peer, until: deadline)
@@ -160,67 +184,6 @@ extension Adapter {
             }
         }
         throw timedOutError(peer, isWaiting: false)
-    }
-
-    /// Connects a socket, to a link that is up or by the kernel's own means.
-    private func attach(_ peer: PeerID, until deadline: BootInstant) async throws(AttachFailure) -> LinkSocket {
-        guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
-        let remaining = max(deadline - loop.now(), .milliseconds(10))
-        var socket: LinkSocket
-        do throws(SystemCallError) {
-            // The kernel's own time-out is the later one, so that it is never taken for something else.
-            socket = try system.connect(info.address, ownAddressType, peer, remaining + .seconds(1))
-        } catch {
-            throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
-        }
-        while socket.isConnecting {
-            switch await wait(forRoomOf: socket.descriptor, until: deadline) {
-            case .timedOut: throw .gaveUp(.timedOut)
-            case .cancelled: throw .gaveUp(.cancelled)
-            case .resumed: break
-            }
-            if case .failed(let errno) = socket.finishConnect() {
-                throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)
-            }
-        }
-        return socket
-    }
-
-    /// Waits until a socket that connects can be written to, or has failed.
-    func wait(forRoomOf descriptor: Int32, until deadline: BootInstant) async -> Wake {
-        let (wake, _) = await suspend(until: deadline) { number in
-            let wakeUp: EventLoop.Handler = { [weak self] in self?.assumeIsolated { $0.wake(number) } }
-            guard loop.onWritable(descriptor, wakeUp) != nil else { return }
-            // The kernel cannot watch it: look again a little later.
-            _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
-        }
-        loop.letGo(descriptor)
-        return wake
-    }
-
-    /// Why no socket could be attached.
-    enum AttachFailure: Error {
-        case connect(ConnectFailure, errno: Int32)
-        case gaveUp(Wake)
-
-        /// Whether the next attempt may well succeed: another connect is just ending, or the link broke down at once.
-        var isTransient: Bool {
-            switch self {
-            case .connect(.busy, _), .connect(.notEstablished, _): true
-            case .connect, .gaveUp: false
-            }
-        }
-    }
-
-    private func error(_ failure: AttachFailure, status: HCIStatus?, _ peer: PeerID) -> BLEError {
-        switch failure {
-        case .gaveUp(.timedOut), .connect(.timedOut, _):
-            timedOutError(peer, isWaiting: false)
-        case .gaveUp:
-            cancelledError(during: "connect")
-        case .connect(let failure, let errno):
-            BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
-        }
     }
 }
 

@@ -91,6 +91,7 @@ package actor Adapter {
     var links: [ConnectionHandle: UInt64] = [:]
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
+    var hangUpWaiters: [ConnectionHandle: UInt64] = [:]
 
     var sleepers: [UInt64: Sleeper] = [:]
     var lastNumber: UInt64 = 0

@@ -74,6 +74,7 @@ extension Adapter {
     func linkEnded(_ end: HCIDisconnectionComplete) {
         guard end.status.isSuccess else { return }
         lastEnds[end.handle] = end.reason
+        if let waiter = hangUpWaiters.removeValue(forKey: end.handle) { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }
         // Whoever lets go of a link without asking leaves its reason here; they are few, and old ones go.
         if endedLinks.count >= 64, let oldest = endedLinks.keys.min() { endedLinks[oldest] = nil }

@@ -141,6 +141,16 @@ extension BLEError {
             hciStatus: status, errorNumber: errno == 0 ? nil : errno)
     }
 
+    /// Each link that came up was handed to another program's socket.
+    init(channelTakenOf peer: PeerID, adapter: String) {
+        self.init(
+            .busy, subject: "\(peer)", during: "connect",
+            because: "another program took the link's channel each time before it could be used",
+            hint:
+                "bluetoothd does so where it serves the adapter: stop it, or give it another adapter than \(adapter).",
+            errorNumber: SystemCallError.busy)
+    }
+
     static func notHeard(_ peer: PeerID) -> BLEError {
         BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",

@@ -90,6 +90,50 @@ import Testing
         #expect(await bench.sent.last == .disconnect)
     }
 
+    /// EBUSY: another program's socket was handed the channel of the fresh link.
+    @Test func aLinkLostToAnotherProgramIsCalledAgain() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.connectErrors = [16, 16] }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(link.handle == 0x40)
+        #expect(bench.kernel.withLock { $0.connects } == 3)
+        let calls: [HCIOpcode] = [.leCreateConnection, .disconnect]
+        #expect(await bench.sent.dropFirst(3) == calls + calls + calls.prefix(1))
+    }
+
+    @Test func aLinkLostEachTimeIsMadeByTheKernel() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.connectErrors = [16, 16, 16] }
+        _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        #expect(bench.kernel.withLock { $0.connects } == 4)
+        // The kernel may wait for reports that only somebody's scan brings; none goes on afterwards.
+        await bench.controller.commandsArrived(12)
+        let calls: [HCIOpcode] = [.leCreateConnection, .disconnect]
+        #expect(
+            await bench.sent.dropFirst(3) == calls + calls + calls + [
+                .leSetScanParameters, .leSetScanEnable, .leSetScanEnable,
+            ])
+        #expect(await !bench.controller.isScanning)
+    }
+
+    @Test func whoTakesEveryLinkIsNamed() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        bench.kernel.withLock { $0.connectErrors = Array(repeating: 16, count: 20) }
+        do throws(BLEError) {
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(20))
+            Issue.record("connected")
+        } catch {
+            #expect(error.code == .busy && error.errorNumber == 16)
+            #expect(error.hint?.contains("bluetoothd") == true)
+        }
+        // Nothing of it stays: the next connect works.
+        bench.kernel.withLock { $0.connectErrors = [] }
+        #expect(try await handle(bench, address) == 0x40)
+    }
+
     @Test func connectsTakeTurns() async throws {
         let bench = try await AdapterBench()
         let other = BluetoothAddress(rawValue: 0xC000_0000_0008)

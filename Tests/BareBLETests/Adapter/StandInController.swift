@@ -11,7 +11,7 @@ actor StandInController {
     nonisolated let loop: EventLoop
     private var commands: LinkSocket?
     private var reports: LinkSocket?
-    private var isScanning = false
+    private(set) var isScanning = false
     private var isCalling = false
     private var buffer = [UInt8](repeating: 0, count: 512)
     private var waiters: [(Int, CheckedContinuation<Void, Never>)] = []

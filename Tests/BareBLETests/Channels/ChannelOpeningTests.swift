@@ -72,11 +72,12 @@ import Testing
         while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
         bench.kernel.withLock { $0.channelEnd?.drain() }
         #expect(try await opening.value == false)
+        bench.kernel.withLock { $0.channelEnd = nil }
         let refused = Task {
             let socket = try await controls.openChannel(request)
             return socket.isConnecting
         }
-        while bench.kernel.withLock({ $0.channels < 2 }) { await Task.yield() }
+        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
         bench.kernel.withLock { $0.channelEnd = nil }
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await refused.value }
     }

@@ -122,7 +122,7 @@ class Peer:
         self.say(f"register-characteristic {VALUE} read,write,indicate", "Enter value")
         self.say("0x01 0x02 0x03")
         self.say(f"register-characteristic {LONG} read,write", "Enter value")
-        self.say(" ".join(f"0x{byte & 255:02x}" for byte in range(300)))
+        self.say(" ".join(f"0x{byte & 255:02x}" for byte in range(512)))
         self.say(f"register-characteristic {COMMAND} write-without-response", "Enter value")
         self.say("0x00")
         self.say("register-application", "Application registered")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 BLESCAN = os.environ["BLESCAN"]
 DONE, NOT_FOUND, USAGE, NO_ADAPTER, LINK_LOST, TIMED_OUT, REFUSED, NOT_PERMITTED = 0, 1, 64, 69, 74, 75, 76, 77
-HCI_UP, HCI_DOWN, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x800448D4
+HCI_UP, HCI_DOWN, HCI_INFORMATION, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x800448D3, 0x800448D4
 PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
 NOBODY = "DE:AD:BE:EF:00:01/random"
 PATIENCE = 90  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
@@ -158,6 +158,35 @@ def bind_to_adapter(raw, index):
     name = struct.pack("<HHH", 31, index, 0)
     if ctypes.CDLL(None, use_errno=True).bind(raw.fileno(), name, len(name)) != 0:
         raise OSError(ctypes.get_errno(), "bind")
+
+
+class ChannelTaker:
+    """Listens on an adapter's ATT channel and keeps what it is handed, as bluetoothd does: each link that comes up by command."""
+
+    def __init__(self, index=0):
+        self.taken = []
+        information = bytearray(struct.pack("<H", index) + bytes(90))
+        with socket.socket(31, socket.SOCK_RAW, 1) as control_socket:
+            fcntl.ioctl(control_socket, HCI_INFORMATION, information)
+        self.listener = socket.socket(31, socket.SOCK_SEQPACKET, 0)
+        name = struct.pack("<HH6sHBx", 31, 0, bytes(information[10:16]), 4, 1)
+        if ctypes.CDLL(None, use_errno=True).bind(self.listener.fileno(), name, len(name)) != 0:
+            raise OSError(ctypes.get_errno(), "bind")
+        self.listener.listen(8)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while (accepted := ctypes.CDLL(None).accept(self.listener.fileno(), None, None)) >= 0:
+            self.taken.append(accepted)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for descriptor in self.taken:
+            os.close(descriptor)
 
 
 def kernel_release():

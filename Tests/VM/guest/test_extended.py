@@ -122,6 +122,16 @@ def write_changes_a_long_value():
 
 
 @test
+def the_longest_value_is_written_and_read_whole_at_either_mtu():
+    for mtu in ("23", "517"):
+        value = os.urandom(512)
+        blescan("write", PULSE, vendor(1), "--hex", value.hex(), "--mtu", mtu).must(DONE)
+        for other in ("23", "517"):
+            read = blescan("read", PULSE, vendor(1), "--mtu", other, "--json").must(DONE).values
+            same(read, [value], f"512 bytes, written at MTU {mtu} and read at MTU {other}")
+
+
+@test
 def write_without_response_arrives():
     blescan("write", PULSE, vendor(3), "--hex", "0a0b0c", "--without-response").must(DONE)
     same(blescan("read", PULSE, vendor(3), "--json").must(DONE).values, [bytes.fromhex("0a0b0c")], "the command's value")
@@ -193,6 +203,17 @@ def a_connect_after_a_finished_active_scan_works():
     # Since kernel 6.10 a finished active scan makes a plain connect() hang.
     blescan("scan", "--for", "1s").must(DONE)
     blescan("read", PULSE, "2a19", "--timeout", "15s").must(DONE)
+
+
+@test
+def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
+    # Behind an active scan, so that the kernel needs help in finding the peer.
+    blescan("scan", "--for", "1s").must(DONE)
+    with ChannelTaker() as taker:
+        values = blescan("read", PULSE, "2a19", "--timeout", "20s", "--json").must(DONE).values
+        same(values, [b"\x4d"], "battery level")
+        assert taker.taken, "nobody took a channel"
+    blescan("read", PULSE, "2a19").must(DONE)
 
 
 @test
