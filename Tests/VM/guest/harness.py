@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shlex
+import signal
 import socket
 import struct
 import subprocess
@@ -53,7 +54,7 @@ class Outcome:
 
     @property
     def tail(self):
-        return f"`{shlex.join(self.command)}` ended with {self.status}; out: {self.out[-300:]!r}; err: {self.err[-500:]!r}"
+        return f"`{shlex.join(self.command)[:160]}` ended with {self.status}; out: {self.out[-300:]!r}; err: {self.err[-500:]!r}"
 
     def must(self, status):
         if self.status != status:
@@ -161,7 +162,10 @@ def bind_to_adapter(raw, index):
 
 
 class ChannelTaker:
-    """Listens on an adapter's ATT channel and keeps what it is handed, as bluetoothd does: each link that comes up by command."""
+    """Takes the ATT channel of links that another program has made by command, as bluetoothd does where it is the quicker one.
+
+    The kernel hands the channel to whoever listens when the program has not attached yet, so the program is held up meanwhile.
+    """
 
     def __init__(self, index=0):
         self.taken = []
@@ -169,22 +173,45 @@ class ChannelTaker:
         with socket.socket(31, socket.SOCK_RAW, 1) as control_socket:
             fcntl.ioctl(control_socket, HCI_INFORMATION, information)
         self.listener = socket.socket(31, socket.SOCK_SEQPACKET, 0)
+        # Python's own bind and accept know neither channels nor their addresses.
+        self.library = ctypes.CDLL(None, use_errno=True)
         name = struct.pack("<HH6sHBx", 31, 0, bytes(information[10:16]), 4, 1)
-        if ctypes.CDLL(None, use_errno=True).bind(self.listener.fileno(), name, len(name)) != 0:
+        if self.library.bind(self.listener.fileno(), name, len(name)) != 0:
             raise OSError(ctypes.get_errno(), "bind")
         self.listener.listen(8)
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.listener.settimeout(0)
+        self.events = socket.socket(31, socket.SOCK_RAW, 1)
+        self.events.setsockopt(0, 2, struct.pack("<IIIHxx", 1 << 4, 1 << 15, 0, 0))  # Command Status only
+        bind_to_adapter(self.events, index)
+        self.events.settimeout(0.2)
 
-    def accept(self):
-        while (accepted := ctypes.CDLL(None).accept(self.listener.fileno(), None, None)) >= 0:
+    def rob(self, program, count):
+        """Takes the channels of so many links of a program, or of as many as it makes."""
+        while len(self.taken) < count and program.child.poll() is None:
+            try:
+                event = self.events.recv(64)
+            except TimeoutError:
+                continue
+            if event[3] == 0 and struct.unpack_from("<H", event, 5)[0] in (0x200D, 0x2043):
+                program.child.send_signal(signal.SIGSTOP)
+                end = time.monotonic() + 5
+                while not self.take() and time.monotonic() < end:
+                    time.sleep(0.01)
+                program.child.send_signal(signal.SIGCONT)
+        return program
+
+    def take(self):
+        accepted = self.library.accept(self.listener.fileno(), None, None)
+        if accepted >= 0:
             self.taken.append(accepted)
+        return accepted >= 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        self.events.close()
         for descriptor in self.taken:
             os.close(descriptor)
 

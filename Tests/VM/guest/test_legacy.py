@@ -50,26 +50,30 @@ def bluez_is_explored():
 @test
 def bluez_values_are_read():
     same(blescan("read", BENCH, bluez.VALUE, "--json").must(DONE).values, [b"\1\2\3"], "short value")
-    same(blescan("read", BENCH, bluez.LONG, "--json").must(DONE).values, [LONG_VALUE], "long value")
+    for mtu in ("23", "517"):
+        read = blescan("read", BENCH, bluez.LONG, "--mtu", mtu, "--json").must(DONE).values
+        same(read, [LONG_VALUE], f"512 bytes at MTU {mtu}")
 
 
 @test
 def bluez_values_are_written():
     blescan("write", BENCH, bluez.VALUE, "--hex", "0405").must(DONE)
     same(blescan("read", BENCH, bluez.VALUE, "--json").must(DONE).values, [b"\4\5"], "short value")
-    value = LONG_VALUE[::-1]
+    value = LONG_VALUE[:300][::-1]
     blescan("write", BENCH, bluez.LONG, "--hex", value.hex(), "--mtu", "60").must(DONE)
     same(blescan("read", BENCH, bluez.LONG, "--json").must(DONE).values, [value], "long value")
 
 
 @test
 def the_longest_value_is_written_to_bluez_and_read_whole_at_either_mtu():
-    for mtu in ("23", "517"):
-        value = os.urandom(512)
+    # bluetoothd 5.66 counts the handle, and a prepared value's offset, as part of a written value, and refuses more than 512
+    # of that. What it serves is not bound by it.
+    for mtu, count in (("23", 508), ("517", 510)):
+        value = os.urandom(count)
         blescan("write", BENCH, bluez.LONG, "--hex", value.hex(), "--mtu", mtu).must(DONE)
         for other in ("23", "517"):
             read = blescan("read", BENCH, bluez.LONG, "--mtu", other, "--json").must(DONE).values
-            same(read, [value], f"512 bytes, written at MTU {mtu} and read at MTU {other}")
+            same(read, [value], f"{count} bytes, written at MTU {mtu} and read at MTU {other}")
 
 
 @test
