@@ -1,6 +1,6 @@
 extension DescribedCharacteristic {
     /// The lists of the rooms about sports.
-    package static let sports: [[Self]] = [cycling, cyclingPower, running]
+    package static let sports: [[Self]] = [cycling, cyclingPower, fitnessMachine, running]
 
     private static let cycling: [Self] = [
         Self(.cscMeasurement), Self(.cscFeature), Self(.sensorLocation), Self(.scControlPointResponse),
@@ -9,6 +9,13 @@ extension DescribedCharacteristic {
     private static let cyclingPower: [Self] = [
         Self(.cyclingPowerMeasurement), Self(.cyclingPowerVector), Self(.cyclingPowerFeature),
         Self(.cyclingPowerControlPointResponse),
+    ]
+
+    private static let fitnessMachine: [Self] = [
+        Self(.fitnessMachineFeature), Self(.treadmillData), Self(.crossTrainerData), Self(.rowerData),
+        Self(.indoorBikeData), Self(.trainingStatus), Self(.supportedSpeedRange), Self(.supportedInclinationRange),
+        Self(.supportedResistanceLevelRange), Self(.supportedHeartRateRange), Self(.supportedPowerRange),
+        Self(.fitnessMachineControlPointResponse), Self(.fitnessMachineStatus),
     ]
 
     private static let running: [Self] = [Self(.rscMeasurement), Self(.rscFeature)]

@@ -25,7 +25,8 @@ struct GoldenValue: CustomTestStringConvertible {
     }
 
     static let all = [
-        BloodPressureTests.goldens, CyclingTests.goldens, CyclingPowerTests.goldens, GlucoseTests.goldens,
+        BloodPressureTests.goldens, CyclingTests.goldens, CyclingPowerTests.goldens,
+        FitnessMachineControlTests.goldens, FitnessMachineDataTests.goldens, GlucoseTests.goldens,
         PulseOximeterTests.goldens, RunningTests.goldens, WeightScaleTests.goldens,
     ].flatMap { $0 }
 }
@@ -45,9 +46,9 @@ struct GoldenValue: CustomTestStringConvertible {
             let bytes = try golden.bytes()
             for length in 0...bytes.count { understood += read(Array(bytes[..<length]), as: [golden.uuid]) }
             for index in bytes.indices {
-                for bit in 0..<8 {
+                for mask in [0x01, 0x10, 0x80, 0xFF] as [UInt8] {
                     var damaged = bytes
-                    damaged[index] ^= 1 << bit
+                    damaged[index] ^= mask
                     understood += read(damaged, as: [golden.uuid])
                     understood += read(damaged + [0xFF, 0xFF], as: [golden.uuid])
                 }

@@ -1,0 +1,145 @@
+/// What a fitness machine can be set to, and what it tells when somebody has set it.
+///
+/// Numbers that do not fit are sent as the nearest that does.
+///
+/// Spec: Fitness Machine Service 1.0, 4.16.2 and 4.17.
+public enum FitnessMachineTarget: Hashable, Sendable {
+    /// A speed in kilometres per hour, to 0.01.
+    case speed(Double)
+    /// A slope in percent, to 0.1.
+    case inclination(Double)
+    /// A level of resistance, to 0.1, at most 25.5.
+    case resistanceLevel(Double)
+    /// A power in watts.
+    case power(Int16)
+    /// A heart rate in beats per minute.
+    case heartRate(UInt8)
+    /// An energy in kilocalories.
+    case energy(UInt16)
+    /// So many steps.
+    case steps(UInt16)
+    /// So many strides.
+    case strides(UInt16)
+    /// A distance in metres, at most 16,777,215.
+    case distance(UInt32)
+    /// A time of training.
+    case trainingTime(Duration)
+    /// Times in two, three or five zones of the heart rate, the lowest zone first.
+    case timesInHeartRateZones([Duration])
+    /// Wind, slope and friction that the machine makes felt.
+    case simulation(IndoorBikeSimulation)
+    /// The circumference of the wheel in millimetres, to 0.1.
+    case wheelCircumference(Double)
+    /// A cadence in turns per minute, to 0.5.
+    case cadence(Double)
+
+    /// The target's place in the two tables of op codes, which list the same targets in the same order.
+    enum Kind: UInt8 {
+        case speed, inclination, resistanceLevel, power, heartRate
+        case energy, steps, strides, distance, trainingTime, twoZones, threeZones, fiveZones
+        case simulation, wheelCircumference, cadence
+    }
+
+    /// `nil` for a number of zones that there is not.
+    var kind: Kind? {
+        switch self {
+        case .speed: .speed
+        case .inclination: .inclination
+        case .resistanceLevel: .resistanceLevel
+        case .power: .power
+        case .heartRate: .heartRate
+        case .energy: .energy
+        case .steps: .steps
+        case .strides: .strides
+        case .distance: .distance
+        case .trainingTime: .trainingTime
+        case .timesInHeartRateZones(let times): Self.zones(times.count)
+        case .simulation: .simulation
+        case .wheelCircumference: .wheelCircumference
+        case .cadence: .cadence
+        }
+    }
+
+    private static func zones(_ count: Int) -> Kind? {
+        switch count {
+        case 2: .twoZones
+        case 3: .threeZones
+        case 5: .fiveZones
+        default: nil
+        }
+    }
+
+    init(_ kind: Kind, reading reader: inout ByteReader) throws(MalformedPacket) {
+        switch kind {
+        case .speed: self = .speed(try reader.read(UInt16.self, per: 100))
+        case .inclination: self = .inclination(try reader.read(Int16.self, per: 10))
+        case .resistanceLevel: self = .resistanceLevel(try Self.resistanceLevel(&reader))
+        case .power: self = .power(try reader.read())
+        case .heartRate: self = .heartRate(try reader.read())
+        case .energy: self = .energy(try reader.read())
+        case .steps: self = .steps(try reader.read())
+        case .strides: self = .strides(try reader.read())
+        case .distance: self = .distance(try reader.read(UInt24.self).value)
+        case .trainingTime: self = .trainingTime(.seconds(try reader.read(UInt16.self)))
+        case .twoZones: self = .timesInHeartRateZones(try Self.times(2, &reader))
+        case .threeZones: self = .timesInHeartRateZones(try Self.times(3, &reader))
+        case .fiveZones: self = .timesInHeartRateZones(try Self.times(5, &reader))
+        case .simulation: self = .simulation(try reader.read())
+        case .wheelCircumference: self = .wheelCircumference(try reader.read(UInt16.self, per: 10))
+        case .cadence: self = .cadence(try reader.read(UInt16.self, per: 2))
+        }
+    }
+
+    func write(to writer: inout ByteWriter) {
+        switch self {
+        case .speed(let speed): writer.u16(UInt16(counting: speed, per: 100))
+        case .inclination(let slope): writer.write(Int16(counting: slope, per: 10))
+        case .resistanceLevel(let level): writer.u8(UInt8(counting: level, per: 10))
+        case .power(let power): writer.write(power)
+        case .heartRate(let rate): writer.u8(rate)
+        case .energy(let count), .steps(let count), .strides(let count): writer.u16(count)
+        case .distance(let metres): writer.write(UInt24(clamping: metres))
+        case .trainingTime(let time): writer.u16(UInt16(clamping: time.components.seconds))
+        case .timesInHeartRateZones(let times):
+            for time in times { writer.u16(UInt16(clamping: time.components.seconds)) }
+        case .simulation(let simulation): writer.write(simulation)
+        case .wheelCircumference(let circumference): writer.u16(UInt16(counting: circumference, per: 10))
+        case .cadence(let cadence): writer.u16(UInt16(counting: cadence, per: 2))
+        }
+    }
+
+    /// One byte, or two of a machine that sends the level as its data do.
+    private static func resistanceLevel(_ reader: inout ByteReader) throws(MalformedPacket) -> Double {
+        if reader.remaining == 2 { return try reader.read(Int16.self, per: 10) }
+        return try reader.read(UInt8.self, per: 10)
+    }
+
+    private static func times(_ count: Int, _ reader: inout ByteReader) throws(MalformedPacket) -> [Duration] {
+        var times: [Duration] = []
+        for _ in 0..<count { times.append(.seconds(try reader.read(UInt16.self))) }
+        return times
+    }
+}
+
+extension FitnessMachineTarget {
+    func add(to list: inout FieldList) {
+        switch self {
+        case .speed(let speed): list.add("target speed", speed, places: 2, "km/h")
+        case .inclination(let slope): list.add("target inclination", slope, places: 1, "%")
+        case .resistanceLevel(let level): list.add("target resistance", level, places: 1)
+        case .power(let power): list.add("target power", power, "W")
+        case .heartRate(let rate): list.add("target heart rate", rate, "bpm")
+        case .energy(let energy): list.add("target energy", energy, "kcal")
+        case .steps(let steps): list.add("target steps", steps)
+        case .strides(let strides): list.add("target strides", strides)
+        case .distance(let metres): list.add("target distance", metres, "m")
+        case .trainingTime(let time): list.add("target time", time)
+        case .timesInHeartRateZones(let times):
+            for time in times { list.add("target time in zone", time) }
+        case .simulation(let simulation): simulation.add(to: &list)
+        case .wheelCircumference(let circumference):
+            list.add("wheel circumference", circumference, places: 1, "mm")
+        case .cadence(let cadence): list.add("target cadence", cadence, places: 1, "/min")
+        }
+    }
+}

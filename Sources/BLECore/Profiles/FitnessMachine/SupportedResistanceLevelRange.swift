@@ -1,0 +1,47 @@
+/// From where to where the resistance of a fitness machine can be set, and how finely.
+///
+///     minimum 2 | maximum 2 | increment 2, in 0.1 of a level
+///     minimum 1 | maximum 1 | increment 1, in ten levels, in the later version
+///
+/// Spec: Supported Resistance Level Range (0x2AD6), Fitness Machine Service 1.0, 4.13; GATT Specification Supplement.
+public struct SupportedResistanceLevelRange: GATTReadable, Hashable, Sendable {
+    /// The smallest level.
+    public let minimum: Double
+    /// The largest level.
+    public let maximum: Double
+    /// The smallest step from one level to the next.
+    public let increment: Double
+    /// The specification's name.
+    public static var formatName: String { "Supported Resistance Level Range" }
+
+    /// Reads the range; 3 bytes are of the later version.
+    ///
+    /// - Throws: `MalformedPacket` when there are fewer than 3 bytes, or 4 or 5.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        let isLaterVersion = reader.remaining == 3
+        minimum = try Self.level(&reader, isLaterVersion)
+        maximum = try Self.level(&reader, isLaterVersion)
+        increment = try Self.level(&reader, isLaterVersion)
+    }
+
+    private static func level(
+        _ reader: inout ByteReader, _ isLaterVersion: Bool
+    ) throws(MalformedPacket) -> Double {
+        isLaterVersion ? Double(try reader.read(UInt8.self)) * 10 : try reader.read(Int16.self, per: 10)
+    }
+}
+
+extension SupportedResistanceLevelRange: DescribedValue {
+    package var fields: [ValueField] {
+        var list = FieldList()
+        list.add("minimum", minimum, places: 1)
+        list.add("maximum", maximum, places: 1)
+        list.add("increment", increment, places: 1)
+        return list.fields
+    }
+}
+
+extension CharacteristicKey where Value == SupportedResistanceLevelRange {
+    /// Supported Resistance Level Range, 0x2AD6.
+    public static var supportedResistanceLevelRange: Self { Self(0x2AD6) }
+}

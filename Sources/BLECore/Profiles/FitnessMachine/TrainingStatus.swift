@@ -1,0 +1,95 @@
+/// What a training is at.
+///
+///     flags 1 | status 1 | bit 0: text, the rest      bit 1: the text is longer than this value
+///
+/// Spec: Training Status (0x2AD3), Fitness Machine Service 1.0, 4.10.
+public struct TrainingStatus: GATTReadable, Hashable, Sendable {
+    /// The phases of a training.
+    public struct Phase: RawRepresentable, Hashable, Sendable {
+        /// The number that is sent.
+        public let rawValue: UInt8
+
+        /// The phase with this number.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// Something else.
+        public static let other = Self(rawValue: 0)
+        /// Nobody trains.
+        public static let idle = Self(rawValue: 1)
+        /// Warming up.
+        public static let warmingUp = Self(rawValue: 2)
+        /// An interval of low intensity.
+        public static let lowIntensityInterval = Self(rawValue: 3)
+        /// An interval of high intensity.
+        public static let highIntensityInterval = Self(rawValue: 4)
+        /// An interval to recover.
+        public static let recoveryInterval = Self(rawValue: 5)
+        /// Force without movement.
+        public static let isometric = Self(rawValue: 6)
+        /// The machine holds the heart rate.
+        public static let heartRateControl = Self(rawValue: 7)
+        /// A test of fitness.
+        public static let fitnessTest = Self(rawValue: 8)
+        /// Too slow for the machine to control: somebody must go faster.
+        public static let speedTooLow = Self(rawValue: 9)
+        /// Too fast for the machine to control: somebody must go slower.
+        public static let speedTooHigh = Self(rawValue: 10)
+        /// Cooling down.
+        public static let coolDown = Self(rawValue: 11)
+        /// The machine holds the power.
+        public static let wattControl = Self(rawValue: 12)
+        /// Begun by hand.
+        public static let manualMode = Self(rawValue: 13)
+        /// Before the training.
+        public static let preWorkout = Self(rawValue: 14)
+        /// After the training.
+        public static let postWorkout = Self(rawValue: 15)
+    }
+
+    /// The phase.
+    public let phase: Phase
+    /// What the machine says in words; what is no UTF-8 in it is replaced.
+    public let text: String?
+    /// Whether there is more text than fits a notification: reading the characteristic gives all of it.
+    public let isTextCut: Bool
+    /// The specification's name.
+    public static var formatName: String { "Training Status" }
+
+    /// Reads one status; the text takes all that is left.
+    ///
+    /// - Throws: `MalformedPacket` when the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        let flags = try FieldFlags(UInt8.self, known: 2, reading: &reader)
+        phase = Phase(rawValue: try reader.read())
+        text = flags[0] ? String(decoding: reader.rest(), as: UTF8.self) : nil
+        isTextCut = flags[1]
+        reader.skipReserved(flags)
+    }
+}
+
+extension TrainingStatus.Phase: NamedCode {
+    package static var names: [String] {
+        [
+            "other", "idle", "warming up", "low intensity interval", "high intensity interval", "recovery interval",
+            "isometric", "heart rate control", "fitness test", "speed too low", "speed too high", "cool down",
+            "watt control", "manual mode", "pre-workout", "post-workout",
+        ]
+    }
+}
+
+extension TrainingStatus: DescribedValue {
+    package var fields: [ValueField] {
+        var list = FieldList()
+        list.add("training", phase)
+        list.add("text", text: text)
+        if isTextCut { list.add("text cut", flag: true) }
+        return list.fields
+    }
+}
+
+extension CharacteristicKey where Value == TrainingStatus {
+    /// Training Status, 0x2AD3: notified when it changes.
+    public static var trainingStatus: Self { Self(0x2AD3) }
+}
