@@ -1,0 +1,56 @@
+public import BLECore
+internal import BLELinux
+
+extension Peripheral {
+    /// Writes a value over a link without encryption, signed so that the peer knows who did it. Nobody answers.
+    ///
+    /// The call returns when the kernel has taken the packet. The signer's counter has moved on as soon as the packet was
+    /// made, whatever becomes of it. On an encrypted link the signature is of no use: write without response there.
+    ///
+    /// - Parameters:
+    ///   - value: at most `mtu - 15` bytes.
+    ///   - characteristic: where to.
+    ///   - signer: the key that the peer knows, and the counter.
+    ///   - timeout: how long it may take.
+    /// - Throws: `BLEError` with `.tooLong`, `.notSupported` when a known characteristic does not allow it,
+    ///   `.invalidArgument` when the signer has no counters left or no code, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
+    ///   `.disconnected`, `.cancelled`.
+    ///
+    /// Spec: Signed Write Without Response, Core Vol 3 Part G, 4.9.2.
+    public func write(
+        _ value: [UInt8], to characteristic: CharacteristicReference, signedBy signer: inout WriteSigner,
+        timeout: Duration? = nil
+    ) async throws(BLEError) {
+        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") signed to \(characteristic)"
+        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+        let handle = try await signedHandle(characteristic, until: deadline, during: operation)
+        let room = mtu - 3 - ATTSignedWriteCommand.signatureLength
+        guard value.count <= room else {
+            throw BLEError(
+                .tooLong, subject: name, during: operation,
+                because: "a signed write carries at most \(room) bytes on this link")
+        }
+        guard let command = signer.sign(value, for: handle) else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation,
+                because: "the signer has used all counters, or gave no code of 8 bytes",
+                hint: "A key whose counters are used up needs a new bonding.")
+        }
+        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            client.startCommand(command.bytes, id: id, deadline: deadline, at: now)
+        }
+    }
+
+    private func signedHandle(
+        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> AttributeHandle {
+        if case .handle(let handle) = reference { return handle }
+        let found = try await resolve(reference, until: deadline, during: operation)
+        guard found.properties.contains(.authenticatedSignedWrites) else {
+            throw BLEError(
+                .notSupported, subject: name, during: operation,
+                because: "the characteristic takes no signed writes", hint: "Its properties are: \(found.properties).")
+        }
+        return found.valueHandle
+    }
+}
