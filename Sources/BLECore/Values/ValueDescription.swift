@@ -5,6 +5,10 @@ package struct ValueDescription: Hashable, Sendable {
     /// What the value says, in the order in which people want to read it.
     package let fields: [ValueField]
 
+    package init(fields: [ValueField]) {
+        self.fields = fields
+    }
+
     /// The meaning of `value`, or `nil` when the UUID is not known or the bytes do not fit it.
     package static func of(uuid: BluetoothUUID, value: [UInt8]) -> ValueDescription? {
         guard let fields = known[uuid]?(value) else { return nil }

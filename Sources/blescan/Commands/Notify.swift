@@ -78,18 +78,18 @@ struct Notify: AsyncParsableCommand {
 
     private func print(_ value: ReceivedValue, uuid: BluetoothUUID?) {
         let time = Timestamp.now()
+        let meaning = ValueDescription.of(value.bytes, uuid: uuid)
         guard options.json else {
             if value.droppedBefore > 0 { Console.note("\(value.droppedBefore) values were dropped here") }
-            let meaning = Meaning.text(of: value.bytes, uuid: uuid)
             return Console.out(
-                [time, Hex.encode(value.bytes), meaning].compactMap(\.self).joined(separator: "  "))
+                [time, Hex.encode(value.bytes), meaning?.line].compactMap(\.self).joined(separator: "  "))
         }
         Console.out(
             JSONLine.object([
                 "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
                 "uuid": uuid.map { .string($0.description) },
                 "kind": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
-                "value": Meaning.json(of: value.bytes, uuid: uuid),
+                "value": meaning?.json,
                 "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
             ]).text)
     }

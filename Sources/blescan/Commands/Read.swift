@@ -29,16 +29,17 @@ struct Read: AsyncParsableCommand {
         let found = try await Session.run(with: peer, options) { peripheral in
             try await peripheral.readAttribute(attribute.reference, timeout: timeout)
         }
+        let meaning = ValueDescription.of(found.value, uuid: found.uuid)
         if options.json {
             Console.out(
                 JSONLine.object([
                     "v": 1, "peer": .string(peer.description), "handle": .integer(Int(found.handle)),
                     "uuid": found.uuid.map { .string($0.description) }, "hex": .string(Hex.encode(found.value)),
-                    "value": Meaning.json(of: found.value, uuid: found.uuid),
+                    "value": meaning?.json,
                 ]).text)
         } else {
-            let meaning = hexOnly ? nil : Meaning.text(of: found.value, uuid: found.uuid)
-            Console.out([Hex.encode(found.value), meaning].compactMap(\.self).joined(separator: "  "))
+            let line = hexOnly ? nil : meaning?.line
+            Console.out([Hex.encode(found.value), line].compactMap(\.self).joined(separator: "  "))
         }
     }
 }

@@ -147,10 +147,11 @@ extension AttributeScreen {
             row.value = ["! \(error.reason)", error.underlyingCodes].compactMap(\.self).joined(separator: " ")
         case .value(let bytes):
             row.byteCount = bytes.count
-            let meaning = Meaning.text(of: bytes, uuid: uuid)
+            let meaning = tree.meaning(of: bytes, at: handle, uuid)?.line
             if bytes.isEmpty {
                 row.value = "(empty)"
-            } else if let meaning, meaning.hasPrefix("\"") {
+            } else if let meaning, Array(meaning.utf8) == [0x22] + bytes + [0x22] {
+                // Plain text in quotes says all that the bytes say.
                 row.value = meaning
             } else {
                 row.value = [Hex.encode(bytes), meaning].compactMap(\.self).joined(separator: "  ")

@@ -28,6 +28,25 @@ struct AttributeTree: Sendable {
     }
 }
 
+// MARK: - Meaning
+
+extension AttributeTree {
+    /// What the value at `handle` says, also by the presentation format that stands behind it.
+    func meaning(of bytes: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID) -> ValueDescription? {
+        ValueDescription.of(bytes, uuid: uuid, format: presentationFormat(of: handle))
+    }
+
+    private func presentationFormat(of handle: AttributeHandle) -> CharacteristicPresentationFormat? {
+        guard let characteristic = database.characteristic(valueHandle: handle) else { return nil }
+        let formats = database.descriptors(of: characteristic).filter { $0.uuid == 0x2904 }
+        // Several of them describe the parts of an aggregate, none of them the whole.
+        guard formats.count == 1, let format = formats.first, case .value(let bytes) = values[format.handle] else {
+            return nil
+        }
+        return try? CharacteristicPresentationFormat(value: bytes)
+    }
+}
+
 // MARK: - JSON
 
 extension AttributeTree {
@@ -95,7 +114,7 @@ extension AttributeTree {
             return [.init(key: "error", value: .string(error.description))]
         case .value(let bytes):
             let hex = JSONLine.Member(key: "hex", value: .string(Hex.encode(bytes)))
-            return [hex] + (Meaning.json(of: bytes, uuid: uuid).map { [.init(key: "value", value: $0)] } ?? [])
+            return [hex] + (meaning(of: bytes, at: handle, uuid).map { [.init(key: "value", value: $0.json)] } ?? [])
         }
     }
 

@@ -8,6 +8,8 @@ indirect enum JSONLine: Hashable, Sendable {
     case bool(Bool)
     case integer(Int)
     case number(Double)
+    /// A number as its digits, exact where a `Double` would not be.
+    case digits(String)
     case string(String)
     case array([JSONLine])
     case object([Member])
@@ -36,6 +38,7 @@ indirect enum JSONLine: Hashable, Sendable {
         case .bool(let value): output += (value ? "true" : "false").utf8
         case .integer(let value): output += String(value).utf8
         case .number(let value): output += (value.isFinite ? String(value) : "null").utf8
+        case .digits(let digits): output += digits.utf8
         case .string(let value): Self.write(value, to: &output)
         case .array(let values):
             output.append(0x5B)

@@ -1,0 +1,42 @@
+import BLECore
+
+// What a value says, for people and for programs. The bytes are always shown too.
+
+extension ValueDescription {
+    /// The meaning by the attribute's type; else by the presentation format that the peer gives; else as text, where the
+    /// bytes look like some. `nil` when the bytes are all there is to say.
+    static func of(
+        _ value: [UInt8], uuid: BluetoothUUID?, format: CharacteristicPresentationFormat? = nil
+    ) -> ValueDescription? {
+        if let uuid, let known = of(uuid: uuid, value: value) { return known }
+        if let fields = format?.describe(value) { return ValueDescription(fields: fields) }
+        guard value.count >= 2, let text = String(validating: value, as: UTF8.self), text.printable == text else {
+            return nil
+        }
+        return ValueDescription(fields: text.fields)
+    }
+
+    /// The meaning on one line; characters that could steer the terminal are spelled out.
+    var line: String { text.printable }
+
+    /// A number or a text where the value is one, else an object with a member for each field.
+    var json: JSONLine {
+        if let only = fields.first, fields.count == 1, only.name.isEmpty { return only.json }
+        return .object(fields.map { JSONLine.Member(key: $0.key, value: $0.json) })
+    }
+}
+
+extension ValueField {
+    fileprivate var json: JSONLine { Self.json(of: content) }
+
+    private static func json(of content: Content) -> JSONLine {
+        switch content {
+        case .integer(let number), .named(let number, _): .integer(Int(number))
+        case .decimal(let number): .digits(number.description)
+        case .text(let text), .quoted(let text): .string(text)
+        case .flag(let isSet): .bool(isSet)
+        case .missing: .null
+        case .list(let items): .array(items.map(json(of:)))
+        }
+    }
+}
