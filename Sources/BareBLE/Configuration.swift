@@ -50,6 +50,8 @@ public struct Configuration: Sendable {
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Whether a peer's protocol errors close the link instead of being counted and tolerated.
     public var isStrict = false
+    /// How long a peer may think about a request before the link closes: 30 s by the protocol, less in tests.
+    package var responseTime: Duration = .seconds(30)
 
     /// The defaults.
     public init() {}

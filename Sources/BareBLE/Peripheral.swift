@@ -79,6 +79,7 @@ public actor Peripheral {
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
         limits.mtu = mtu
+        limits.responseTime = configuration.responseTime
         self.client = GATTClient(limits: limits)
         self.socket = consume socket
     }

@@ -3,73 +3,82 @@ import BareBLETestKit
 
 extension ClientCaseRun {
     func discover() async throws -> Verdict {
-        let range = recorded.params.start.flatMap { start in recorded.params.end.map { start...$0 } }
-        var findings = recorded.findings
+        let limit = recorded.params.limit
+        let kinds = try recorded.params.uuid.map { [try uuid($0)] }
+        guard let start = recorded.params.start, let end = recorded.params.end else { return try await discoverAll() }
+        let findings = recorded.findings
         switch recorded.operation {
-        case "discover-all":
-            return try await discoverAll()
         case "discover-primary", "discover-primary-by-uuid":
-            let found = try await discovered(try findings.table(), .structure, recorded.params.uuid)
-            try Self.compare(findings.services, with: found)
+            return try await discover(try findings.table()) { device in
+                let found = try await device.discoverServices(kinds, in: start...end, limit: limit)
+                try Self.compare(findings.services, with: found)
+            }
         case "discover-characteristics", "discover-characteristics-by-uuid":
             // The answers of the script hold more than a filtered search reports.
-            let expected = findings.characteristics
-            findings.characteristics = try recorded.script.compactMap(\.s2c).flatMap { text in
+            var served = findings
+            served.characteristics = try recorded.script.compactMap(\.s2c).flatMap { text in
                 try RecordedVectors.Findings.characteristics(in: bytes(text))
             }
-            let found = try await discovered(try findings.table(in: range), .full).characteristics
-            let name = try recorded.params.uuid.map { try uuid($0) }
-            let wanted = found.filter { name == nil || $0.uuid == name }
-            try Self.compare(expected, with: Array(wanted.prefix(recorded.params.limit ?? .max)))
+            return try await discover(try served.table(in: start...end)) { device in
+                let found = try await device.discoverCharacteristics(kinds, in: start...end, limit: limit)
+                try Self.compare(findings.characteristics, with: found)
+            }
         case "discover-descriptors":
-            let table = try findings.table(in: range, valueHandle: recorded.params.valueHandle)
-            let found = try await discovered(table, .full).descriptors
-            let wanted = found.prefix(recorded.params.limit ?? .max).map { "\($0.handle) \($0.uuid)" }
-            let expected = try findings.descriptors?.map { "\($0.handle) \(try uuid($0.uuid))" }
-            try Mismatch.unless(wanted == expected, "found \(wanted)")
+            let table = try findings.table(in: start...end, valueHandle: recorded.params.valueHandle)
+            return try await discover(table) { device in
+                let found = try await device.discoverDescriptors(in: start...end, limit: limit)
+                    .map { "\($0.handle) \($0.uuid)" }
+                let expected = try findings.descriptors?.map { "\($0.handle) \(try uuid($0.uuid))" }
+                try Mismatch.unless(found == expected, "found \(found)")
+            }
         case "discover-includes":
-            let found = try await discovered(try findings.table(in: range), .full).services.flatMap(\.includes)
-            let wanted = found.map { "\($0.handle) \($0.handles) \($0.uuid?.description ?? "")" }
-            let expected = try findings.includes?.map { "\($0.handle ?? 0) \($0.start...$0.end) \(try uuid($0.uuid))" }
-            try Mismatch.unless(wanted == expected, "found \(wanted)")
+            return try await discover(try findings.table(in: start...end)) { device in
+                let found = try await device.discoverIncludedServices(in: start...end)
+                    .map { "\($0.handle) \($0.handles) \($0.uuid?.description ?? "")" }
+                let expected = try findings.includes?.map {
+                    "\($0.handle ?? 0) \($0.start...$0.end) \(try uuid($0.uuid))"
+                }
+                try Mismatch.unless(found == expected, "found \(found)")
+            }
         default:
             return .failed("unknown operation \(recorded.operation)")
         }
-        return .passed()
     }
 
     private func discoverAll() async throws -> Verdict {
+        let findings = recorded.findings
         let table = try required(RecordedVectors.databases[recorded.database ?? ""]).table
-        let found = try await discovered(table, .full)
-        try Self.compare(recorded.findings.services, with: found)
-        try Self.compare(recorded.findings.characteristics, with: found.characteristics)
-        let descriptors = found.descriptors.map(\.handle)
-        try Mismatch.unless(descriptors == recorded.findings.descriptors?.map(\.handle), "found \(descriptors)")
-        return .passed()
+        return try await discover(table) { device in
+            let found = try await device.discover(.full)
+            try Self.compare(findings.services, with: found.services)
+            try Self.compare(findings.characteristics, with: found.characteristics)
+            let descriptors = found.descriptors.map(\.handle)
+            try Mismatch.unless(descriptors == findings.descriptors?.map(\.handle), "found \(descriptors)")
+        }
     }
 
-    private func discovered(
-        _ table: AttributeTable, _ level: DiscoveryLevel, _ service: String? = nil
-    ) async throws -> GATTDatabase {
+    /// Runs one discovery against a server that has `table`, and the recorded answers where the same is asked.
+    private func discover(
+        _ table: AttributeTable, _ search: (Peripheral) async throws -> Void
+    ) async throws -> Verdict {
         var server = RecordedServer(table, mtu: recorded.clientMtu)
         try server.add(recorded.script)
         let peer = AnsweringPeer(server)
         let device = try await attach(try await peer.connect())
-        var found = GATTDatabase()
-        if let service {
-            found = try await device.discover(services: [try uuid(service)], level: level)
-        } else {
-            found = try await device.discover(level)
-        }
+        try await search(device)
         await device.disconnect()
-        return found
+        let sent = await peer.received.filter { $0.first != 0x02 }
+        let requests = try recorded.script.compactMap(\.c2s).map { try bytes($0) }.filter { $0.first != 0x02 }
+        let plural = sent.count == 1 ? "" : "s"
+        return .passed(
+            note: sent.count == requests.count ? nil : "\(sent.count) request\(plural) for \(requests.count)")
     }
 
     // MARK: Comparing
 
-    static func compare(_ expected: [RecordedVectors.Service]?, with found: GATTDatabase) throws {
+    static func compare(_ expected: [RecordedVectors.Service]?, with found: [GATTService]) throws {
         let names = try (expected ?? []).map { "\($0.start...$0.end) \(try uuid($0.uuid)) \($0.primary ?? true)" }
-        let wanted = found.services.map { "\($0.handles) \($0.uuid) \($0.isPrimary)" }
+        let wanted = found.map { "\($0.handles) \($0.uuid) \($0.isPrimary)" }
         try Mismatch.unless(wanted == names, "found \(wanted)")
     }
 

@@ -19,7 +19,9 @@ struct ClientCaseRun {
     private func run() async throws -> Verdict {
         switch recorded.operation {
         case "read", "read-long": return try await read()
-        case "read-by-uuid", "read-multiple", "signed-write": return .notApplicable("not public yet")
+        case "read-by-uuid": return try await readByUUID()
+        case "read-multiple": return try await readMultiple()
+        case "signed-write": return .notApplicable("not public yet")
         case "write": return try await write()
         case "write-without-response": return try await writeWithoutResponse()
         case "write-long", "reliable-write": return try await writeReliably()
@@ -48,6 +50,21 @@ struct ClientCaseRun {
         }
         return try await play(steps, note: note) { device throws(BLEError) in
             .value(try await device.read(.handle(handle)))
+        }
+    }
+
+    private func readByUUID() async throws -> Verdict {
+        let kind = try uuid(recorded.params.uuid)
+        let range = try required(recorded.params.start)...(try required(recorded.params.end))
+        return try await play(try script()) { device throws(BLEError) in
+            .values(try await device.readAll(kind, in: range).map { RecordedValue(handle: $0.handle, bytes: $0.bytes) })
+        }
+    }
+
+    private func readMultiple() async throws -> Verdict {
+        let handles = try required(recorded.params.handles)
+        return try await play(try script()) { device throws(BLEError) in
+            .value(try await device.readMultiple(handles))
         }
     }
 
@@ -144,15 +161,46 @@ struct ClientCaseRun {
         return .passed()
     }
 
-    /// Whether a request may be sent at all is decided otherwise here than in the recorded client: handle 0 is not refused,
-    /// because other cases of the suite send it.
+    /// Whether a request is sent at all. A handle 0 in a single read or write is left to the peer to refuse, because other cases
+    /// of the suite send it.
     private func checkArguments() async throws -> Verdict {
-        guard recorded.params.request == "prepare-write", let length = recorded.params.length else {
-            return .notApplicable("handle 0 and the like are the peer's to refuse; GATT/GAR/CL/BI-01-C sends handle 0")
-        }
-        guard let handle = recorded.params.handle, handle > 0 else {
+        let parameters = recorded.params
+        switch parameters.request {
+        case "find-information":
+            let range = try required(parameters.start)...(try required(parameters.end))
+            return try await checkRefusal { device throws(BLEError) in
+                _ = try await device.discoverDescriptors(in: range)
+            }
+        case "prepare-write" where parameters.handle != 0:
+            return try await checkPreparedParts(try required(parameters.handle), try required(parameters.length))
+        case "prepare-write":
             return .notApplicable("handle 0 is the peer's to refuse; GATT/GAW/CL/BI-07-C sends it")
+        case "read", "read-blob":
+            return .notApplicable("handle 0 is the peer's to refuse; GATT/GAR/CL/BI-01-C sends it")
+        case "read-multiple":
+            let handles = try required(parameters.handles)
+            return try await checkRefusal { device throws(BLEError) in _ = try await device.readMultiple(handles) }
+        default:
+            return .failed("unknown request \(parameters.request ?? "")")
         }
+    }
+
+    /// A call that is refused before anything is sent, or sends something.
+    private func checkRefusal(_ call: (Peripheral) async throws(BLEError) -> Void) async throws -> Verdict {
+        let peer = AnsweringPeer(RecordedServer(AttributeTable([])))
+        let device = try await attach(try await peer.connect())
+        let outcome = await RecordedOutcome.of { () throws(BLEError) in
+            try await call(device)
+            return .done
+        }
+        let isSent = await !peer.received.isEmpty
+        await device.disconnect()
+        try Mismatch.unless(isSent == (outcome != .other(.invalidArgument)), "\(outcome)")
+        try Mismatch.unless(isSent == recorded.expect.accepted, isSent ? "it was sent" : "it was refused")
+        return .passed()
+    }
+
+    private func checkPreparedParts(_ handle: UInt16, _ length: Int) async throws -> Verdict {
         // What fits no packet is divided; the peer sees no part longer than 18 bytes.
         let value = [UInt8](repeating: 0xA5, count: length)
         let peer = AnsweringPeer(RecordedServer(try Self.writableTable(handle), mtu: 23))

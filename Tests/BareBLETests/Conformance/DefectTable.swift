@@ -3,16 +3,6 @@
 /// The first part comes from a comparison of clients for Linux, the second from a reading of one client in Swift. A row is a
 /// finding about another program, read or reproduced once; it may have been mended there since.
 enum DefectTable {
-    /// Where the proof is.
-    enum Proof {
-        /// Fixtures/att/defects/NAME.dialogue, through the public interface.
-        case fixture(String)
-        /// A test: the file below Tests, and the name of its function.
-        case test(String, String)
-        /// There is nothing to prove, because.
-        case notApplicable(String)
-    }
-
     struct Row {
         var id: String
         var defect: String
@@ -29,7 +19,7 @@ enum DefectTable {
         Row("L1", "The last characteristic is lost where it ends with its service", .fixture("packed-characteristics")),
         Row(
             "L2", "Read Multiple Variable cannot be sent, and its list is read without a step past the values",
-            .test("BLECoreTests/GATT/ReadProcedureTests", "keepsSeveralValuesApart")),
+            .fixture("read-multiple-variable"), .fixture("read-multiple-variable-truncated")),
         Row("L3", "A remainder by the length zero", .fixture("entries-of-no-length"), .fixture("empty-lists")),
         Row(
             "L4", "A refused descriptor ends discovery; a notification of one byte",
@@ -116,4 +106,16 @@ enum DefectTable {
             .test("BareBLETests/Conformance/DefectTests", "noDependencyIsABranch")),
         Row("C25", "The tests connect to nothing", .notApplicable("about tests; Tests/VM connects by radio")),
     ]
+}
+
+/// Where the proof of a row is.
+enum Proof {
+    /// Fixtures/att/defects/NAME.dialogue, through the public interface.
+    case fixture(String)
+    /// Rows of this identifier in `HostileRow` and `HostileDiscovery`, through the public interface.
+    case script
+    /// A test: the file below Tests, and the name of its function.
+    case test(String, String)
+    /// There is nothing to prove, because.
+    case notApplicable(String)
 }

@@ -34,6 +34,8 @@ struct DefectTests {
                 case .test(let file, let function):
                     let text = try RepositoryFiles.text("Tests/\(file).swift")
                     #expect(text.contains("func \(function)("), "\(row.id): no test \(function) in \(file)")
+                case .script:
+                    Issue.record("\(row.id): no script")
                 case .notApplicable(let reason):
                     #expect(!reason.isEmpty)
                 }

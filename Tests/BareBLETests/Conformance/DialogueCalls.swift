@@ -86,6 +86,11 @@ struct DialogueSession {
         switch name {
         case "read":
             return Self.text(try await device.read(try Self.reference(words[0])))
+        case "read-all":
+            return try await device.readAll(try uuid(words[0])).map { Self.text($0.bytes) }.joined(separator: " ")
+        case "read-variable":
+            let handles = try words.map { try Self.handle($0) }
+            return try await device.readMultipleVariable(handles).map(Self.text).joined(separator: " ")
         case "write":
             try await device.write(try bytes(words[1]), to: try Self.reference(words[0]))
         case "command":
@@ -138,8 +143,12 @@ struct DialogueSession {
     // MARK: Words
 
     private static func reference(_ word: String) throws -> CharacteristicReference {
-        if word.hasPrefix("0x"), let handle = UInt16(word.dropFirst(2), radix: 16) { return .handle(handle) }
-        return .uuid(try uuid(word))
+        word.hasPrefix("0x") ? .handle(try handle(word)) : .uuid(try uuid(word))
+    }
+
+    private static func handle(_ word: String) throws -> AttributeHandle {
+        guard let handle = UInt16(word.dropFirst(2), radix: 16) else { throw Mismatch("no handle: \(word)") }
+        return handle
     }
 
     private static func text(_ value: [UInt8]) -> String {

@@ -56,7 +56,7 @@ struct ProfileSessionRun {
 
     private func compare(_ found: GATTDatabase) throws {
         let expected = recorded.expect.discovered
-        try ClientCaseRun.compare(expected.services, with: found)
+        try ClientCaseRun.compare(expected.services, with: found.services)
         try ClientCaseRun.compare(expected.characteristics, with: found.characteristics)
         for descriptor in expected.descriptors ?? [] {
             let type = try uuid(descriptor.uuid)

@@ -70,6 +70,7 @@ enum RecordedVectors {
         var mtu: Int?
         var error: UInt8?
         var reason: String?
+        var accepted: Bool?
     }
 
     struct Case: Decodable, CustomTestStringConvertible {

@@ -19,10 +19,16 @@ enum Verdict: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+/// A value that was found at a handle.
+struct RecordedValue: Hashable, Sendable {
+    var handle: AttributeHandle
+    var bytes: [UInt8]
+}
+
 /// How an operation ended, in the words of the recordings.
 enum RecordedOutcome: Hashable, Sendable {
     case value([UInt8])
-    case values([[UInt8]])
+    case values([RecordedValue])
     case done
     case refused(UInt8)
     case echoMismatch
@@ -31,6 +37,9 @@ enum RecordedOutcome: Hashable, Sendable {
     /// What the recording expects of an operation with one value, or none.
     init(_ expected: RecordedVectors.Expectation) throws {
         switch expected.result {
+        case "ok" where expected.values != nil:
+            self = .values(
+                try (expected.values ?? []).map { RecordedValue(handle: $0.handle, bytes: try bytes($0.value)) })
         case "ok": self = try expected.value.map { .value(try bytes($0)) } ?? .done
         case "att-error": self = .refused(expected.error ?? 0)
         case "failed" where expected.reason == "prepare-write-echo-mismatch": self = .echoMismatch

@@ -6,7 +6,7 @@ extension HostileRow {
     /// An answer that belongs to nothing is dropped and counted, because devices in the field send such; three of them within one
     /// request end the link, and the first one where the application wants it strict.
     static let attributeProtocol: [HostileRow] =
-        strayAnswers + errorResponses + values + peerRequests + sizes
+        strayAnswers + errorResponses + values + peerRequests + sizes + variableLists
         + [
             .read("T11", "an opcode alone, where a value may be empty", answeredBy: "0b", is: "nothing"),
             HostileRow(
@@ -27,6 +27,21 @@ extension HostileRow {
                 > 0b 01
                 """),
         ]
+
+    private static let variableLists: [HostileRow] = ["21 0500aa", "21 01", "21 0100aa", "21 0100aa010001bb", "21"].map
+    {
+        HostileRow(
+            "T28", "a list of two values that does not add up",
+            """
+            call: read-variable 0x0003 0x0005 -> ! malformedReply
+            call: read 0x0003 -> 01
+
+            < 20 03000500
+            > \($0)
+            < 0a 0300
+            > 0b 01
+            """)
+    }
 
     private static let strayAnswers: [HostileRow] = [
         HostileRow(
