@@ -47,30 +47,3 @@ extension Sighting {
         return values
     }
 }
-
-extension ScanFilter {
-    /// Whether a device passes.
-    public func matches(_ sighting: Sighting) -> Bool {
-        if let minimumRSSI, let rssi = sighting.rssi, rssi < minimumRSSI { return false }
-        if connectableOnly && !sighting.isConnectable { return false }
-        if let peer = sighting.peer {
-            if excluding.contains(peer) { return false }
-            if !peers.isEmpty && !peers.contains(peer) { return false }
-        } else if !peers.isEmpty {
-            return false
-        }
-        if !services.isEmpty {
-            let offered = sighting.serviceUUIDs.contains { services.contains($0) }
-            guard offered || sighting.solicitedServiceUUIDs.contains(where: { services.contains($0) }) else {
-                return false
-            }
-        }
-        if !companies.isEmpty {
-            guard sighting.manufacturerData.contains(where: { companies.contains($0.company) }) else { return false }
-        }
-        if let namePrefix {
-            guard let name = sighting.name, name.utf8.starts(with: namePrefix.utf8) else { return false }
-        }
-        return true
-    }
-}

@@ -116,6 +116,7 @@ struct Scan: AsyncParsableCommand {
     private var filter: ScanFilter {
         var filter = ScanFilter()
         filter.services = Set(service.map(\.uuid))
+        filter.solicitedServices = filter.services
         filter.companies = Set(company.map(\.number))
         filter.namePrefix = name
         filter.minimumRSSI = minimumRSSI
