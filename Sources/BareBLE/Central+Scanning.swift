@@ -28,8 +28,8 @@ extension Central {
     /// The devices that match, as they are heard. Iterating scans; leaving the loop stops.
     ///
     /// `settings` say how to listen and what to do with repetitions; `lostAfter` tells devices that have been silent for
-    /// so long as `.lost`; after `duration` the sequence ends; at most `capacity` events wait for the consumer. Several scans
-    /// may run at once and share the radio.
+    /// so long as `.lost`, up to a second later; after `duration` the sequence ends; at most `capacity` events wait for the
+    /// consumer. Several scans may run at once and share the radio.
     public nonisolated func scan(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration? = nil,
         duration: Duration? = nil, capacity: Int = 4096
@@ -39,46 +39,40 @@ extension Central {
             capacity: capacity)
     }
 
-    /// The first device that matches the filter and the condition.
-    ///
-    /// - Throws: `BLEError` with `.timedOut` when none was heard in time, and the codes of a scan's beginning.
-    public func first(
-        _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, timeout: Duration = .seconds(10),
-        where condition: @Sendable (Sighting) -> Bool = { _ in true }
-    ) async throws(BLEError) -> Sighting {
-        for try await event in scan(filter, settings.duplicates(.all), duration: timeout) {
-            switch event {
-            case .found(let sighting), .updated(let sighting): if condition(sighting) { return sighting }
-            case .lost, .dropped, .paused, .resumed: continue
-            }
-        }
-        let isCancelled = Task.isCancelled
-        throw BLEError(
-            isCancelled ? .cancelled : .timedOut, subject: configuration.adapter.description, during: "find a device",
-            because: isCancelled ? "the task was cancelled" : "none that matches was heard in \(timeout)",
-            hint: isCancelled ? nil : "Check that it is near, switched on, advertising, and not connected elsewhere.")
-    }
-
     func beginScan(
         _ sequence: ScanSequence, into buffer: StreamBuffer<ScanEvent>
     ) async throws(BLEError) -> ScanLease {
-        let logger = configuration.logger
-        let adapter = adapter
-        let id = try await adapter.subscribe(sequence.settings, lostAfter: sequence.lostAfter) { delivery in
+        let excluded = sequence.excluded
+        return try await beginScan(
+            sequence.settings, lostAfter: sequence.lostAfter, duration: sequence.duration, excluded: excluded
+        ) { delivery in
             switch delivery {
             case .found(let sighting): buffer.yield(.found(sighting))
             case .updated(let sighting): buffer.yield(.updated(sighting))
             case .lost(let sighting): buffer.yield(.lost(sighting))
-            case .notice(let notice):
-                logger.debug("scan", metadata: ["notice": "\(notice)"])
-                if case .adapterLost = notice { buffer.yield(.paused) }
-                if case .adapterBack = notice { buffer.yield(.resumed) }
+            case .notice(.adapterLost): buffer.yield(.paused)
+            case .notice(.adapterBack): buffer.yield(.resumed)
+            case .notice: return
             }
+        } finish: {
+            buffer.finish()
         }
-        let timer = sequence.duration.map { duration in
-            loop.schedule(at: loop.now() + duration) { buffer.finish() }
+    }
+
+    /// Begins a scan; `finish` is called when its duration is over, and when the lease is.
+    func beginScan(
+        _ settings: ScanSettings, lostAfter: Duration?, duration: Duration?, excluded: ExcludedPeers? = nil,
+        pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
+        _ receive: @escaping @Sendable (ScanDelivery) -> Void, finish: @escaping @Sendable () -> Void
+    ) async throws(BLEError) -> ScanLease {
+        let logger = configuration.logger
+        let adapter = adapter
+        let id = try await adapter.subscribe(settings, lostAfter: lostAfter, excluded: excluded, pinned: pinned) {
+            if case .notice(let notice) = $0 { logger.debug("scan", metadata: ["notice": "\(notice)"]) }
+            receive($0)
         }
-        return ScanLease(id: id, buffer: buffer, adapter: adapter, timer: timer)
+        let timer = duration.map { loop.schedule(at: loop.now() + $0) { finish() } }
+        return ScanLease(id: id, adapter: adapter, timer: timer, finish: finish)
     }
 }
 
@@ -87,6 +81,9 @@ extension Central {
     public var adapterName: String {
         get async { await adapter.name }
     }
+
+    /// What is known of a device from scans that run or have run; of one that was silent for long, nothing.
+    public func sighting(of peer: PeerID) async -> Sighting? { await adapter.sighting(of: peer) }
 
     /// The adapter's own address; `nil` before it was used for the first time.
     public var adapterAddress: BluetoothAddress? {

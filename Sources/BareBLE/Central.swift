@@ -33,6 +33,13 @@ public actor Central {
         self.loop = loop
         self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)
     }
+
+    /// A central with an adapter that somebody else made.
+    package init(_ configuration: Configuration = Configuration(), adapter: Adapter) {
+        self.configuration = configuration
+        self.loop = adapter.loop
+        self.adapter = adapter
+    }
 }
 
 // MARK: - Where code runs

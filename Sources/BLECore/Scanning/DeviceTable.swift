@@ -40,8 +40,7 @@ package struct DeviceTable {
     private var oldest = DeviceTable.none
     private var newest = DeviceTable.none
     private let capacity: Int
-    /// Devices whose entries neither make room for others nor expire, because somebody is connected to them or waits for
-    /// them.
+    /// Devices whose entries neither make room for others nor expire, because somebody looks for them by address.
     package var pinned: Set<PeerID> = []
     /// How many entries had to go to make room.
     package private(set) var evictions = 0
@@ -125,24 +124,12 @@ package struct DeviceTable {
         return lost
     }
 
-    /// Forgets everything but what is pinned and what was lost.
-    package mutating func removeAll() {
-        self = DeviceTable(keeping: self)
-    }
-
     /// How many advertisers are kept.
     package static let capacity = 4096
     private static let none = -1
 }
 
 extension DeviceTable {
-    private init(keeping other: borrowing DeviceTable) {
-        self.init(capacity: other.capacity)
-        pinned = other.pinned
-        evictions = other.evictions
-        refusals = other.refusals
-    }
-
     private func isPinned(_ place: Place) -> Bool {
         guard let peer = entries[place].sighting.peer else { return false }
         return pinned.contains(peer)

@@ -3,7 +3,8 @@
 //
 // A device passes for the first time as `found`, when it matches the filter for the first time, which may be long after it
 // was first heard: its name may come only with the scan response. A change that was held back, because the device was too
-// weak at that moment, is handed on with the next report that passes.
+// weak at that moment, is handed on with the next report that passes. Changes always pass; what the rule for repetitions and
+// the least difference in strength hold back are repetitions only.
 
 /// Decides for one scan which reports are handed on.
 package struct ScanGate {
@@ -17,7 +18,9 @@ package struct ScanGate {
 
     private struct Passed {
         var lastPassed: BootInstant
-        var lastHeard: BootInstant
+        /// By the clock that stands still while nobody listens.
+        var lastHeard: Duration
+        var lastRSSI: Int8?
         var owesChange = false
     }
 
@@ -33,37 +36,49 @@ package struct ScanGate {
     package var count: Int { passed.count }
 
     /// How a report is to be handed on, from the device's entry after it was recorded; `nil` when it is not.
-    package mutating func admit(_ sighting: Sighting, _ change: Sighting.Change, at now: BootInstant) -> Verdict? {
+    ///
+    /// `listened` is the reading of the `ListeningClock` at `now`.
+    package mutating func admit(
+        _ sighting: Sighting, _ change: Sighting.Change, at now: BootInstant, listened: Duration
+    ) -> Verdict? {
         guard var known = passed[sighting.id] else {
             guard settings.filter.matches(sighting) else { return nil }
-            passed[sighting.id] = Passed(lastPassed: now, lastHeard: now)
+            passed[sighting.id] = Passed(lastPassed: now, lastHeard: listened, lastRSSI: sighting.rssi)
             return .found
         }
-        known.lastHeard = now
+        known.lastHeard = listened
         if change != .same { known.owesChange = true }
         defer { passed[sighting.id] = known }
-        let isDue =
-            switch settings.duplicates {
-            case .all: true
-            case .changed: known.owesChange
-            case .every(let pause): known.owesChange || now - known.lastPassed >= pause
-            }
+        let isDue = known.owesChange || mayRepeat(known, sighting.rssi, at: now)
         guard isDue, settings.filter.matches(sighting) else { return nil }
         known.owesChange = false
         known.lastPassed = now
+        known.lastRSSI = sighting.rssi ?? known.lastRSSI
         return .updated
     }
 
-    /// Who has passed before and has not been heard since a moment; from then on unknown here.
-    package mutating func lost(silentSince moment: BootInstant) -> [AdvertiserID] {
+    /// Who has passed before and has not been heard for so long while somebody listened; from then on unknown here.
+    package mutating func lost(silentFor patience: Duration, listened: Duration) -> [AdvertiserID] {
         var lost: [AdvertiserID] = []
-        for (id, known) in passed where known.lastHeard < moment { lost.append(id) }
+        for (id, known) in passed where listened - known.lastHeard > patience { lost.append(id) }
         for id in lost { passed[id] = nil }
         return lost
     }
 
-    /// Forgets a device that the table no longer has room for; answers whether it had passed.
+    /// Forgets a device, so that it can be found again; answers whether it had passed.
     package mutating func forget(_ id: AdvertiserID) -> Bool {
         passed.removeValue(forKey: id) != nil
+    }
+
+    private func mayRepeat(_ known: Passed, _ rssi: Int8?, at now: BootInstant) -> Bool {
+        switch settings.duplicates {
+        case .all: break
+        case .changed: return false
+        case .every(let pause): guard now - known.lastPassed >= pause else { return false }
+        }
+        guard let delta = settings.rssiDelta else { return true }
+        guard let rssi else { return false }
+        guard let last = known.lastRSSI else { return true }
+        return abs(Int(rssi) - Int(last)) >= delta
     }
 }

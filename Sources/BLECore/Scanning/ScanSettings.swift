@@ -23,7 +23,7 @@ public struct ScanSettings: Hashable, Sendable {
         case all
         /// Hand on a device's first, and each that says something else than before.
         case changed
-        /// Hand on a device's first, each that says something else, and otherwise one in this time.
+        /// Hand on a device's first, each that says something else, and otherwise at most one in this time.
         case every(Duration)
     }
 
@@ -35,6 +35,9 @@ public struct ScanSettings: Hashable, Sendable {
     package let windowUnits: UInt16
     /// What to do with advertisements that repeat.
     public var duplicates: Duplicates
+    /// By how many dB the strength of a repetition has to differ from what was handed on last; `nil` for any strength. It holds
+    /// back repetitions only: what says something else is always handed on, and under `.changed` there are none.
+    public var rssiDelta: Int?
     /// Whether the controller leaves out repeated advertisements before this host sees them. Some controllers then leave
     /// out changed ones as well, and none gives a signal strength over time: off unless the host's time is short.
     public var filtersDuplicatesInController: Bool
@@ -49,7 +52,7 @@ public struct ScanSettings: Hashable, Sendable {
     public init(
         isActive: Bool = true, interval: Duration = .milliseconds(100), window: Duration = .milliseconds(30),
         duplicates: Duplicates = .changed, filtersDuplicatesInController: Bool = false, phys: LEPHYs = .le1M,
-        filter: ScanFilter = .any
+        filter: ScanFilter = .any, rssiDelta: Int? = nil
     ) throws(Invalid) {
         let allowed = Duration.microseconds(2500)...(.milliseconds(10_240))
         guard allowed.contains(interval) else { throw .interval }
@@ -61,6 +64,7 @@ public struct ScanSettings: Hashable, Sendable {
             duplicates: duplicates, phys: phys)
         self.filtersDuplicatesInController = filtersDuplicatesInController
         self.filter = filter
+        self.rssiDelta = rssiDelta
     }
 
     private init(
@@ -92,6 +96,13 @@ public struct ScanSettings: Hashable, Sendable {
     public func duplicates(_ duplicates: Duplicates) -> ScanSettings {
         var settings = self
         settings.duplicates = duplicates
+        return settings
+    }
+
+    /// The same scan that hands on a repetition only when the strength differs by so many dB from what was handed on last.
+    public func rssiDelta(_ delta: Int?) -> ScanSettings {
+        var settings = self
+        settings.rssiDelta = delta
         return settings
     }
 

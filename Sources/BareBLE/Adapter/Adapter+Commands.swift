@@ -53,6 +53,7 @@ extension Adapter {
     func performSession(_ step: (inout ScanSession, BootInstant) -> [ScanSession.Action]) {
         guard var machine = session.take() else { return }
         let actions = step(&machine, loop.now())
+        listening.set(isListening: machine.isScanning, at: loop.now())
         session = consume machine
         for action in actions {
             switch action {

@@ -3,25 +3,36 @@ internal import BLELinux
 internal import Logging
 
 extension Adapter {
-    /// How often silent devices are looked for.
+    /// How often silent devices are looked for at least, while somebody wants to know.
     private static let lossPause: Duration = .seconds(1)
+    /// For how long the table remembers a device that nobody listens for.
+    private static let memory: Duration = .seconds(300)
 
     /// Begins a scan, beside those that run already.
     ///
     /// `receive` is called on the event loop, for each device that passes the settings' filter and rule for repetitions,
     /// from before this call returns until `unsubscribe`; it must return quickly.
     ///
-    /// - Parameter lostAfter: After how long a silent device is told as lost; `nil` for never.
+    /// - Parameters:
+    ///   - lostAfter: After how much time of listening a silent device is told as lost; `nil` for never.
+    ///   - excluded: Who is left out, at any moment.
+    ///   - pinned: Who keeps a place in the table; call `updatePins` when it changes.
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.busy` when another program holds the scanner, and
     ///   the codes of `prepare`. Later trouble does not end the scan: it is told as a notice.
     package func subscribe(
-        _ settings: ScanSettings, lostAfter: Duration? = nil, _ receive: @escaping @Sendable (ScanDelivery) -> Void
+        _ settings: ScanSettings, lostAfter: Duration? = nil, excluded: ExcludedPeers? = nil,
+        pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
+        _ receive: @escaping @Sendable (ScanDelivery) -> Void
     ) async throws(BLEError) -> ScanID {
         try await prepare(during: "scan")
         guard mayCommand else { throw notPermittedError(during: "scan") }
         lastNumber &+= 1
         let id = ScanID(number: lastNumber)
-        subscriptions[id] = ScanSubscription(gate: ScanGate(settings), lostAfter: lostAfter, receive: receive)
+        // What was said long before this scan is not told as if it had been said now.
+        if subscriptions.isEmpty { _ = table.expire(olderThan: loop.now() + (.zero - Self.memory)) }
+        subscriptions[id] = ScanSubscription(
+            gate: ScanGate(settings), lostAfter: lostAfter, excluded: excluded, pinned: pinned, receive: receive)
+        updatePins()
         watchPresence()
         watchLosses()
         let (wake, number) = await suspend { number in
@@ -39,6 +50,7 @@ extension Adapter {
     /// Ends a scan; with the last one, waits until the radio no longer scans.
     package func unsubscribe(_ id: ScanID) async {
         guard subscriptions.removeValue(forKey: id) != nil else { return }
+        updatePins()
         watchPresence()
         watchLosses()
         guard subscriptions.isEmpty else { return applyPlan() }
@@ -48,8 +60,16 @@ extension Adapter {
         _ = await suspend(until: loop.now() + .seconds(3)) { stopWaiters.append($0) }
     }
 
+    /// How many scans have begun and not ended.
+    package var runningScans: Int { subscriptions.values.reduce(0) { $0 + ($1.starter == nil ? 1 : 0) } }
+
     /// What is known of a device: when somebody scans, or has scanned.
     package func sighting(of peer: PeerID) -> Sighting? { table.newest(of: peer) }
+
+    /// Asks every scan again who keeps a place in the table.
+    package func updatePins() {
+        table.pinned = subscriptions.values.reduce(into: []) { $0.formUnion($1.wanted) }
+    }
 
     private func applyPlan() {
         guard let plan = ScanPlan(covering: subscriptions.values.map(\.gate.settings)) else { return }
@@ -112,27 +132,22 @@ extension Adapter {
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }
         guard let outcome = table.record(report, at: now) else { return }
         let sighting = table[outcome.place]
+        let listened = listening.reading(at: now)
         for id in subscriptions.keys {
-            if let evicted = outcome.evicted, subscriptions[id]?.gate.forget(evicted.id) == true {
-                subscriptions[id]?.receive(.lost(evicted))
-            }
-            switch subscriptions[id]?.gate.admit(sighting, outcome.change, at: now) {
-            case .found?: subscriptions[id]?.receive(.found(sighting))
-            case .updated?: subscriptions[id]?.receive(.updated(sighting))
-            case nil: continue
-            }
+            if let evicted = outcome.evicted { subscriptions[id]?.forget(evicted) }
+            subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
         }
     }
 
     private func watchLosses() {
-        let isNeeded = subscriptions.values.contains { $0.lostAfter != nil }
-        guard isNeeded else {
+        guard let shortest = subscriptions.values.compactMap(\.lostAfter).min() else {
             if let lossTimer { loop.cancel(lossTimer) }
             lossTimer = nil
             return
         }
         guard lossTimer == nil else { return }
-        lossTimer = loop.schedule(at: loop.now() + Self.lossPause) { [weak self] in
+        let pause = min(Self.lossPause, max(.milliseconds(50), shortest / 4))
+        lossTimer = loop.schedule(at: loop.now() + pause) { [weak self] in
             self?.assumeIsolated { adapter in
                 adapter.lossTimer = nil
                 adapter.tellLosses()
@@ -142,15 +157,7 @@ extension Adapter {
     }
 
     private func tellLosses() {
-        // Silence while nobody listens says nothing about the devices.
-        guard session?.isScanning ?? false else { return }
-        let now = loop.now()
-        for id in subscriptions.keys {
-            guard let patience = subscriptions[id]?.lostAfter else { continue }
-            for lost in subscriptions[id]?.gate.lost(silentSince: now + (.zero - patience)) ?? [] {
-                guard let sighting = table[lost] else { continue }
-                subscriptions[id]?.receive(.lost(sighting))
-            }
-        }
+        let listened = listening.reading(at: loop.now())
+        for id in subscriptions.keys { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
     }
 }

@@ -74,6 +74,7 @@ package actor Adapter {
     var identificationWaiters: [UInt64] = []
 
     var session: ScanSession?
+    var listening = ListeningClock()
     var subscriptions: [ScanID: ScanSubscription] = [:]
     var startFailures: [UInt64: BLEError] = [:]
     var stopWaiters: [UInt64] = []

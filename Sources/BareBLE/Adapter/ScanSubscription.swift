@@ -37,7 +37,54 @@ package enum ScanNotice: Hashable, Sendable {
 struct ScanSubscription {
     var gate: ScanGate
     let lostAfter: Duration?
+    /// Who is left out at the moment, besides those whom the filter leaves out.
+    let excluded: ExcludedPeers?
+    /// Who keeps a place in the table whatever else is on air, besides those whom the filter looks for.
+    let pinned: @Sendable () -> Set<PeerID>
     let receive: @Sendable (ScanDelivery) -> Void
     /// The task that waits for the scan to begin.
     var starter: UInt64?
+
+    /// Everybody who keeps a place in the table for this scan.
+    var wanted: Set<PeerID> {
+        let filter = gate.settings.filter
+        var wanted = filter.peers.union(pinned())
+        for address in filter.addresses {
+            wanted.insert(PeerID(address: address, type: .public))
+            wanted.insert(PeerID(address: address, type: .random))
+        }
+        return wanted
+    }
+
+    /// Hands a report on, if the gate lets it through.
+    mutating func take(_ sighting: Sighting, _ change: Sighting.Change, at now: BootInstant, listened: Duration) {
+        if isExcluded(sighting) {
+            _ = gate.forget(sighting.id)
+            return
+        }
+        switch gate.admit(sighting, change, at: now, listened: listened) {
+        case .found?: receive(.found(sighting))
+        case .updated?: receive(.updated(sighting))
+        case nil: return
+        }
+    }
+
+    /// The table has no room for a device any more.
+    mutating func forget(_ sighting: Sighting) {
+        if gate.forget(sighting.id), !isExcluded(sighting) { receive(.lost(sighting)) }
+    }
+
+    /// Tells who has been silent for too long.
+    mutating func tellLosses(listened: Duration, _ known: (AdvertiserID) -> Sighting?) {
+        guard let lostAfter else { return }
+        for id in gate.lost(silentFor: lostAfter, listened: listened) {
+            guard let sighting = known(id), !isExcluded(sighting) else { continue }
+            receive(.lost(sighting))
+        }
+    }
+
+    private func isExcluded(_ sighting: Sighting) -> Bool {
+        guard let excluded, let peer = sighting.peer else { return false }
+        return excluded.contains(peer)
+    }
 }

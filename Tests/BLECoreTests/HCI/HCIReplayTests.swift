@@ -36,7 +36,7 @@ struct HCIReplayTests {
                     for report in batch.reports {
                         guard let whole = assembler.received(report, at: now) else { continue }
                         guard let outcome = table.record(whole, at: now) else { continue }
-                        _ = gate.admit(table[outcome.place], outcome.change, at: now)
+                        _ = gate.admit(table[outcome.place], outcome.change, at: now, listened: .zero)
                     }
                 case .disconnectionComplete, .encryptionChange, .readRemoteVersionComplete, .hardwareError,
                     .numberOfCompletedPackets, .connectionComplete, .connectionUpdateComplete,

@@ -79,8 +79,6 @@ import Testing
         #expect(table.count == 3)
         _ = table.record(report(2, []), at: start + .seconds(9))
         #expect(table.sightings.map { $0.peer?.address.rawValue } == [2, 4, 3, 1])
-        table.removeAll()
-        #expect(table.count == 0 && table.sightings.isEmpty)
     }
 
     @Test func strengthIsSmoothedAndMayBeMissing() throws {

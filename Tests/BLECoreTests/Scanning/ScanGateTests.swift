@@ -38,9 +38,9 @@ import Testing
         var gate = ScanGate(.balanced)
         _ = try admit(report(1, []), &table, &gate, at: start)
         _ = try admit(report(2, []), &table, &gate, at: start + .seconds(5))
-        let lost = gate.lost(silentSince: start + .seconds(1))
+        let lost = gate.lost(silentFor: .seconds(4), listened: .seconds(5))
         #expect(lost == [AdvertiserID(report(1, []))])
-        let again = gate.lost(silentSince: start + .seconds(1))
+        let again = gate.lost(silentFor: .seconds(4), listened: .seconds(5))
         #expect(again.isEmpty)
         #expect(try admit(report(1, []), &table, &gate, at: start + .seconds(6)) == .found)
         let forgotten = [gate.forget(AdvertiserID(report(2, []))), gate.forget(AdvertiserID(report(2, [])))]
@@ -48,29 +48,53 @@ import Testing
         #expect(gate.count == 1)
     }
 
-    @Test func filtersTakeWhatTheyName() throws {
-        // Flags, the heart rate service, and data of company 0x004C, laid out by the Core Specification Supplement.
-        let data: [UInt8] = [2, 1, 6, 3, 3, 0x0D, 0x18, 4, 0xFF, 0x4C, 0, 1]
-        let one = report(1, data)
-        let peer = try #require(one.peer)
-        var others = ScanFilter()
-        others.excluding = [peer]
-        var beacons = ScanFilter()
-        beacons.connectableOnly = true
-        #expect(try passes(.any, one))
-        #expect(try passes(.services(0x180D, 0x180F), one))
-        #expect(try !passes(.services(0x180F), one))
-        #expect(try passes(.company(0x004C), one))
-        #expect(try !passes(.company(0x0059), one))
-        #expect(try passes(.peer(peer), one))
-        #expect(try !passes(.peer(peer), report(2, data)))
-        #expect(try !passes(.peer(peer), AdvertisingReport(address: nil, addressType: nil)))
-        #expect(try !passes(.name(startingWith: "x"), one))
-        #expect(try !passes(others, one))
-        #expect(try passes(beacons, one))
-        #expect(try !passes(beacons, report(1, data, [.legacy])))
-        // Solicited: AD type 0x14.
-        #expect(try passes(.services(0x180D), report(1, [3, 0x14, 0x0D, 0x18])))
+    @Test func whileNobodyListensNobodyFallsSilent() throws {
+        var clock = ListeningClock()
+        var table = DeviceTable()
+        var gate = ScanGate(.balanced)
+        clock.set(isListening: true, at: start)
+        let outcome = try #require(record(report(1, []), &table, at: start))
+        _ = gate.admit(table[outcome.place], outcome.change, at: start, listened: clock.reading(at: start))
+        clock.set(isListening: false, at: start + .seconds(1))
+        clock.set(isListening: false, at: start + .seconds(2))
+        // Deaf for an hour, then 4 s of silence: 5 s in all, of 3,605.
+        let back = start + .seconds(3601)
+        let deaf = gate.lost(silentFor: .seconds(5), listened: clock.reading(at: back))
+        #expect(deaf.isEmpty)
+        clock.set(isListening: true, at: back)
+        let early = gate.lost(silentFor: .seconds(5), listened: clock.reading(at: back + .seconds(4)))
+        #expect(early.isEmpty)
+        let late = gate.lost(silentFor: .seconds(5), listened: clock.reading(at: back + .milliseconds(4001)))
+        #expect(late.count == 1)
+    }
+
+    @Test func theStrengthThrottlesRepetitionsOnly() throws {
+        #expect(
+            try strengths(.balanced.duplicates(.all).rssiDelta(5), [-60, -64, -65, -61, -60, nil, -60]) == [
+                .found, nil, .updated, nil, .updated, nil, nil,
+            ])
+        // Under `changed` there are no repetitions to hold back, and a change passes at any strength.
+        #expect(try strengths(.balanced.rssiDelta(5), [-60, -90, -60]) == [.found, nil, nil])
+        var table = DeviceTable()
+        var gate = ScanGate(.balanced.duplicates(.all).rssiDelta(50))
+        #expect(try admit(report(1, [1]), &table, &gate, at: start) == .found)
+        #expect(try admit(report(1, [2]), &table, &gate, at: start) == .updated)
+        #expect(try admit(report(1, [2]), &table, &gate, at: start) == nil)
+    }
+
+    @Test func theFirstStrengthOfADeviceWithoutOnePasses() throws {
+        #expect(
+            try strengths(.balanced.duplicates(.all).rssiDelta(5), [nil, nil, -60, -60]) == [
+                .found, nil, .updated, nil,
+            ])
+    }
+
+    @Test func timeAndStrengthThrottleTogether() throws {
+        // One second apart; one in two seconds may repeat, and only if it is 5 dB off.
+        #expect(
+            try strengths(.balanced.duplicates(.every(.seconds(2))).rssiDelta(5), [-60, -70, -61, -66, -70, -80]) == [
+                .found, nil, nil, .updated, nil, .updated,
+            ])
     }
 
     /// What becomes of five reports one second apart of which the fourth alone changes.
@@ -86,12 +110,17 @@ import Testing
         _ report: AdvertisingReport, _ table: inout DeviceTable, _ gate: inout ScanGate, at now: BootInstant
     ) throws -> ScanGate.Verdict? {
         let outcome = try #require(record(report, &table, at: now))
-        return gate.admit(table[outcome.place], outcome.change, at: now)
+        return gate.admit(table[outcome.place], outcome.change, at: now, listened: now - start)
     }
 
-    private func passes(_ filter: ScanFilter, _ report: AdvertisingReport) throws -> Bool {
+    /// What becomes of equal reports one second apart with these strengths.
+    private func strengths(_ settings: ScanSettings, _ strengths: [Int8?]) throws -> [ScanGate.Verdict?] {
         var table = DeviceTable()
-        let outcome = try #require(record(report, &table, at: start))
-        return filter.matches(table[outcome.place])
+        var gate = ScanGate(settings)
+        return try strengths.enumerated().map { index, rssi in
+            var one = report(1, [1])
+            one.rssi = rssi
+            return try admit(one, &table, &gate, at: start + .seconds(index))
+        }
     }
 }

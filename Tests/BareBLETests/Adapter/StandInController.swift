@@ -58,13 +58,13 @@ actor StandInController {
         await withCheckedContinuation { waiters.append((count, $0)) }
     }
 
-    func advertise(_ address: BluetoothAddress, _ data: [UInt8], eventType: UInt8 = 0) {
+    func advertise(_ address: BluetoothAddress, _ data: [UInt8], eventType: UInt8 = 0, rssi: Int8 = -55) {
         var writer = ByteWriter()
         writer.array([0x01, eventType, 0x01])
         writer.u48(address.rawValue)
         writer.u8(UInt8(data.count))
         writer.array(data)
-        writer.i8(-55)
+        writer.i8(rssi)
         event(0x3E, [0x02] + writer.bytes, asReport: true)
     }
 

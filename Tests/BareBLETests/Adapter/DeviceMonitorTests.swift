@@ -1,0 +1,112 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct DeviceMonitorTests {
+    private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
+    private let belt = BluetoothAddress(rawValue: 0xC000_0000_0007)
+
+    @Test func theListFollowsWhoIsHere() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let monitor = try await central.monitor(lostAfter: .milliseconds(100))
+        #expect(monitor.devices.isEmpty && monitor.isListening)
+        let pinned = PeerID(address: belt, type: .random)
+        monitor.pin(pinned)
+        var changes = monitor.changes.makeAsyncIterator()
+        await bench.controller.advertise(lamp, [], rssi: -80)
+        let first = try #require(try await changes.next())
+        #expect(first.arrived.map { $0.peer?.address } == [lamp])
+        #expect(first.arrived.first?.proximity.level == .far)
+        let gone = try #require(try await changes.next())
+        #expect(gone.left.map { $0.peer?.address } == [lamp] && monitor.devices.isEmpty)
+        await bench.controller.advertise(belt, [], rssi: -30)
+        let second = try #require(try await changes.next())
+        #expect(second.arrived.map(\.proximity.level) == [.immediate])
+        let silent = try #require(try await changes.next())
+        #expect(silent.left.map(\.isPresent) == [false])
+        #expect(monitor.device(pinned)?.isPresent == false)
+        monitor.unpin(pinned)
+        #expect(monitor.devices.isEmpty)
+        await monitor.stop()
+        #expect(try await changes.next() == nil && !monitor.isListening)
+        #expect(await bench.adapter.runningScans == 0)
+    }
+
+    @Test func aPinnedDeviceKeepsItsPlaceInACrowd() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let monitor = try await central.monitor(lostAfter: .seconds(600))
+        let peer = PeerID(address: belt, type: .random)
+        monitor.pin(peer)
+        await bench.controller.advertise(belt, [])
+        await bench.controller.advertise(lamp, [])
+        let crowd = 0xC100_0000_0000 as UInt64
+        for number in 0..<UInt64(DeviceTable.capacity) {
+            await bench.controller.advertise(BluetoothAddress(rawValue: crowd + number), [])
+            // The stand-in's socket holds some hundred reports.
+            if number % 100 == 99 { await read(bench, Int(number) + 3) }
+        }
+        await read(bench, DeviceTable.capacity + 2)
+        #expect(monitor.devices.count == DeviceTable.capacity)
+        #expect(monitor.device(peer)?.isPresent == true)
+        #expect(monitor.device(PeerID(address: lamp, type: .random)) == nil)
+        await monitor.stop()
+    }
+
+    @Test func whileTheAdapterIsAwayTheListStandsStill() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let monitor = try await central.monitor(lostAfter: .seconds(600))
+        var changes = monitor.changes.makeAsyncIterator()
+        await bench.controller.advertise(lamp, [])
+        #expect(try await changes.next()?.arrived.count == 1)
+        let controllers = bench.kernel.withLock { kernel in
+            defer { kernel.controllers = [] }
+            return kernel.controllers
+        }
+        await bench.controller.unplug()
+        while monitor.isListening { await Task.yield() }
+        #expect(monitor.devices.map(\.isPresent) == [true])
+        let again = try await bench.controller.plugIn()
+        bench.kernel.withLock { ($0.descriptors, $0.controllers) = ([again], controllers) }
+        while !monitor.isListening { await Task.yield() }
+        await bench.controller.commandsArrived(9)
+        await bench.controller.advertise(belt, [])
+        #expect(try await changes.next()?.arrived.count == 1)
+        #expect(monitor.devices.count == 2)
+        await monitor.stop()
+    }
+
+    @Test func letGoOfItStops() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        var monitor: DeviceMonitor? = try await central.monitor()
+        #expect(await bench.adapter.runningScans == 1)
+        #expect(monitor != nil)
+        monitor = nil
+        await begun(bench, scans: 0)
+        #expect(await bench.sent.last == .leSetScanEnable)
+    }
+
+    @Test func cancellationEndsTheWaitAndLeavesTheMonitor() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let monitor = try await central.monitor()
+        let task = Task {
+            var changes = monitor.changes.makeAsyncIterator()
+            return try await changes.next()
+        }
+        task.cancel()
+        #expect(try await task.value == nil)
+        await bench.controller.advertise(lamp, [])
+        var changes = monitor.changes.makeAsyncIterator()
+        #expect(try await changes.next()?.arrived.count == 1)
+        await monitor.stop()
+    }
+
+    private func read(_ bench: AdapterBench, _ reports: Int) async {
+        while await bench.adapter.statistics.reports < reports { await Task.yield() }
+    }
+}
