@@ -108,6 +108,59 @@ import Testing
         // out
     }
 
+    private func filters() -> [ScanFilter] {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        var tags = ScanFilter.company(0x0499, startingWith: [5])
+        tags.minimumRSSI = -85
+        let named = ScanFilter.name(startingWith: "Ruuvi")
+        // out
+        return [tags, named]
+    }
+
+    private func exclusions(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        let scan = central.scan(.services(0x180D))
+        for try await case .found(let device) in scan {
+            guard let peer = device.peer, device.name != "My belt" else { break }
+            scan.excluded.insert(peer)
+        }
+        // out
+    }
+
+    private func repetitions() -> [ScanSettings] {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        let seldom = ScanSettings.passive.duplicates(.every(.seconds(10)))
+        let moving = ScanSettings.passive.duplicates(.all).rssiDelta(5)
+        // out
+        return [seldom, moving]
+    }
+
+    private func finding(_ central: Central) async throws -> [UInt8] {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        let around = try await central.collect(for: .seconds(5))
+        print(around.count, "devices")
+        let level = try await central.withConnection(toFirst: .services(0x180F)) { device, sighting in
+            print("connected to", sighting.name ?? "-", "at", sighting.rssi ?? 0, "dBm")
+            return try await device.read(0x2A19)
+        }
+        // out
+        return level
+    }
+
+    private func monitoring(_ central: Central, _ keys: PeerID) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        let monitor = try await central.monitor(.services(0xFEAA), lostAfter: .seconds(20))
+        monitor.pin(keys)
+        for try await change in monitor.changes {
+            for device in change.arrived { print("here:", device.sighting.name ?? "-") }
+            for device in change.moved where device.proximity.level == .immediate { print("at the door") }
+            for device in change.left { print("left:", device.peer == keys ? "the keys!" : "somebody") }
+            if monitor.devices.isEmpty { break }
+        }
+        await monitor.stop()
+        // out
+    }
+
     // MARK: What needs none runs
 
     @Test func writes() async throws {
