@@ -56,7 +56,7 @@ extension Central {
 
     /// Runs a whole daemon on the calling thread: `body` gets a central, and the thread serves it until `body` ends.
     ///
-    /// No other thread is started. To be called from synchronous code, once, such as `main`.
+    /// No other thread is started. To be called from synchronous code, once, such as `main`. Scans that are left over are ended.
     ///
     /// - Throws: What `body` throws.
     public static func serve<Value: Sendable>(
@@ -72,6 +72,8 @@ extension Central {
             } catch {
                 result = .failure(error)
             }
+            // The radio would scan on for a daemon that has ended.
+            await central.adapter.unsubscribeAll()
             outcome.withLock { $0 = result }
             loop.stop()
         }

@@ -76,6 +76,17 @@ import Testing
         // out
     }
 
+    private func channel(_ device: Peripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Channels.md
+        let channel = try await device.openChannel(psm: 0x0080)
+        try await channel.send([0x01])
+        for try await packet in channel.packets {
+            print(packet.count, "of at most", channel.receiveMTU, "bytes")
+        }
+        await channel.close()
+        // out
+    }
+
     private func oneThread() throws {
         // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
         try Central.serve { central in

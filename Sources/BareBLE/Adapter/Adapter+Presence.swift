@@ -22,7 +22,7 @@ extension Adapter {
     package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
         try find(during: operation)
         if powerOn, let index = info?.index, let failure = await powerUp(index) {
-            throw BLEError(failure, subject: name, during: operation)
+            throw BLEError(failure, subject: subject, during: operation)
         }
         keepsPower = powerOn
         guard presence == .up else { throw downError(during: operation) }
@@ -65,7 +65,7 @@ extension Adapter {
             all = try system.list()
             if let found = all.first(where: isWanted) { return try open(found) }
         } catch {
-            throw BLEError(error, subject: name, during: operation)
+            throw BLEError(error, subject: subject, during: operation)
         }
         throw noAdapterError(all, during: operation)
     }

@@ -54,6 +54,18 @@ extension Adapter {
         watchPresence()
         watchLosses()
         guard subscriptions.isEmpty else { return applyPlan() }
+        await stopScanning()
+    }
+
+    /// Ends every scan, and waits until the radio no longer scans: soon nobody drives the loop any more.
+    package func unsubscribeAll() async {
+        subscriptions = [:]
+        watchPresence()
+        watchLosses()
+        await stopScanning()
+    }
+
+    private func stopScanning() async {
         // The command is out before anything waits, so a cancelled task ends the scan as well.
         performSession { $0.stop(at: $1) }
         guard !(session?.isResting ?? true) else { return }

@@ -121,6 +121,9 @@ package actor Adapter {
     /// What messages call the adapter.
     package var name: String { info?.name ?? selector.description }
 
+    /// Whom a failure is about; nobody before an adapter has been found, where none was named.
+    var subject: String? { info == nil && selector == .first ? nil : name }
+
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
 }

@@ -3,7 +3,7 @@ internal import BLELinux
 
 extension BLEError {
     /// A call to the kernel that involved no peer has failed.
-    init(_ error: SystemCallError, subject: String, during operation: String) {
+    init(_ error: SystemCallError, subject: String?, during operation: String) {
         let (code, reason, hint): (Code, String, String?) =
             switch error.meaning {
             case .noBluetooth:
@@ -19,7 +19,10 @@ extension BLEError {
             case .adapterGone:
                 (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
             case .adapterDown:
-                (.adapterDown, "the adapter is switched off", "Switch it on as root: `hciconfig \(subject) up`.")
+                (
+                    .adapterDown, "the adapter is switched off",
+                    "Switch it on as root: `hciconfig \(subject ?? "hci0") up`."
+                )
             case .blocked:
                 (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .inUse:
@@ -169,7 +172,7 @@ extension Adapter {
         let isBlocked = RadioSwitch.bluetooth().contains { $0.name == info?.name && $0.isBlocked }
         return BLEError(
             SystemCallError(call: "use", errno: isBlocked ? SystemCallError.blocked : SystemCallError.down),
-            subject: name, during: operation)
+            subject: subject, during: operation)
     }
 
     func noAdapterError(_ all: [ControllerInfo], during operation: String) -> BLEError {
@@ -182,11 +185,12 @@ extension Adapter {
     }
 
     func notPermittedError(during operation: String) -> BLEError {
-        BLEError(SystemCallError(call: "send", errno: SystemCallError.notPermitted), subject: name, during: operation)
+        BLEError(
+            SystemCallError(call: "send", errno: SystemCallError.notPermitted), subject: subject, during: operation)
     }
 
     func cancelledError(during operation: String) -> BLEError {
-        BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+        BLEError(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
     }
 
     func busyScannerError() -> BLEError {

@@ -8,6 +8,20 @@ import Testing
     private let identification: [HCIOpcode] = [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress]
     private let start: [HCIOpcode] = [.leSetScanEnable, .leSetScanParameters, .leSetScanEnable]
 
+    /// As a daemon does that ends with scans under way.
+    @Test func allScansEndAtOnce() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let first = try await bench.adapter.subscribe(.balanced, deliveries.receive)
+        _ = try await bench.adapter.subscribe(.passive, deliveries.receive)
+        await bench.adapter.unsubscribeAll()
+        #expect(await !bench.controller.isScanning)
+        let count = await bench.sent.count
+        await bench.adapter.unsubscribe(first)
+        await bench.adapter.unsubscribeAll()
+        #expect(await bench.sent.count == count)
+    }
+
     @Test func scansAndStops() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
