@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct PeripheralWritingTests {
     private let central = Central()
-    private let echo = BluetoothUUID("6e400003-b5a3-f393-e0a9-e50e24dcca9e") ?? 0
-    private let input = BluetoothUUID("6e400002-b5a3-f393-e0a9-e50e24dcca9e") ?? 0
+    private let echo = BluetoothUUID("6e400003-b5a3-f393-e0a9-e50e24dcca9e")
+    private let input = BluetoothUUID("6e400002-b5a3-f393-e0a9-e50e24dcca9e")
 
     @Test(arguments: [23, 517], [0, 1, 20, 21, 300, 512])
     func writesAnyLength(mtu: Int, count: Int) async throws {

@@ -89,7 +89,7 @@ import Testing
         let outcome = try await run(["read", "PEER", "2a19"], peer)
         expectParagraph(outcome, status: 64, peer: peer)
         #expect(outcome.errors.contains("0x0003") && outcome.errors.contains("0x0007"))
-        #expect(outcome.errors.contains("Name one of them by its handle."))
+        #expect(outcome.errors.contains("Name one of them by its handle"))
     }
 
     /// A message from the peer must not steer the terminal that shows it.

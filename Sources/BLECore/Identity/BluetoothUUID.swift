@@ -113,6 +113,17 @@ extension BluetoothUUID: ExpressibleByIntegerLiteral {
     }
 }
 
+extension BluetoothUUID: ExpressibleByStringLiteral {
+    /// The UUID that a literal spells: 4 or 8 hexadecimal digits, or the dashed form of 32.
+    ///
+    /// For what stands in the source code: a literal that is no UUID stops the program. Text that comes from elsewhere
+    /// goes to the initializer that answers `nil`.
+    public init(stringLiteral text: StaticString) {
+        guard let uuid = Self(text.description) else { preconditionFailure("a literal is not a UUID") }
+        self = uuid
+    }
+}
+
 extension ByteReader {
     /// An UUID of `count` bytes (2, 4 or 16), least significant first.
     @_lifetime(self: copy self)

@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func services() throws {
-        let uart = try #require(BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e"))
+        let uart: BluetoothUUID = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
         let data = try data(
             "05020D180F18" + "050578563412" + "11079ECADC240EE5A9E093F3A3B50100406E"
                 + "03141218051F78563412")

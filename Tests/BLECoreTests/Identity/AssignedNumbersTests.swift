@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test func vendorsUUIDs() throws {
-        let uart = try #require(BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e"))
+        let uart: BluetoothUUID = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
         #expect(AssignedNumbers.serviceName(uart) == "Nordic UART")
         #expect(AssignedNumbers.service(named: "nordic-uart") == uart)
     }

@@ -4,17 +4,17 @@
 
 extension BluetoothUUID {
     /// The Nordic UART service.
-    public static let nordicUART = BluetoothUUID(high: 0x6E40_0001_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E)
+    public static let nordicUART = BluetoothUUID("6e400001-b5a3-f393-e0a9-e50e24dcca9e")
 }
 
 extension CharacteristicKey where Value == [UInt8] {
     /// What the device receives: write to it.
     public static var nordicUARTReceive: Self {
-        Self(BluetoothUUID(high: 0x6E40_0002_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E), in: .nordicUART)
+        Self("6e400002-b5a3-f393-e0a9-e50e24dcca9e", in: .nordicUART)
     }
 
     /// What the device transmits: subscribe to it.
     public static var nordicUARTTransmit: Self {
-        Self(BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E), in: .nordicUART)
+        Self("6e400003-b5a3-f393-e0a9-e50e24dcca9e", in: .nordicUART)
     }
 }
