@@ -94,6 +94,13 @@ func fuzzGATTClient(_ input: [UInt8]) {
     require(finished[discovery] == 1 && finished[read] == 1, "every operation ends exactly once")
 }
 
+/// Two bytes of a characteristic's UUID, then a value that claims to be of this kind.
+func fuzzValues(_ input: [UInt8]) {
+    var reader = ByteReader(input.span)
+    guard let uuid = reader.u16() else { return }
+    use(ValueDescription.of(uuid: BluetoothUUID(uuid), value: reader.rest())?.text)
+}
+
 func fuzzCapture(_ input: [UInt8]) {
     var reader = CaptureReader()
     var reassembler = L2CAPReassembler()
@@ -129,7 +136,7 @@ func fuzzText(_ input: [UInt8]) {
 
 let fuzzers: [String: @Sendable ([UInt8]) -> Void] = [
     "advertising": fuzzAdvertisingData, "hci": fuzzHCIEvent, "att": fuzzATTPacket, "client": fuzzGATTClient,
-    "capture": fuzzCapture, "dialogue": fuzzDialogue, "text": fuzzText,
+    "values": fuzzValues, "capture": fuzzCapture, "dialogue": fuzzDialogue, "text": fuzzText,
 ]
 
 let chosen: @Sendable ([UInt8]) -> Void = {
