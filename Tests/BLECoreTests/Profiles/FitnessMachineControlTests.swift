@@ -126,14 +126,13 @@ import Testing
         #expect(refused.result == .controlNotPermitted && refused.spinDownSpeeds == nil)
     }
 
-    @Test func statusThatMakesNoSense() {
-        #expect(
-            throws: MalformedPacket(format: "Fitness Machine Status", offset: 2, reason: .invalidField("stop or pause"))
-        ) {
-            try FitnessMachineStatus(value: [2, 3])
+    @Test func whatIsIncompleteOrOfALaterVersion() throws {
+        #expect(try FitnessMachineStatus(value: [2, 3]) == .other(2, [3]))
+        #expect(try FitnessMachineStatus(value: [0x14, 9]) == .spinDown(.init(rawValue: 9)))
+        #expect(throws: MalformedPacket(format: "Fitness Machine Status", offset: 1, reason: .trailingBytes(1))) {
+            try FitnessMachineStatus(value: [0x04, 0])
         }
-        #expect(throws: MalformedPacket.self) { try FitnessMachineStatus(value: [0x14, 9]) }
-        #expect(throws: MalformedPacket.self) { try FitnessMachineStatus(value: [0x04, 0]) }
+        #expect(throws: MalformedPacket.self) { try FitnessMachineStatus(value: [0x02]) }
         #expect(throws: MalformedPacket.self) { try SupportedResistanceLevelRange(value: [1, 2, 3, 4]) }
     }
 

@@ -70,7 +70,8 @@ import Testing
         // An exercise longer than can be told, and codes without a meaning.
         let odd = try GlucoseMeasurementContext(value: [0x0E, 1, 0, 0x77, 0xEE, 0xFF, 0xFF, 10])
         #expect(odd.exerciseDuration == nil && odd.exerciseIntensity == 10)
-        #expect(odd.meal == nil && odd.tester == nil && odd.health == nil)
+        #expect(odd.meal?.rawValue == 0x77 && odd.tester?.rawValue == 0xE && odd.health?.rawValue == 0xE)
+        #expect(odd.fields.contains(ValueField("meal", .named(0x77, "code 119"))))
     }
 
     /// Nordic's invalid cases: no time offset, an unknown length of the number, too short, no answer, a wrong operator.

@@ -14,6 +14,9 @@ public struct BloodPressureFeature: OptionSet, GATTReadable, Hashable, Sendable 
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Notices that the body moves.
     public static let bodyMovementDetection = Self(rawValue: 1 << 0)
     /// Notices that the cuff is too loose.

@@ -12,6 +12,9 @@ public struct BloodPressureStatus: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// The body moved.
     public static let bodyMovement = Self(rawValue: 1 << 0)
     /// The cuff was too loose.

@@ -14,6 +14,9 @@ public struct CSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Measurements carry the turns of a wheel.
     public static let wheelRevolutions = Self(rawValue: 1 << 0)
     /// Measurements carry the turns of the cranks.

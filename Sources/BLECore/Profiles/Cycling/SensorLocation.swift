@@ -14,6 +14,9 @@ public struct SensorLocation: RawRepresentable, GATTReadable, GATTWritable, Hash
         self.rawValue = rawValue
     }
 
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// Some other place.
     public static let other = Self(rawValue: 0)
     /// On top of a shoe.

@@ -14,6 +14,9 @@ public struct CyclingPowerFeature: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// One pedal's share of the power.
     public static let pedalPowerBalance = Self(rawValue: 1 << 0)
     /// The torque of all turns.

@@ -10,6 +10,9 @@ public struct ControlPointResult: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// It was done.
     public static let success = Self(rawValue: 1)
     /// The device does not know this request.

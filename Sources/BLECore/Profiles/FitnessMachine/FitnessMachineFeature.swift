@@ -41,6 +41,9 @@ public struct FitnessMachineMeasures: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// The average speed.
     public static let averageSpeed = Self(rawValue: 1 << 0)
     /// The cadence.
@@ -96,6 +99,9 @@ public struct FitnessMachineTargets: OptionSet, Hashable, Sendable {
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
+
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
 
     /// The speed.
     public static let speed = Self(rawValue: 1 << 0)

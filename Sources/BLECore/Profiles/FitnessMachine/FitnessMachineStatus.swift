@@ -5,15 +5,26 @@
 /// Spec: Fitness Machine Status (0x2ADA), Fitness Machine Service 1.0, 4.17.
 public enum FitnessMachineStatus: GATTReadable, Hashable, Sendable {
     /// How a calibration by letting the wheel run out goes on.
-    public enum SpinDown: UInt8, Hashable, Sendable {
+    public struct SpinDown: RawRepresentable, Hashable, Sendable {
+        /// The number that is sent.
+        public let rawValue: UInt8
+
+        /// The code with this number.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// The meaning in lowercase words; `nil` for a number that is not assigned.
+        public var name: String? { assignedName }
+
         /// The machine asks for it.
-        case requested = 1
+        public static let requested = Self(rawValue: 1)
         /// Done.
-        case success
+        public static let success = Self(rawValue: 2)
         /// Failed.
-        case error
+        public static let error = Self(rawValue: 3)
         /// Somebody must stop pedalling now.
-        case stopPedalling
+        public static let stopPedalling = Self(rawValue: 4)
     }
 
     /// The machine was reset.
@@ -39,7 +50,7 @@ public enum FitnessMachineStatus: GATTReadable, Hashable, Sendable {
 
     /// Reads one status.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or say what the format does not allow.
+    /// - Throws: `MalformedPacket` when the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let opCode: UInt8 = try reader.read()
         switch opCode {
@@ -48,13 +59,11 @@ public enum FitnessMachineStatus: GATTReadable, Hashable, Sendable {
             switch try reader.read(UInt8.self) {
             case 1: self = .stopped
             case 2: self = .paused
-            default: throw reader.invalid("stop or pause")
+            case let reason: self = .other(opCode, [reason])
             }
         case 0x03: self = .stoppedBySafetyKey
         case 0x04: self = .started
-        case 0x14:
-            guard let step = SpinDown(rawValue: try reader.read()) else { throw reader.invalid("spin down status") }
-            self = .spinDown(step)
+        case 0x14: self = .spinDown(SpinDown(rawValue: try reader.read()))
         case 0xFF: self = .controlPermissionLost
         default:
             if let kind = Self.target(of: opCode) {

@@ -14,6 +14,9 @@ public struct TrainingStatus: GATTReadable, Hashable, Sendable {
             self.rawValue = rawValue
         }
 
+        /// The meaning in lowercase words; `nil` for a number that is not assigned.
+        public var name: String? { assignedName }
+
         /// Something else.
         public static let other = Self(rawValue: 0)
         /// Nobody trains.

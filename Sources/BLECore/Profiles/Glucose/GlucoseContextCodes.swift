@@ -1,21 +1,32 @@
 /// What a user of a glucose meter ate or drank.
 ///
 /// Spec: Carbohydrate ID, Glucose Service 1.0, 3.2.1.4.
-public enum GlucoseCarbohydrate: UInt8, Hashable, Sendable {
+public struct GlucoseCarbohydrate: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// Breakfast.
-    case breakfast = 1
+    public static let breakfast = Self(rawValue: 1)
     /// Lunch.
-    case lunch
+    public static let lunch = Self(rawValue: 2)
     /// Dinner.
-    case dinner
+    public static let dinner = Self(rawValue: 3)
     /// A snack.
-    case snack
+    public static let snack = Self(rawValue: 4)
     /// A drink.
-    case drink
+    public static let drink = Self(rawValue: 5)
     /// Supper.
-    case supper
+    public static let supper = Self(rawValue: 6)
     /// Brunch.
-    case brunch
+    public static let brunch = Self(rawValue: 7)
 }
 
 extension GlucoseCarbohydrate: NamedCode {
@@ -25,17 +36,28 @@ extension GlucoseCarbohydrate: NamedCode {
 /// How a measurement of glucose stands to a meal.
 ///
 /// Spec: Meal, Glucose Service 1.0, 3.2.1.6.
-public enum GlucoseMeal: UInt8, Hashable, Sendable {
+public struct GlucoseMeal: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// Before a meal.
-    case preprandial = 1
+    public static let preprandial = Self(rawValue: 1)
     /// After a meal.
-    case postprandial
+    public static let postprandial = Self(rawValue: 2)
     /// While fasting.
-    case fasting
+    public static let fasting = Self(rawValue: 3)
     /// With snacks or drinks in between.
-    case casual
+    public static let casual = Self(rawValue: 4)
     /// At bedtime.
-    case bedtime
+    public static let bedtime = Self(rawValue: 5)
 }
 
 extension GlucoseMeal: NamedCode {
@@ -45,15 +67,26 @@ extension GlucoseMeal: NamedCode {
 /// Who measured glucose.
 ///
 /// Spec: Tester, Glucose Service 1.0, 3.2.1.7.
-public enum GlucoseTester: UInt8, Hashable, Sendable {
+public struct GlucoseTester: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// The user.
-    case oneself = 1
+    public static let oneself = Self(rawValue: 1)
     /// Somebody who does it for a living.
-    case healthCareProfessional
+    public static let healthCareProfessional = Self(rawValue: 2)
     /// A laboratory.
-    case laboratory
+    public static let laboratory = Self(rawValue: 3)
     /// The meter does not know.
-    case notAvailable = 15
+    public static let notAvailable = Self(rawValue: 15)
 }
 
 extension GlucoseTester: NamedCode {
@@ -68,19 +101,30 @@ extension GlucoseTester: NamedCode {
 /// How a user of a glucose meter was.
 ///
 /// Spec: Health, Glucose Service 1.0, 3.2.1.8.
-public enum GlucoseHealth: UInt8, Hashable, Sendable {
+public struct GlucoseHealth: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// A little ill.
-    case minorIssues = 1
+    public static let minorIssues = Self(rawValue: 1)
     /// Very ill.
-    case majorIssues
+    public static let majorIssues = Self(rawValue: 2)
     /// During menses.
-    case duringMenses
+    public static let duringMenses = Self(rawValue: 3)
     /// Under stress.
-    case underStress
+    public static let underStress = Self(rawValue: 4)
     /// Well.
-    case noIssues
+    public static let noIssues = Self(rawValue: 5)
     /// The meter does not know.
-    case notAvailable = 15
+    public static let notAvailable = Self(rawValue: 15)
 }
 
 extension GlucoseHealth: NamedCode {
@@ -95,17 +139,28 @@ extension GlucoseHealth: NamedCode {
 /// What a user of a glucose meter took.
 ///
 /// Spec: Medication ID, Glucose Service 1.0, 3.2.1.11.
-public enum GlucoseMedication: UInt8, Hashable, Sendable {
+public struct GlucoseMedication: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// Insulin that acts rapidly.
-    case rapidActingInsulin = 1
+    public static let rapidActingInsulin = Self(rawValue: 1)
     /// Insulin that acts for a short time.
-    case shortActingInsulin
+    public static let shortActingInsulin = Self(rawValue: 2)
     /// Insulin that acts for a middling time.
-    case intermediateActingInsulin
+    public static let intermediateActingInsulin = Self(rawValue: 3)
     /// Insulin that acts for a long time.
-    case longActingInsulin
+    public static let longActingInsulin = Self(rawValue: 4)
     /// A mixture.
-    case premixedInsulin
+    public static let premixedInsulin = Self(rawValue: 5)
 }
 
 extension GlucoseMedication: NamedCode {

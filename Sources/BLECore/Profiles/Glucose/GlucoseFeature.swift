@@ -14,6 +14,9 @@ public struct GlucoseFeature: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Notices a low battery.
     public static let lowBatteryDetection = Self(rawValue: 1 << 0)
     /// Notices a broken sensor.

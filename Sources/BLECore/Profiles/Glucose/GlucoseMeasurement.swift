@@ -23,9 +23,9 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
     public let concentration: MedicalFloat16?
     /// The unit of the concentration.
     public let unit: Unit
-    /// What the sample was; `nil` too for what has no meaning yet.
+    /// What the sample was.
     public let sampleType: GlucoseSampleType?
-    /// Where the sample was taken; `nil` too for what has no meaning yet.
+    /// Where the sample was taken.
     public let sampleLocation: GlucoseSampleLocation?
     /// What went wrong; empty when nothing did.
     public let status: GlucoseSensorStatus?
@@ -45,8 +45,8 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         concentration = try reader.read(if: flags[1])
         unit = flags[2] ? .molesPerLitre : .kilogramsPerLitre
         let sample = try reader.read(UInt8.self, if: flags[1])
-        sampleType = sample.flatMap { GlucoseSampleType(rawValue: $0 & 0xF) }
-        sampleLocation = sample.flatMap { GlucoseSampleLocation(rawValue: $0 >> 4) }
+        sampleType = sample.map { GlucoseSampleType(rawValue: $0 & 0xF) }
+        sampleLocation = sample.map { GlucoseSampleLocation(rawValue: $0 >> 4) }
         status = try reader.read(if: flags[3])
         isContextFollowing = flags[4]
         reader.skipReserved(flags)

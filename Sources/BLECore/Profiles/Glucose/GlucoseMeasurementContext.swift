@@ -8,21 +8,21 @@
 public struct GlucoseMeasurementContext: GATTReadable, Hashable, Sendable {
     /// The number of the record that this belongs to.
     public let sequenceNumber: UInt16
-    /// What was eaten or drunk; `nil` too for what has no meaning yet.
+    /// What was eaten or drunk.
     public let carbohydrate: GlucoseCarbohydrate?
     /// How much of it, in kilograms.
     public let carbohydrateAmount: MedicalFloat16?
-    /// How long before or after a meal; `nil` too for what has no meaning yet.
+    /// How long before or after a meal.
     public let meal: GlucoseMeal?
-    /// Who took the sample; `nil` too for what has no meaning yet.
+    /// Who took the sample.
     public let tester: GlucoseTester?
-    /// How the user was; `nil` too for what has no meaning yet.
+    /// How the user was.
     public let health: GlucoseHealth?
     /// How long the user exercised; `nil` too when it was longer than can be told.
     public let exerciseDuration: Duration?
     /// How hard the user exercised, in percent.
     public let exerciseIntensity: UInt8?
-    /// What the user took; `nil` too for what has no meaning yet.
+    /// What the user took.
     public let medication: GlucoseMedication?
     /// How much of it, in litres or kilograms.
     public let medicationAmount: MedicalFloat16?
@@ -40,15 +40,15 @@ public struct GlucoseMeasurementContext: GATTReadable, Hashable, Sendable {
         let flags = try FieldFlags(UInt8.self, known: 8, reading: &reader)
         sequenceNumber = try reader.read()
         let extendedFlags = try reader.read(UInt8.self, if: flags[7])
-        carbohydrate = try reader.read(UInt8.self, if: flags[0]).flatMap { GlucoseCarbohydrate(rawValue: $0) }
+        carbohydrate = try reader.read(UInt8.self, if: flags[0]).map { GlucoseCarbohydrate(rawValue: $0) }
         carbohydrateAmount = try reader.read(if: flags[0])
-        meal = try reader.read(UInt8.self, if: flags[1]).flatMap { GlucoseMeal(rawValue: $0) }
+        meal = try reader.read(UInt8.self, if: flags[1]).map { GlucoseMeal(rawValue: $0) }
         let testerAndHealth = try reader.read(UInt8.self, if: flags[2])
-        tester = testerAndHealth.flatMap { GlucoseTester(rawValue: $0 & 0xF) }
-        health = testerAndHealth.flatMap { GlucoseHealth(rawValue: $0 >> 4) }
+        tester = testerAndHealth.map { GlucoseTester(rawValue: $0 & 0xF) }
+        health = testerAndHealth.map { GlucoseHealth(rawValue: $0 >> 4) }
         exerciseDuration = try reader.read(UInt16.self, if: flags[3], unless: .max).map { .seconds($0) }
         exerciseIntensity = try reader.read(if: flags[3])
-        medication = try reader.read(UInt8.self, if: flags[4]).flatMap { GlucoseMedication(rawValue: $0) }
+        medication = try reader.read(UInt8.self, if: flags[4]).map { GlucoseMedication(rawValue: $0) }
         medicationAmount = try reader.read(if: flags[4])
         isMedicationInLitres = flags[5]
         hba1c = try reader.read(if: flags[6])

@@ -1,27 +1,38 @@
 /// What a sample for a glucose meter was.
 ///
 /// Spec: Type, Glucose Service 1.0, 3.1.1.5.
-public enum GlucoseSampleType: UInt8, Hashable, Sendable {
+public struct GlucoseSampleType: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// Whole blood of the capillaries.
-    case capillaryWholeBlood = 1
+    public static let capillaryWholeBlood = Self(rawValue: 1)
     /// Plasma of the capillaries.
-    case capillaryPlasma
+    public static let capillaryPlasma = Self(rawValue: 2)
     /// Whole blood of a vein.
-    case venousWholeBlood
+    public static let venousWholeBlood = Self(rawValue: 3)
     /// Plasma of a vein.
-    case venousPlasma
+    public static let venousPlasma = Self(rawValue: 4)
     /// Whole blood of an artery.
-    case arterialWholeBlood
+    public static let arterialWholeBlood = Self(rawValue: 5)
     /// Plasma of an artery.
-    case arterialPlasma
+    public static let arterialPlasma = Self(rawValue: 6)
     /// Whole blood; from where is not known.
-    case undeterminedWholeBlood
+    public static let undeterminedWholeBlood = Self(rawValue: 7)
     /// Plasma; from where is not known.
-    case undeterminedPlasma
+    public static let undeterminedPlasma = Self(rawValue: 8)
     /// Fluid between the cells.
-    case interstitialFluid
+    public static let interstitialFluid = Self(rawValue: 9)
     /// A solution to check the meter.
-    case controlSolution
+    public static let controlSolution = Self(rawValue: 10)
 }
 
 extension GlucoseSampleType: NamedCode {
@@ -37,17 +48,28 @@ extension GlucoseSampleType: NamedCode {
 /// Where a sample for a glucose meter was taken.
 ///
 /// Spec: Sample Location, Glucose Service 1.0, 3.1.1.6.
-public enum GlucoseSampleLocation: UInt8, Hashable, Sendable {
+public struct GlucoseSampleLocation: RawRepresentable, Hashable, Sendable {
+    /// The number that is sent.
+    public let rawValue: UInt8
+
+    /// The code with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+
     /// A finger.
-    case finger = 1
+    public static let finger = Self(rawValue: 1)
     /// Another place.
-    case alternateSite
+    public static let alternateSite = Self(rawValue: 2)
     /// An earlobe.
-    case earlobe
+    public static let earlobe = Self(rawValue: 3)
     /// A solution to check the meter.
-    case controlSolution
+    public static let controlSolution = Self(rawValue: 4)
     /// The meter does not know.
-    case notAvailable = 15
+    public static let notAvailable = Self(rawValue: 15)
 }
 
 extension GlucoseSampleLocation: NamedCode {

@@ -12,6 +12,9 @@ public struct GlucoseSensorStatus: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// The battery was low.
     public static let batteryLow = Self(rawValue: 1 << 0)
     /// The sensor failed.

@@ -12,6 +12,9 @@ public struct PLXDeviceStatus: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Reads 3 bytes.
     ///
     /// - Throws: `MalformedPacket` when there are fewer.

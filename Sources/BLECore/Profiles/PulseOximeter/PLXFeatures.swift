@@ -14,6 +14,9 @@ public struct PLXFeatures: GATTReadable, Hashable, Sendable {
             self.rawValue = rawValue
         }
 
+        /// The names of the set bits, lowest bit first.
+        public var names: [String] { words }
+
         /// Measurements say how far they can be trusted.
         public static let measurementStatus = Self(rawValue: 1 << 0)
         /// Measurements say what device and sensor suffer from.

@@ -12,6 +12,9 @@ public struct PLXMeasurementStatus: OptionSet, GATTReadable, Hashable, Sendable 
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// The measurement goes on.
     public static let ongoing = Self(rawValue: 1 << 5)
     /// An early estimate.

@@ -14,6 +14,9 @@ public struct RSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Measurements carry the length of a stride.
     public static let strideLength = Self(rawValue: 1 << 0)
     /// Measurements carry the distance.

@@ -14,6 +14,9 @@ public struct BodyCompositionFeature: OptionSet, GATTReadable, Hashable, Sendabl
         self.rawValue = rawValue
     }
 
+    /// The names of the set bits, lowest bit first.
+    public var names: [String] { words }
+
     /// Measurements carry the time.
     public static let timestamp = Self(rawValue: 1 << 0)
     /// The scale knows several users.
