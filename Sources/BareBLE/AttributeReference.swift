@@ -10,6 +10,9 @@ public enum CharacteristicReference: Hashable, Sendable, CustomStringConvertible
     /// The characteristic of this kind; with `service` only inside services of that kind, with `index` the n-th match
     /// from 0 in the order of handles.
     case uuid(BluetoothUUID, service: BluetoothUUID? = nil, index: Int? = nil)
+    /// This one, as a discovery found it. Once the peer has changed it, it is refused with `servicesChanged`, where its mere
+    /// handle would reach whatever is there now.
+    case characteristic(GATTCharacteristic)
 
     /// `0x0022`, `2a19`, or `2a19 in 180f`.
     public var description: String {
@@ -21,6 +24,8 @@ public enum CharacteristicReference: Hashable, Sendable, CustomStringConvertible
             if let service { text += " in \(service)" }
             if let index { text += " [\(index)]" }
             return text
+        case .characteristic(let characteristic):
+            return characteristic.uuid.description
         }
     }
 }
@@ -46,6 +51,8 @@ extension GATTDatabase {
                 .attributeNotFound, subject: subject, during: operation,
                 because: "no characteristic has the handle \(reference)",
                 hint: "List what the peer has with `blescan explore`.")
+        case .characteristic(let characteristic):
+            return characteristic
         case .uuid(let uuid, let service, let index):
             let matches = characteristics(uuid, in: service)
             if let index {

@@ -50,6 +50,8 @@ public struct BLEError: Error, Sendable {
         public static let tooLong = Code("tooLong")
         /// The peer has changed its services, and what the call or subscription was about may be something else now.
         public static let servicesChanged = Code("servicesChanged")
+        /// A stored cache of a peer's database is damaged, or holds something else.
+        public static let unusableCache = Code("unusableCache")
         /// Values came faster than they were taken, and the subscription's policy is to fail then.
         public static let valuesLost = Code("valuesLost")
         /// Too many operations wait on this link already.

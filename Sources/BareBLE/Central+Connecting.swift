@@ -18,9 +18,10 @@ extension Central {
         let mtu = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
         let controls = link.controls
+        let policy = await cachePolicy(for: peer, options)
         let peripheral = Peripheral(
             socket: link.socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
-            controls: controls)
+            policy: policy, controls: controls)
         try await peripheral.open(timeout: max(.seconds(1), deadline - loop.now()))
         return peripheral
     }

@@ -104,7 +104,8 @@ extension Central {
             throw BLEError(error, connectingToSocket: path)
         }
         let peripheral = Peripheral(
-            socket: socket, id: nil, name: "unix:\(path)", mtu: mtu, loop: loop, configuration: configuration)
+            socket: socket, id: nil, name: "unix:\(path)", mtu: mtu, loop: loop, configuration: configuration,
+            policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral
     }
@@ -121,7 +122,8 @@ extension Central {
         let socket = LinkSocket(adopting: descriptor)
         let mtu = try mtu(options, connectingTo: name)
         let peripheral = Peripheral(
-            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration)
+            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration,
+            policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral
     }

@@ -48,6 +48,11 @@ public struct Configuration: Sendable {
     /// is asked for on its own. It runs on the event loop, so it must await and not block. Without it, such a call fails
     /// with `BLEError.Code.insufficientSecurity`, as it does when the answer is no.
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
+    /// Where what peers offer is kept from one connection to the next, a file for each peer; `nil`: nowhere.
+    ///
+    /// The directory must exist. With it, each connection begins with one request, for the peer's Database Hash, and needs no
+    /// discovery while that has not changed. Peers whose addresses change are left out. `GATTCacheDirectory` has the rest.
+    public var cacheDirectory: String?
     /// Whether a peer's protocol errors close the link instead of being counted and tolerated.
     public var isStrict = false
     /// How long a peer may think about a request before the link closes: 30 s by the protocol, less in tests.
@@ -65,11 +70,26 @@ public struct ConnectOptions: Hashable, Sendable {
     public var mtu: Int?
     /// What the link layer is asked for; `nil` leaves it to the kernel.
     public var parameters: ConnectionParameters?
+    /// What an earlier connection found out about this peer, from `Peripheral.cache()`; it goes before the one in
+    /// `Configuration.cacheDirectory`.
+    public var cache: GATTCache?
+    /// How the cache is checked before it is used.
+    public var validation: CacheValidation = .required
+    /// Whether the peer is told to announce changes of its services, once it is known how.
+    ///
+    /// That is a write or two, behind the first request of the application. Announced changes are obeyed in any case.
+    public var observesServiceChanges = true
 
     /// The defaults, or other values for some of them.
-    public init(timeout: Duration = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil) {
+    public init(
+        timeout: Duration = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil,
+        cache: GATTCache? = nil, validation: CacheValidation = .required, observesServiceChanges: Bool = true
+    ) {
         self.timeout = timeout
         self.mtu = mtu
         self.parameters = parameters
+        self.cache = cache
+        self.validation = validation
+        self.observesServiceChanges = observesServiceChanges
     }
 }

@@ -46,7 +46,19 @@ public actor Peripheral {
     /// A few at most: finding one here costs less than hashing.
     var waiters: [(id: OperationID, waiter: Waiter)] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
-    var knownDatabase: GATTDatabase?
+    let policy: CachePolicy
+    var knowledge: DatabaseKnowledge
+    /// Whether the peer has been asked to announce changes of its services, and whether it is to be, behind a request.
+    var isObserving = false
+    var isObservingDue = false
+    var changeObservers: [UInt64: StreamBuffer<ServiceChange>] = [:]
+    /// What has changed and was not told to observers yet.
+    var untoldChanges = HandleRanges()
+    var rediscoveryTimer: TimerID?
+    /// Calls that wait until nothing is stale.
+    var settling: [UInt64: CheckedContinuation<Bool, Never>] = [:]
+    var storedCache: GATTCache?
+    var storing: Task<Void, Never>?
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
     var channels: [UInt64: WeakChannel] = [:]
@@ -67,7 +79,7 @@ public actor Peripheral {
 
     init(
         socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, loop: EventLoop,
-        configuration: Configuration, controls: LinkControls? = nil
+        configuration: Configuration, policy: CachePolicy, controls: LinkControls? = nil
     ) {
         self.id = id
         self.name = name
@@ -76,6 +88,9 @@ public actor Peripheral {
         self.trace = configuration.trace
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
+        self.policy = policy
+        self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)
+        self.storedCache = policy.cache
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
         limits.mtu = mtu
@@ -86,6 +101,7 @@ public actor Peripheral {
 
     isolated deinit {
         if let timer { loop.cancel(timer) }
+        if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
     }
 }
@@ -102,8 +118,9 @@ extension Peripheral {
     /// The largest ATT packet that both sides agreed on, 23 to 517. A value of up to `mtu - 3` bytes fits one write.
     public var mtu: Int { Int(client.mtu) }
 
-    /// What the last discovery found; `nil` before the first.
-    public var database: GATTDatabase? { knownDatabase }
+    /// What is known of the peer's services: from a cache that was found valid, and from what was discovered; `nil` when
+    /// nothing is.
+    public var database: GATTDatabase? { knowledge.database }
 
     /// What happened on the link so far, counted: requests sent, values received, packets refused.
     public var statistics: ATTStatistics { client.statistics }
@@ -124,15 +141,17 @@ extension Peripheral {
 // MARK: - Beginning and end
 
 extension Peripheral {
-    /// Begins to read, and exchanges the MTU unless the smallest is wanted.
+    /// Begins to read, exchanges the MTU unless the smallest is wanted, and checks the cache, if there is one.
     ///
     /// A failure ends the link, also at the controller.
     func open(timeout: Duration) async throws(BLEError) {
         do {
             try startReading()
+            let deadline = loop.now() + timeout
             let mtu = client.largestMTU
-            guard mtu > MTUExchange.minimum else { return }
-            try await exchangeMTU(offering: mtu, until: loop.now() + timeout)
+            if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, until: deadline) }
+            try await validateCache(until: deadline)
+            knowledgeGrew()
         } catch {
             await disconnect()
             throw error
@@ -159,6 +178,7 @@ extension Peripheral {
         isEndRequested = true
         await controls?.disconnect()
         close(.requested)
+        await storing?.value
     }
 
     /// Waits until the link is down.

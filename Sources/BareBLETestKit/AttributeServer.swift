@@ -34,6 +34,8 @@ public struct AttributeServer: Sendable {
     var prepared: [ATTPrepareWriteRequest] = []
     private var waitingIndications: [[UInt8]] = []
     private var awaitsConfirmation = false
+    /// What the client knows of the last change of the services.
+    var awareness = Awareness.aware
 
     /// A server of what `device` describes.
     public init(_ device: VirtualDevice) {
@@ -108,8 +110,10 @@ public struct AttributeServer: Sendable {
         prepared = []
         waitingIndications = []
         awaitsConfirmation = false
+        awareness = .aware
         for attribute in table.attributes {
             if case .clientConfiguration = attribute.role { table[attribute.handle]?.value = [0, 0] }
+            if attribute.type == 0x2B29 { table[attribute.handle]?.value = [0] }
         }
     }
 
@@ -134,6 +138,7 @@ public struct AttributeServer: Sendable {
     }
 
     private mutating func respond(to packet: ATTPacket, _ pushed: inout [[UInt8]]) throws -> [UInt8] {
+        try checkInSync(packet)
         switch packet {
         case .exchangeMTURequest(let request):
             mtu = max(23, min(request.mtu, maximumMTU))
@@ -166,6 +171,8 @@ public struct AttributeServer: Sendable {
 
     private mutating func confirmed() -> [[UInt8]] {
         guard awaitsConfirmation else { return [] }
+        // The only indication that a client may miss without noticing is that of a change.
+        awareness = .aware
         guard !waitingIndications.isEmpty else {
             awaitsConfirmation = false
             return []

@@ -7,6 +7,7 @@ extension AttributeTable {
         for service in device.services { layout.add(service) }
         layout.resolveIncludes(device.services)
         self.init(layout.attributes)
+        digestDeclarations()
     }
 }
 

@@ -101,6 +101,18 @@ extension VirtualService {
         VirtualService(0x1801, [VirtualCharacteristic(0x2A05, .indicate)])
     }
 
+    /// Generic Attribute of a device whose services may change: Service Changed, Client Supported Features, and a Database
+    /// Hash. The hash is `hash`, or sixteen bytes that change with the services; they are not what the specification
+    /// calculates.
+    public static func genericAttribute(databaseHash hash: [UInt8]?) -> VirtualService {
+        VirtualService(
+            0x1801,
+            [
+                VirtualCharacteristic(0x2A05, .indicate), VirtualCharacteristic(0x2B29, [.read, .write], value: [0]),
+                VirtualCharacteristic(0x2B2A, .read, value: hash ?? []),
+            ])
+    }
+
     /// Battery: a level in percent that can be read, and sent when `notify` is called.
     public static func battery(level: UInt8) -> VirtualService {
         VirtualService(0x180F, [VirtualCharacteristic(0x2A19, [.read, .notify], value: [level])])

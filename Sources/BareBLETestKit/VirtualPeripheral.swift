@@ -111,6 +111,27 @@ public actor VirtualPeripheral {
         server.value(of: try handle(of: uuid)) ?? []
     }
 
+    /// Serves `device` from now on, as after an update of its software, and announces it to a client that has asked for that.
+    ///
+    /// - Parameters:
+    ///   - isAnnounced: whether the client is told at all.
+    /// - Returns: The handles that changed; `nil` when nothing did.
+    @discardableResult
+    public func changeServices(to device: VirtualDevice, isAnnounced: Bool = true) -> ClosedRange<AttributeHandle>? {
+        guard let range = server.changeServices(to: device) else { return nil }
+        if isAnnounced, let handle = server.handle(of: 0x2A05) {
+            let value = range.lowerBound.littleEndianBytes + range.upperBound.littleEndianBytes
+            if link != nil, let pdu = server.send(value, of: handle) { send(pdu) }
+        }
+        updatePlans()
+        return range
+    }
+
+    /// Refuses the next request of a client that asked for robust caching with Database Out Of Sync.
+    public func becomeUnaware() {
+        server.becomeUnaware()
+    }
+
     /// Sends any PDU as it is, for peers that break the rules.
     public func send(raw pdu: [UInt8]) {
         send(pdu)

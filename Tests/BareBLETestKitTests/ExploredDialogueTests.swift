@@ -15,7 +15,8 @@ struct ExploredDialogueTests {
         let file = Self.fixtures.appending(path: "virtual-\(name)-explored.dialogue")
         let dialogue = try Dialogue(try String(contentsOf: file, encoding: .utf8))
         let peer = ScriptedPeripheral(dialogue)
-        let device = try await Central().attach(descriptor: try await peer.connect(), name: name)
+        let device = try await Central().attach(
+            descriptor: try await peer.connect(), name: name, ConnectOptions(observesServiceChanges: false))
         _ = try await device.discover(.full)
         for step in dialogue.steps {
             guard case .sent(let pdu) = step.event, let request = try? ATTReadRequest(pdu) else { continue }

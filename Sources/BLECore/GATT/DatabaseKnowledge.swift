@@ -10,7 +10,7 @@
 // - Says what is worth storing.
 //
 // Invariants
-// - `database` is nil exactly when nothing is covered; `stale` is empty then.
+// - Something is covered only while `database` is there; what a user lists by hand is in it and not covered.
 // - A change that is told while a discovery runs makes the range stale again behind that discovery: what it found there
 //   may be older than the change.
 // - Where single services are known, there is nothing to find anew: those in the range are forgotten, and found when wanted.
@@ -21,7 +21,8 @@
 public enum CacheValidation: Hashable, Sendable {
     /// The peer's Database Hash is read, one request, and must be the cache's. A peer without one is discovered again.
     case required
-    /// The same, but a peer without a Database Hash is believed not to have changed until an answer shows that it has.
+    /// The same, but a peer that has no Database Hash, and had none, is believed not to have changed until an answer shows
+    /// that it has.
     case whenPossible
     /// Nothing is asked: the link is bonded, and the peer was told to announce changes (Service Changed), also those that
     /// happen while it is not connected.
@@ -58,7 +59,11 @@ package struct DatabaseKnowledge: Sendable {
     }
 
     /// What the peer offers, as far as `coverage` says; what `stale` has of it must not be used.
-    package private(set) var database: GATTDatabase?
+    package private(set) var database: GATTDatabase? {
+        didSet { serviceChangedHandle = serviceChangedCharacteristic?.valueHandle }
+    }
+    /// Where the peer announces changes, if it does.
+    package private(set) var serviceChangedHandle: AttributeHandle?
     package private(set) var coverage = DiscoveryCoverage.nothing
     /// The handles that may mean something else than `database` says.
     package private(set) var stale = HandleRanges()
@@ -79,16 +84,17 @@ package struct DatabaseKnowledge: Sendable {
         guard let cache else { return }
         switch validation {
         case .skipped: adopt(cache)
-        case .whenPossible where cache.databaseHash == nil: adopt(cache)
-        case .required, .whenPossible: unchecked = cache.databaseHash == nil ? nil : cache
+        case .whenPossible: unchecked = cache
+        case .required: unchecked = cache.databaseHash == nil ? nil : cache
         }
     }
 
     private mutating func adopt(_ cache: GATTCache) {
         guard cache.coverage != .nothing else { return }
         database = cache.database
+        serviceChangedHandle = serviceChangedCharacteristic?.valueHandle
         coverage = cache.coverage
-        hash = cache.databaseHash.map { .value($0) } ?? .unknown
+        if let value = cache.databaseHash { hash = .value(value) }
         isFromCache = true
     }
 }
@@ -110,7 +116,7 @@ extension DatabaseKnowledge {
             if let cache, cache.databaseHash == value { adopt(cache) }
         case .absent:
             hash = .absent
-            if let cache, validation == .whenPossible { adopt(cache) }
+            if let cache, cache.databaseHash == nil { adopt(cache) }
         case .unreadable:
             hash = .unknown
             if let cache, validation == .whenPossible { adopt(cache) }
@@ -131,7 +137,7 @@ extension DatabaseKnowledge {
 
     /// What is worth storing; `nil` while nothing is known for certain.
     package var cache: GATTCache? {
-        guard let database, stale.isEmpty, !isRediscovering else { return nil }
+        guard let database, coverage != .nothing, stale.isEmpty, !isRediscovering else { return nil }
         if case .value(let value) = hash {
             return GATTCache(database: database, coverage: coverage, databaseHash: value)
         }
@@ -173,6 +179,11 @@ extension DatabaseKnowledge {
     /// The descriptors of one characteristic were found.
     package mutating func found(_ descriptors: [GATTDescriptor], of characteristic: GATTCharacteristic) {
         database = database?.replacing(descriptorsOf: characteristic, with: descriptors)
+    }
+
+    /// Something was listed by hand: it can be used, and covers nothing.
+    package mutating func add(_ listing: (GATTDatabase) -> GATTDatabase) {
+        database = listing(database ?? GATTDatabase())
     }
 
     private mutating func discoveryEnded() {
@@ -285,11 +296,14 @@ extension DatabaseKnowledge {
         database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
     }
 
-    /// Whether `characteristic`, from an earlier look at the database, is still there as it was.
-    package func stillHas(_ characteristic: GATTCharacteristic) -> Bool {
-        guard !stale.contains(characteristic.valueHandle), let database else { return false }
-        guard let now = database.characteristic(valueHandle: characteristic.valueHandle) else { return false }
-        return now.uuid == characteristic.uuid && now.properties == characteristic.properties
+    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
+    package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
+        let handle = characteristic.valueHandle
+        guard !stale.contains(handle), let database else { return !stale.isEmpty }
+        guard let now = database.characteristic(valueHandle: handle) else {
+            return coverage.includesAll(to: .structure) || database.type(at: handle) != nil
+        }
+        return now.uuid != characteristic.uuid || now.properties != characteristic.properties
     }
 }
 

@@ -36,7 +36,7 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "write descriptor \(uuid) of \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let owner = try await resolve(characteristic, until: deadline, during: operation)
             if uuid == .userDescription, let known = extendedProperties[owner], known & 0x0002 == 0 {
@@ -72,7 +72,7 @@ extension Peripheral {
         _ isOn: Bool, of characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "\(isOn ? "start" : "stop") the broadcast of \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let owner = try await resolve(characteristic, until: deadline, during: operation)
             guard owner.properties.contains(.broadcast) else {
@@ -97,7 +97,7 @@ extension Peripheral {
     private func descriptor(
         _ uuid: BluetoothUUID, of owner: GATTCharacteristic, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTDescriptor {
-        let known = knownDatabase?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
+        let known = knowledge.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
         if let known { return known }
         let found = try await findDescriptors(of: owner, until: deadline, during: operation)
         if let first = found.first(where: { $0.uuid == uuid }) { return first }
@@ -117,13 +117,14 @@ extension Peripheral {
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
         guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
-        knownDatabase = knownDatabase?.replacing(descriptorsOf: characteristic, with: descriptors)
+        knowledge.found(descriptors, of: characteristic)
+        storeCache()
         return descriptors
     }
 
     /// Refuses a reliable write to a characteristic that is known not to take part in one.
     func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
-        guard let knownDatabase, let owner = try? knownDatabase.resolve(reference, for: operation, at: name),
+        guard let owner = known(reference),
             let known = extendedProperties[owner], known & 0x0001 == 0
         else { return }
         throw BLEError(

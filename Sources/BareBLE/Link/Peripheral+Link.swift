@@ -49,6 +49,7 @@ extension Peripheral {
                     waiters.append((id, waiter))
                     let now = loop.now()
                     perform(start(&client, id, deadline, now))
+                    if isObservingDue { observeBehind() }
                 }
             } onCancel: {
                 Task(executorPreference: loop) { await self.cancel(id) }
@@ -210,6 +211,7 @@ extension Peripheral {
         let error = endError(during: "go on with a subscription")
         let ended = reason == .requested ? nil : error
         endSubscriptions(ended)
+        endServiceChanges(ended)
         endChannels(reason)
         for (_, waiter) in endWaiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: reason) }
         endWaiters = [:]

@@ -170,7 +170,7 @@ extension Peripheral {
 
     /// Adds what was found to what is known.
     private func remember(_ adding: (GATTDatabase) -> GATTDatabase) {
-        knownDatabase = adding(knownDatabase ?? GATTDatabase())
+        knowledge.add(adding)
     }
 
     func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {

@@ -1,57 +1,8 @@
-public import BLECore
+internal import BLECore
 
 extension Peripheral {
-    /// How long a discovery may take, whatever the peer's pace is.
-    static let discoveryTimeout: Duration = .seconds(60)
     /// How long reading or writing one value may take; a single request of it is bound to 30 s by the protocol.
     static let valueTimeout: Duration = .seconds(60)
-
-    /// Finds out what the peer offers, and remembers it as `database`.
-    ///
-    /// Reads and writes by handle need none; by UUID they use what is known, and discover first when nothing is.
-    ///
-    /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or answers
-    ///   nonsense, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
-    @discardableResult
-    public func discover(
-        _ level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
-    ) async throws(BLEError) -> GATTDatabase {
-        try await discovery(of: nil, level: level, timeout: timeout, during: "discover the services")
-    }
-
-    /// Finds only the services of these kinds, which costs two or three requests each, and remembers them as `database`.
-    ///
-    /// - Throws: `BLEError` as `discover(_:timeout:)` does. A service that the peer does not have is no error: it is not
-    ///   in the result.
-    @discardableResult
-    public func discover(
-        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, timeout: Duration? = nil
-    ) async throws(BLEError) -> GATTDatabase {
-        let names = services.map(\.description).joined(separator: ", ")
-        return try await discovery(of: services, level: level, timeout: timeout, during: "discover \(names)")
-    }
-
-    private func discovery(
-        of services: [BluetoothUUID]?, level: DiscoveryLevel, timeout: Duration?, during operation: String
-    ) async throws(BLEError) -> GATTDatabase {
-        try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            try await discovery(of: services, level: level, until: deadline, during: operation)
-        }
-    }
-
-    /// Discovers once, and remembers what was found.
-    private func discovery(
-        of services: [BluetoothUUID]?, level: DiscoveryLevel, until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> GATTDatabase {
-        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
-            return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
-        }
-        guard case .database(let database) = outcome else { throw unexpected(outcome, during: operation) }
-        knownDatabase = database
-        return database
-    }
 
     /// Reads a value to its end, however long it is (at most 512 bytes).
     ///
@@ -66,7 +17,8 @@ extension Peripheral {
     ) async throws(BLEError) -> [UInt8] {
         if case .handle(let handle) = characteristic {
             return try await recovering(
-                within: timeout ?? Self.valueTimeout, during: "read \(characteristic)"
+                within: timeout ?? Self.valueTimeout, during: "read \(characteristic)",
+                repeating: .sameHandles([handle])
             ) { (deadline) async throws(BLEError) in
                 try await readValue(handle, until: deadline, during: "read \(characteristic)")
             }
@@ -89,8 +41,9 @@ extension Peripheral {
     ) async throws(BLEError) -> [UInt8] {
         let operation = "read \(characteristic) from byte \(offset)"
         let start = try checked(offset, during: operation)
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        return try await recovering(
+            within: timeout ?? Self.valueTimeout, during: operation, repeating: Repetition(reading: characteristic)
+        ) { (deadline) async throws(BLEError) in
             let handle = try await valueHandle(characteristic, until: deadline, during: operation)
             let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
                 let procedure = ReadLong(handle: handle, from: start, mtu: client.mtu)
@@ -124,18 +77,21 @@ extension Peripheral {
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
         let operation = "read \(characteristic)"
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        return try await recovering(
+            within: timeout ?? Self.valueTimeout, during: operation, repeating: Repetition(reading: characteristic)
+        ) { (deadline) async throws(BLEError) in
             switch characteristic {
             case .handle(let handle):
                 let value = try await readValue(handle, until: deadline, during: operation)
-                return (handle, knownDatabase?.type(at: handle), value)
-            case .uuid(let uuid, nil, nil) where knownDatabase == nil:
+                return (handle, knowledge.database?.type(at: handle), value)
+            case .uuid(let uuid, nil, nil)
+            where !knowledge.coverage.includesAll(to: .structure) && known(characteristic) == nil:
                 let (handle, value) = try await readByType(uuid, until: deadline, during: operation)
                 return (handle, uuid, value)
-            case .uuid(let uuid, _, _):
-                let handle = try await resolve(characteristic, until: deadline, during: operation).valueHandle
-                return (handle, uuid, try await readValue(handle, until: deadline, during: operation))
+            case .uuid, .characteristic:
+                let found = try await resolve(characteristic, until: deadline, during: operation)
+                let value = try await readValue(found.valueHandle, until: deadline, during: operation)
+                return (found.valueHandle, found.uuid, value)
             }
         }
     }
@@ -170,15 +126,6 @@ extension Peripheral {
         }
         guard first.mayBeCut else { return (first.handle, first.value) }
         return (first.handle, try await readValue(first.handle, until: deadline, during: operation))
-    }
-
-    /// The characteristic that `reference` means; discovers the peer when nothing is known of it yet.
-    func resolve(
-        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> GATTCharacteristic {
-        if let knownDatabase { return try knownDatabase.resolve(reference, for: operation, at: name) }
-        let found = try await discovery(of: nil, level: .subscribable, until: deadline, during: operation)
-        return try found.resolve(reference, for: operation, at: name)
     }
 
     /// An outcome of another kind than the procedure has: a mistake in this library, told as an error all the same.

@@ -54,8 +54,9 @@ extension Peripheral {
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let operation = "read \(handles.count) values"
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        return try await recovering(
+            within: timeout ?? Self.valueTimeout, during: operation, repeating: .sameHandles(handles)
+        ) { (deadline) async throws(BLEError) in
             let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
                 let procedure = ReadMultiple(handles: handles, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
@@ -127,8 +128,9 @@ extension Peripheral {
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [[UInt8]] {
         let operation = "read \(handles.count) values"
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        return try await recovering(
+            within: timeout ?? Self.valueTimeout, during: operation, repeating: .sameHandles(handles)
+        ) { (deadline) async throws(BLEError) in
             var readings: [AttributeReading] = []
             repeat {
                 let missing = Array(handles.dropFirst(readings.count))

@@ -19,14 +19,25 @@ internal import BLELinux
 enum Cure: Hashable, Sendable {
     /// Ask the application to secure the link.
     case raiseSecurity(SecurityLevel, for: AttributeHandle)
+    /// Find out what the peer's services are now.
+    case resynchronize(Contradiction)
+
+    /// How a peer shows that what is known of its services is wrong.
+    enum Contradiction: Hashable, Sendable {
+        /// It says so.
+        case outOfSync
+        /// It has no attribute where there was one on an earlier link.
+        case invalidHandle
+    }
 
     enum Kind: Hashable, Sendable {
-        case raiseSecurity
+        case raiseSecurity, resynchronize
     }
 
     var kind: Kind {
         switch self {
         case .raiseSecurity: .raiseSecurity
+        case .resynchronize: .resynchronize
         }
     }
 }
@@ -42,9 +53,11 @@ struct SecurityRaise {
 extension Peripheral {
     /// Makes a call, and again behind a cure of what it failed with.
     ///
-    /// `attempt` must look up everything anew, handles too: a cure may have changed what is known of the peer.
+    /// `attempt` must look up everything anew, handles too: a cure may have changed what is known of the peer. Where it
+    /// cannot, or must not be made again behind a change of the peer's services, `repetition` says so.
     func recovering<Value: Sendable>(
         within timeout: Duration, during operation: @autoclosure () -> String,
+        repeating repetition: Repetition = .always,
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let deadline = loop.now() + timeout
@@ -60,7 +73,7 @@ extension Peripheral {
             guard let cure = cure(for: failure), !applied.contains(where: { $0.kind == cure.kind }) else {
                 throw failure
             }
-            let isCured = await apply(cure, of: operation(), until: deadline)
+            let isCured = try await apply(cure, to: repetition, of: operation(), until: deadline)
             if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation()) }
             if end != nil { throw endError(during: operation()) }
             guard isCured else { throw failure }
@@ -74,16 +87,24 @@ extension Peripheral {
             let cure = Cure.raiseSecurity(level, for: handle)
             return uselessCures.contains(cure) ? nil : cure
         }
-        return nil
+        switch failure.attError {
+        case .databaseOutOfSync?: return .resynchronize(.outOfSync)
+        case .invalidHandle? where knowledge.isFromCache: return .resynchronize(.invalidHandle)
+        default: return nil
+        }
     }
 
     /// Answers whether the call may be made again.
-    private func apply(_ cure: Cure, of operation: String, until deadline: BootInstant) async -> Bool {
+    private func apply(
+        _ cure: Cure, to repetition: Repetition, of operation: String, until deadline: BootInstant
+    ) async throws(BLEError) -> Bool {
         switch cure {
         case .raiseSecurity(let level, let handle):
             let request = SecurityRequest(
                 peer: id, name: name, level: level, attribute: handle, operation: operation)
             return await raise(request, until: deadline)
+        case .resynchronize(let contradiction):
+            return try await resynchronize(contradiction, for: repetition, of: operation, until: deadline)
         }
     }
 

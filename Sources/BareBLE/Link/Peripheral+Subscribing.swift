@@ -82,7 +82,7 @@ extension Peripheral {
                 because: "the characteristic neither notifies nor indicates",
                 hint: "Its properties are: \(found.properties).")
         }
-        if let descriptor = knownDatabase?.cccd(of: found) {
+        if let descriptor = knowledge.database?.cccd(of: found) {
             do {
                 return try await subscribe(to: found, by: descriptor, options, until: deadline, during: operation)
             } catch  where error.code == .notSupported && descriptor.isInferred {
@@ -102,23 +102,10 @@ extension Peripheral {
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
             capacity: options.capacity, byteLimit: Self.waitingBytes, policy: options.policy)
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
-                if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled)) }
-                let timer = loop.schedule(at: deadline) { [weak self] in
-                    self?.assumeIsolated { $0.giveUp(id, .timedOut) }
-                }
-                listeners[id] = Listener(
-                    handle: characteristic.valueHandle, buffer: buffer,
-                    starter: Listener.Starter(continuation: continuation, timer: timer))
-                perform(
-                    subscriptions.subscribe(
-                        id, to: characteristic, cccd: descriptor,
-                        preferring: options.preferred == .notifications ? .notification : .indication))
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.giveUp(id, .cancelled) }
-        }
+        let result = await begin(
+            id, to: characteristic, by: descriptor,
+            preferring: options.preferred == .notifications ? .notification : .indication, into: buffer,
+            until: deadline)
         switch result {
         case .success:
             return ValueSequence(
@@ -128,6 +115,27 @@ extension Peripheral {
             throw endError(during: operation)
         case .failure(let failure):
             throw BLEError(failure, subject: name, during: operation)
+        }
+    }
+
+    /// Makes `id` a subscriber, and waits for the peer's consent.
+    func begin(
+        _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
+        preferring kind: Subscriptions.Kind, into buffer: StreamBuffer<ReceivedValue>, until deadline: BootInstant
+    ) async -> Result<Void, OperationFailure> {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
+                if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled)) }
+                let timer = loop.schedule(at: deadline) { [weak self] in
+                    self?.assumeIsolated { $0.giveUp(id, .timedOut) }
+                }
+                listeners[id] = Listener(
+                    handle: characteristic.valueHandle, buffer: buffer,
+                    starter: Listener.Starter(continuation: continuation, timer: timer))
+                perform(subscriptions.subscribe(id, to: characteristic, cccd: descriptor, preferring: kind))
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.giveUp(id, .cancelled) }
         }
     }
 
@@ -173,6 +181,9 @@ extension Peripheral {
                 let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
             }.map { _ in () }
+            if value == Subscriptions.silence, case .failure(let failure) = result, failure.saysOutOfSync {
+                await self.resynchronizeLater()
+            }
             await self.configured(valueHandle, result)
             return result
         }
@@ -186,12 +197,20 @@ extension Peripheral {
 
     /// Hands a value to everybody who listens. The machine counts those that nobody wants.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
+        if handle == knowledge.serviceChangedHandle { serviceChanged(value) }
         let received = ReceivedValue(
             bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0)
         for id in subscriptions.recipients(of: handle) {
             guard let buffer = listeners[id]?.buffer else { continue }
             if !buffer.yield(received, bytes: value.count) { unsubscribeLater(id.number) }
         }
+    }
+
+    /// Ends one sequence, and the call that waits for it to begin.
+    func endListener(_ id: Subscriptions.ID, _ failure: OperationFailure, with error: BLEError) {
+        listeners[id]?.buffer.finish(error)
+        tellStarter(of: id, .failure(failure))
+        listeners[id] = nil
     }
 
     /// Ends every sequence; with an error unless this program ended the link.

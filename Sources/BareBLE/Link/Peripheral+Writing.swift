@@ -24,7 +24,7 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let handle = try await writableHandle(characteristic, kind, until: deadline, during: operation)
             switch kind {
@@ -54,7 +54,7 @@ extension Peripheral {
     ) async throws(BLEError) {
         let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
         let start = try checked(offset, during: operation)
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let handle = try await writableHandle(characteristic, .withResponse, until: deadline, during: operation)
             _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
@@ -111,7 +111,7 @@ extension Peripheral {
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {
         let operation = "write \(values.count) values reliably"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             var parts: [ReliableWrite.Part] = []
             for (value, characteristic) in values {

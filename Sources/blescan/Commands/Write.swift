@@ -56,6 +56,7 @@ struct Write: AsyncParsableCommand {
     private func handle(in database: GATTDatabase?) -> AttributeHandle? {
         switch attribute.reference {
         case .handle(let handle): handle
+        case .characteristic(let characteristic): characteristic.valueHandle
         case .uuid(let uuid, let service, _): database?.characteristics(uuid, in: service).first?.valueHandle
         }
     }

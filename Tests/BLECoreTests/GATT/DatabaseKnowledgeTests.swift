@@ -40,7 +40,7 @@ import Testing
         (CacheValidation.required, DatabaseKnowledge.HashReading.value(hash), true),
         (.required, .value(other), false), (.required, .value([1]), false), (.required, .value([]), false),
         (.required, .absent, false), (.required, .unreadable, false), (.whenPossible, .value(hash), true),
-        (.whenPossible, .value(other), false), (.whenPossible, .absent, true), (.whenPossible, .unreadable, true),
+        (.whenPossible, .value(other), false), (.whenPossible, .absent, false), (.whenPossible, .unreadable, true),
     ])
     func adoptsByTheHash(
         validation: CacheValidation, reading: DatabaseKnowledge.HashReading, isAdopted: Bool
@@ -57,7 +57,14 @@ import Testing
     }
 
     @Test func aCacheWithoutHashIsUsedOnlyOnDemand() {
-        #expect(DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .whenPossible).isFromCache)
+        for (reading, isAdopted) in [
+            (DatabaseKnowledge.HashReading.absent, true), (.unreadable, true), (.value(Self.hash), false),
+        ] {
+            var trusting = DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .whenPossible)
+            #expect(trusting.awaitsHash)
+            trusting.hashRead(reading)
+            #expect(trusting.isFromCache == isAdopted, "\(reading)")
+        }
         let strict = DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .required)
         #expect(strict.database == nil)
         #expect(!strict.awaitsHash)
@@ -203,16 +210,16 @@ import Testing
     @Test func tellsAnOldCharacteristicFromANewOne() throws {
         var knowledge = try known()
         let old = try #require(knowledge.database?.characteristic(valueHandle: 13))
-        #expect(knowledge.stillHas(old))
+        #expect(!knowledge.contradicts(old))
         _ = knowledge.serviceChanged(11...20)
-        #expect(!knowledge.stillHas(old))
+        #expect(knowledge.contradicts(old))
         _ = knowledge.nextRediscovery(at: at(0))
         var changed = old
         changed.uuid = 0x2A1B
         let service = GATTService(handles: 11...20, uuid: 0x1810)
         try knowledge.rediscovered(11...20, with: GATTDatabase(services: [service], characteristics: [changed]))
         knowledge.rediscoveryEnded(isComplete: true)
-        #expect(!knowledge.stillHas(old))
-        #expect(knowledge.stillHas(changed))
+        #expect(knowledge.contradicts(old))
+        #expect(!knowledge.contradicts(changed))
     }
 }

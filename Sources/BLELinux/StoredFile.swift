@@ -1,0 +1,87 @@
+internal import CBluetooth
+internal import Glibc
+
+/// A small file that is read whole, and replaced whole: whoever reads it sees the old bytes or the new ones.
+package enum StoredFile {
+    /// The file's bytes; `nil` when there is no such file.
+    ///
+    /// - Throws: `SystemCallError`; with EFBIG for more than `limit` bytes and EINVAL for what is no plain file.
+    package static func read(_ path: String, limit: Int) throws(SystemCallError) -> [UInt8]? {
+        // A pipe would keep the call waiting for a writer.
+        let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard number >= 0 else {
+            if errno == ENOENT { return nil }
+            throw SystemCallError(call: "open", errno: errno)
+        }
+        let file = OwnedDescriptor(number)
+        var status = stat()
+        guard unsafe fstat(file.number, &status) == 0 else { throw SystemCallError(call: "fstat", errno: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemCallError(call: "open", errno: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
+        }
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = unsafe Glibc.read(file.number, &part, part.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw SystemCallError(call: "read", errno: errno) }
+            guard count > 0 else { return bytes }
+            bytes += part.prefix(count)
+            guard bytes.count <= limit else { throw SystemCallError(call: "read", errno: EFBIG) }
+        }
+    }
+
+    /// Puts `bytes` in the place of the file, readable by its owner only. They are on the disk when the call returns.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemCallError) {
+        let temporary = path + ".tmp"
+        do throws(SystemCallError) {
+            try write(bytes, to: temporary)
+            guard unsafe rename(temporary, path) == 0 else { throw SystemCallError(call: "rename", errno: errno) }
+        } catch {
+            _ = unsafe unlink(temporary)
+            throw error
+        }
+        // The new name is on the disk when the directory is. A file system that cannot do that is no reason to fail.
+        let number = unsafe open(directory(of: path), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        guard number >= 0 else { return }
+        let folder = OwnedDescriptor(number)
+        _ = fsync(folder.number)
+    }
+
+    private static func write(_ bytes: [UInt8], to path: String) throws(SystemCallError) {
+        let number = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+        let file = OwnedDescriptor(number)
+        guard fchmod(file.number, 0o600) == 0 else { throw SystemCallError(call: "fchmod", errno: errno) }
+        var written = 0
+        while written < bytes.count {
+            let rest = Array(bytes.dropFirst(written))
+            let count = unsafe Glibc.write(file.number, rest, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
+            written += count
+        }
+        guard fsync(file.number) == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
+    }
+
+    /// Removes the file; that there is none is no error.
+    package static func remove(_ path: String) throws(SystemCallError) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemCallError(call: "unlink", errno: errno) }
+    }
+
+    /// The names in `directory` that end in `suffix`, the one that was not written for longest first.
+    package static func names(in directory: String, endingIn suffix: String) -> [String] {
+        var files: [(name: String, seconds: Int, nanoseconds: Int)] = []
+        for name in SystemFiles.names(in: directory) where name.hasSuffix(suffix) {
+            var status = stat()
+            guard unsafe stat(directory + "/" + name, &status) == 0 else { continue }
+            files.append((name, status.st_mtim.tv_sec, status.st_mtim.tv_nsec))
+        }
+        return files.sorted { ($0.seconds, $0.nanoseconds) < ($1.seconds, $1.nanoseconds) }.map(\.name)
+    }
+
+    private static func directory(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+}

@@ -1,0 +1,19 @@
+internal import BLECore
+
+/// What a link does with caches, put together from the options of the central and of the connection.
+struct CachePolicy: Sendable {
+    var cache: GATTCache?
+    var validation = CacheValidation.required
+    var observesServiceChanges = true
+    /// Where what is known is kept; `nil`: nowhere.
+    var store: (@Sendable (GATTCache) async -> Void)?
+
+    init(_ options: ConnectOptions) {
+        cache = options.cache
+        validation = options.validation
+        observesServiceChanges = options.observesServiceChanges
+    }
+
+    /// Whether what is known here lives on behind the link, so that the peer had better be told.
+    var isCaching: Bool { cache != nil || store != nil }
+}

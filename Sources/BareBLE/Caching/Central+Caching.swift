@@ -1,0 +1,38 @@
+internal import BLECore
+internal import Logging
+
+extension Central {
+    /// The policy for a link to `peer`; reads the peer's file, off the event loop.
+    func cachePolicy(for peer: PeerID, _ options: ConnectOptions) async -> CachePolicy {
+        var policy = CachePolicy(options)
+        guard let path = configuration.cacheDirectory else { return policy }
+        let directory = GATTCacheDirectory(path)
+        guard let file = directory.file(for: peer) else { return policy }
+        let logger = configuration.logger
+        if policy.cache == nil { policy.cache = await Self.load(file, logger: logger) }
+        policy.store = { cache in await Self.save(cache, for: peer, in: directory, logger: logger) }
+        return policy
+    }
+
+    /// A file that cannot be used is as good as none; it is said once, because it is written anew.
+    @concurrent
+    private static func load(_ file: GATTCacheFile, logger: Logger) async -> GATTCache? {
+        do {
+            return try file.load()
+        } catch {
+            logger.warning("a cache is not used", metadata: ["reason": "\(error)"])
+            return nil
+        }
+    }
+
+    @concurrent
+    private static func save(
+        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, logger: Logger
+    ) async {
+        do {
+            try directory.save(cache, for: peer)
+        } catch {
+            logger.warning("a cache could not be written", metadata: ["reason": "\(error)"])
+        }
+    }
+}

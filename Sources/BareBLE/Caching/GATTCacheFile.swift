@@ -1,0 +1,122 @@
+public import BLECore
+internal import BLELinux
+internal import Glibc
+
+/// One peer's cache on the disk.
+///
+/// It is written to a temporary name beside it, brought to the disk and renamed, so a reader finds the old one or the new
+/// one, also after a crash. Only its owner can read it. The calls block for as long as the disk takes: keep them off the
+/// event loop.
+public struct GATTCacheFile: Hashable, Sendable {
+    /// Where it is.
+    public let path: String
+
+    /// Names a file; nothing is opened.
+    public init(_ path: String) {
+        self.path = path
+    }
+
+    /// Reads the cache; `nil` when there is no file.
+    ///
+    /// - Throws: `BLEError` with `.unusableCache` for a file that holds something else or is damaged, and for what is no
+    ///   file; `.notPermitted`, `.system`.
+    public func load() throws(BLEError) -> GATTCache? {
+        let operation = "load the cache"
+        let bytes: [UInt8]?
+        do {
+            bytes = try StoredFile.read(path, limit: GATTCache.byteLimit + 64)
+        } catch {
+            throw BLEError(error, cacheFile: path, during: operation)
+        }
+        guard let bytes else { return nil }
+        do {
+            return try GATTCache(bytes: bytes)
+        } catch {
+            throw BLEError(
+                .unusableCache, subject: path, during: operation, because: "\(error)",
+                hint: "Remove the file; it is written anew.")
+        }
+    }
+
+    /// Writes the cache in the place of what was there.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted`, `.unusableCache` for a path that is a directory, `.system`.
+    public func save(_ cache: GATTCache) throws(BLEError) {
+        do {
+            try StoredFile.replace(path, with: cache.bytes)
+        } catch {
+            throw BLEError(error, cacheFile: path, during: "save the cache")
+        }
+    }
+
+    /// Removes the file, if there is one.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted`, `.system`.
+    public func remove() throws(BLEError) {
+        do {
+            try StoredFile.remove(path)
+        } catch {
+            throw BLEError(error, cacheFile: path, during: "remove the cache")
+        }
+    }
+}
+
+/// Caches of many peers: a directory with one file for each, named by address and type.
+///
+/// `Configuration.cacheDirectory` uses it without further ado.
+public struct GATTCacheDirectory: Hashable, Sendable {
+    /// How many peers are kept; the one that was not written for longest goes.
+    public static let capacity = 1_024
+    private static let suffix = ".gatt"
+
+    /// Where it is. It must exist.
+    public let path: String
+
+    /// Names a directory; nothing is opened.
+    public init(_ path: String) {
+        self.path = path
+    }
+
+    /// The file of `peer`; `nil` for a peer whose address changes, since nobody would find it again, and another peer might.
+    public func file(for peer: PeerID) -> GATTCacheFile? {
+        switch peer.kind {
+        case .public, .static:
+            let name = "\(peer)".split(separator: "/").joined(separator: "-").split(separator: ":").joined()
+            return GATTCacheFile("\(path)/\(name)\(Self.suffix)")
+        case .resolvablePrivate, .nonResolvablePrivate, .reserved:
+            return nil
+        }
+    }
+
+    /// Writes the cache of `peer`; does nothing for a peer whose address changes.
+    ///
+    /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
+    public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
+        guard let file = file(for: peer) else { return }
+        try file.save(cache)
+        for name in StoredFile.names(in: path, endingIn: Self.suffix).dropLast(Self.capacity) {
+            try GATTCacheFile("\(path)/\(name)").remove()
+        }
+    }
+}
+
+extension BLEError {
+    fileprivate init(_ error: SystemCallError, cacheFile path: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case EACCES, EPERM, EROFS:
+                (.notPermitted, "this user may not do that to the file", "Change its permissions, or name another.")
+            case EISDIR, EINVAL:
+                (.unusableCache, "it is no plain file", "Name a file; it need not exist.")
+            case EFBIG:
+                (.unusableCache, "it is too large for a cache", "Remove the file, or name another.")
+            case ENOENT, ENOTDIR:
+                (.system, "its directory does not exist", "Make the directory first.")
+            case ENOSPC, EDQUOT:
+                (.system, "the disk is full", "Make room.")
+            default:
+                (.system, "\(error.call) failed", nil)
+            }
+        self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+    }
+}

@@ -1,0 +1,158 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// A database that was found on an earlier link is used again when the peer's Database Hash says that it may be; and is
+// given up when the peer's answers say that it is wrong.
+
+extension Peripheral {
+    /// How long asking for the hash, and the writes that nobody waits for, may take.
+    static let backgroundTimeout: Duration = .seconds(30)
+
+    /// What is known of the peer, to be kept until the next connection; `nil` while nothing is known, or while what
+    /// changed is being looked for.
+    ///
+    /// Where the peer's Database Hash is not known it is read, which is one request; with it the next connection can tell
+    /// in one request whether the peer has changed. Only needed by who stores caches by hand; `Configuration.cacheDirectory`
+    /// stores them without being asked.
+    ///
+    /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to tell its hash is no error.
+    public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
+        if knowledge.lacksHash, end == nil {
+            let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+            knowledge.hashRead(try await databaseHash(until: deadline, during: "read the database hash"))
+        }
+        return knowledge.cache
+    }
+
+    /// Asks for the hash where a cache waits for it, or where one is to be stored: before anything else is asked, so that
+    /// what is stored with it is never older than it says.
+    func validateCache(until deadline: BootInstant) async throws(BLEError) {
+        guard knowledge.awaitsHash || policy.store != nil && !knowledge.isFromCache else { return }
+        let reading = try await databaseHash(until: deadline, during: "connect")
+        knowledge.hashRead(reading)
+        logger.debug(
+            "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(knowledge.isFromCache)"])
+    }
+
+    /// The peer's Database Hash, by its type: the handle need not be known.
+    func databaseHash(
+        until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) -> DatabaseKnowledge.HashReading {
+        let result = await runOperation(until: deadline) { client, id, deadline, now in
+            let procedure = ReadByUUID(.databaseHash, mtu: client.mtu, limit: 1)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
+        }
+        switch result {
+        case .success(.attributes(let attributes)): return attributes.first.map { .value($0.value) } ?? .absent
+        case .success: return .unreadable
+        case .failure(.gatt(.attributeNotFound)): return .absent
+        case .failure(.gatt): return .unreadable
+        case .failure(.linkLost): throw endError(during: operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
+        }
+    }
+
+    // MARK: Storing
+
+    /// Stores what is known, if it is to be stored and is not already; one after the other, off the event loop.
+    func storeCache() {
+        guard let store = policy.store, let cache = knowledge.cache, cache != storedCache else { return }
+        storedCache = cache
+        let before = storing
+        storing = Task {
+            await before?.value
+            await store(cache)
+        }
+    }
+
+    // MARK: A database that the peer contradicts
+
+    /// What a call may rely on when it is made again behind a change of the database.
+    enum Repetition {
+        /// It looks everything up anew.
+        case always
+        /// It has handles from its caller, which must mean the same as before.
+        case sameHandles([AttributeHandle])
+        /// It may do harm where it was not meant to.
+        case never
+
+        init(reading reference: CharacteristicReference) {
+            if case .handle(let handle) = reference { self = .sameHandles([handle]) } else { self = .always }
+        }
+    }
+
+    /// Finds out what the peer has now. Answers whether the call may be made again.
+    ///
+    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be made again, and what the discovery throws.
+    func resynchronize(
+        _ contradiction: Cure.Contradiction, for repetition: Repetition, of operation: String,
+        until deadline: BootInstant
+    ) async throws(BLEError) -> Bool {
+        if contradiction == .outOfSync {
+            let reading = try await databaseHash(until: deadline, during: operation)
+            if knowledge.isConfirmed(by: reading) { return true }
+            guard let old = knowledge.database else {
+                knowledge.hashRead(reading)
+                if case .never = repetition { throw changed(during: operation) }
+                return true
+            }
+            try await discoverAgain(behind: reading, old, until: deadline, during: operation)
+            return try mayRepeat(repetition, old, during: operation)
+        }
+        guard let old = knowledge.database else { return false }
+        try await discoverAgain(behind: nil, old, until: deadline, during: operation)
+        return try mayRepeat(repetition, old, during: operation)
+    }
+
+    private func discoverAgain(
+        behind reading: DatabaseKnowledge.HashReading?, _ old: GATTDatabase, until deadline: BootInstant,
+        during operation: String
+    ) async throws(BLEError) {
+        let coverage = knowledge.coverage
+        guard knowledge.purge(at: loop.now()) else {
+            throw BLEError(
+                .servicesChanged, subject: name, during: operation,
+                because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
+        }
+        logger.notice("what was known of the services is wrong", metadata: ["peer": "\(name)"])
+        if let reading { knowledge.hashRead(reading) }
+        perform(client.servicesChanged(at: loop.now()))
+        switch coverage {
+        case .whole(let level):
+            _ = try await discovery(of: nil, level: level, until: deadline, during: operation)
+        case .services(let levels):
+            let level = levels.values.max() ?? .structure
+            let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
+            _ = try await discovery(of: services, level: level, until: deadline, during: operation)
+        }
+        let new = knowledge.database
+        for characteristic in old.characteristics
+        where new?.characteristic(valueHandle: characteristic.valueHandle) != characteristic {
+            endSubscriptions(in: characteristic.valueHandle...characteristic.valueHandle)
+        }
+        tellServiceChange(1...0xFFFF)
+    }
+
+    private func mayRepeat(
+        _ repetition: Repetition, _ old: GATTDatabase, during operation: String
+    ) throws(BLEError) -> Bool {
+        switch repetition {
+        case .always: return true
+        case .never: throw changed(during: operation)
+        case .sameHandles(let handles):
+            for handle in handles where old.type(at: handle) != knowledge.database?.type(at: handle) {
+                throw changed(during: operation)
+            }
+            return true
+        }
+    }
+
+    func changed(during operation: String) -> BLEError {
+        BLEError(
+            .servicesChanged, subject: name, during: operation,
+            because: "the peer has changed its services since they were discovered",
+            hint: "Nothing was read or written. The services are known anew: look the characteristic up, and try again."
+        )
+    }
+}

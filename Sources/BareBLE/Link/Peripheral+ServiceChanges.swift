@@ -1,0 +1,265 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// A peer may change its services while it is connected, and says so by an indication (Service Changed). What is known in
+// the range is then stale: subscriptions in it end, and it alone is found anew.
+//
+// The peer must be asked to say so. That is done behind the first request of the application once it is known where, so
+// that it costs the application nothing.
+
+extension Peripheral {
+    /// The subscriber that this library itself is; the application's ones are numbered from 1.
+    private static let ownSubscriber = Subscriptions.ID(0)
+    /// Robust caching, and several values in one notification.
+    ///
+    /// Spec: Client Supported Features, Core Vol 3 Part G, 7.2.
+    private static let clientFeatures: [UInt8] = [0x05]
+    /// How many changes wait for an observer; which ones are lost does not matter, because it looks at the database.
+    private static let waitingChanges = 16
+
+    /// The peer's changes of its services, from now on, each behind the rediscovery that it led to: `database` is up to date
+    /// when a change is told, and the subscriptions in its range have ended.
+    ///
+    /// Costs a write when the peer was not asked to announce changes yet; and before that, when nothing is known of the
+    /// peer, two or three requests that find out how to ask. Each call begins a sequence of its own, for one task. It ends
+    /// with the link.
+    ///
+    /// - Throws: `BLEError` with `.notSupported` for a peer that announces no changes, `.timedOut`, `.disconnected`,
+    ///   `.cancelled`, and what a refused subscription throws.
+    public func serviceChanges(timeout: Duration? = nil) async throws(BLEError) -> ServiceChangeSequence {
+        let operation = "observe the services"
+        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            try await observe(until: deadline, during: operation)
+        }
+        let buffer = StreamBuffer<ServiceChange>(capacity: Self.waitingChanges, policy: .dropOldest)
+        if let end { buffer.finish(end == .requested ? nil : endError(during: operation)) }
+        lastNumber &+= 1
+        changeObservers[lastNumber] = buffer
+        let lease = ServiceChangeLease(number: lastNumber, buffer: buffer, peripheral: self)
+        return ServiceChangeSequence(lease: lease)
+    }
+
+    func removeChangeObserver(_ number: UInt64) {
+        changeObservers[number] = nil
+    }
+
+    // MARK: Asking the peer to say so
+
+    /// Something more is known of the peer.
+    func knowledgeGrew() {
+        isObservingDue =
+            policy.observesServiceChanges && policy.validation != .skipped && !isObserving
+            && knowledge.serviceChangedHandle != nil
+        storeCache()
+    }
+
+    /// Called when a request of the application has been queued: what the library itself wants goes behind it.
+    func observeBehind() {
+        isObservingDue = false
+        Task(executorPreference: loop) {
+            let operation = "observe the services"
+            do throws(BLEError) {
+                try await self.recovering(within: Self.backgroundTimeout, during: operation) {
+                    (deadline) async throws(BLEError) in
+                    try await self.observe(until: deadline, during: operation)
+                }
+            } catch {
+                self.logger.debug(
+                    "changes of the services stay unannounced",
+                    metadata: ["peer": "\(self.name)", "reason": "\(error)"])
+            }
+        }
+    }
+
+    private func observe(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+        guard !isObserving else { return }
+        let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: 0x1801)
+        let characteristic: GATTCharacteristic
+        do {
+            characteristic = try await resolve(reference, until: deadline, during: operation)
+        } catch  where error.code == .attributeNotFound {
+            throw BLEError(
+                .notSupported, subject: name, during: operation,
+                because: "the peer has no Service Changed characteristic, so its services should never change")
+        }
+        guard !isObserving else { return }
+        isObserving = true
+        isObservingDue = false
+        do throws(BLEError) {
+            try await writeClientFeatures(until: deadline, during: operation)
+            var descriptor = knowledge.database?.cccd(of: characteristic)
+            if descriptor == nil {
+                descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
+                    .first { $0.uuid == .clientCharacteristicConfiguration }
+            }
+            let result = await begin(
+                Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
+                into: StreamBuffer(capacity: 1, policy: .dropOldest), until: deadline)
+            listeners[Self.ownSubscriber] = nil
+            if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
+        } catch {
+            isObserving = false
+            throw error
+        }
+    }
+
+    /// Where a cache is in use, the peer is asked to refuse requests that rest on an old database (error 0x12).
+    private func writeClientFeatures(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+        guard policy.isCaching, let features = knowledge.clientFeaturesCharacteristic else { return }
+        let result = await runOperation(until: deadline) { client, id, deadline, now in
+            let procedure = WriteRequest(
+                handle: features.valueHandle, value: Self.clientFeatures, mtu: client.mtu)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+        }
+        // A peer may do without, but what it says of the database must not be missed.
+        guard case .failure(let failure) = result, failure.saysOutOfSync else { return }
+        throw BLEError(failure, subject: name, during: operation)
+    }
+
+    /// A request that nobody repeats was refused because the database has changed: what is known must not stay.
+    func resynchronizeLater() {
+        Task(executorPreference: loop) {
+            let deadline = self.loop.now() + Self.backgroundTimeout
+            _ = try? await self.resynchronize(
+                .outOfSync, for: .always, of: "look at the services again", until: deadline)
+        }
+    }
+
+    // MARK: What the peer says
+
+    /// Obeys an announcement. It has been confirmed already.
+    func serviceChanged(_ value: [UInt8]) {
+        do throws(MalformedPacket) {
+            let change = try ServiceChanged(value)
+            logger.info("services changed", metadata: ["peer": "\(name)", "handles": "\(change.handles)"])
+            guard let range = knowledge.serviceChanged(change.handles) else { return }
+            perform(client.servicesChanged(at: loop.now()))
+            endSubscriptions(in: range)
+            untoldChanges.insert(range)
+            rediscover()
+        } catch {
+            logger.warning("a change of services makes no sense", metadata: ["peer": "\(name)", "reason": "\(error)"])
+        }
+    }
+
+    /// Ends the subscriptions to values in `range`, without a word to the peer.
+    func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
+        for id in subscriptions.servicesChanged(in: range) {
+            if id == Self.ownSubscriber { isObserving = false }
+            endListener(id, .servicesChanged, with: changed(during: "go on with a subscription"))
+        }
+    }
+
+    // MARK: Finding anew
+
+    /// Finds anew what is stale, now or as soon as the last time is long enough ago.
+    private func rediscover() {
+        guard end == nil else { return }
+        switch knowledge.nextRediscovery(at: loop.now()) {
+        case .nothing:
+            if knowledge.isSettled { settled() }
+        case .at(let moment):
+            guard rediscoveryTimer == nil else { return }
+            rediscoveryTimer = loop.schedule(at: moment) { [weak self] in
+                self?.assumeIsolated { peripheral in
+                    peripheral.rediscoveryTimer = nil
+                    peripheral.rediscover()
+                }
+            }
+        case .now(let ranges, let level):
+            Task(executorPreference: loop) { await self.rediscover(ranges, level) }
+        }
+    }
+
+    private func rediscover(_ ranges: [ClosedRange<AttributeHandle>], _ level: DiscoveryLevel) async {
+        var isComplete = true
+        let deadline = loop.now() + Self.discoveryTimeout
+        for range in ranges where isComplete {
+            let result = await runOperation(until: deadline) { client, id, deadline, now in
+                let procedure = GATTDiscovery(level: level, in: range, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
+            }
+            guard case .success(.database(let part)) = result else {
+                isComplete = false
+                continue
+            }
+            do throws(GATTFailure) {
+                try knowledge.rediscovered(range, with: part)
+            } catch {
+                isComplete = false
+            }
+        }
+        knowledge.rediscoveryEnded(isComplete: isComplete)
+        rediscover()
+    }
+
+    /// Nothing is stale any more.
+    private func settled() {
+        let changes = untoldChanges.ranges
+        untoldChanges = HandleRanges()
+        knowledgeGrew()
+        for range in changes { tellServiceChange(range) }
+        resumeSettling(true)
+    }
+
+    func tellServiceChange(_ range: ClosedRange<AttributeHandle>) {
+        for buffer in changeObservers.values { buffer.yield(ServiceChange(handles: range)) }
+    }
+
+    // MARK: Waiting for it
+
+    /// Returns when nothing that is known is stale.
+    func settle(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+        guard !knowledge.isSettled else { return }
+        rediscover()
+        guard !knowledge.isSettled else { return }
+        lastNumber &+= 1
+        let number = lastNumber
+        let timer = loop.schedule(at: deadline) { [weak self] in
+            self?.assumeIsolated { $0.stopSettling(number) }
+        }
+        let isSettled = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: CheckedContinuation<Bool, Never>) in
+                if Task.isCancelled || end != nil || knowledge.isSettled {
+                    return waiter.resume(returning: knowledge.isSettled)
+                }
+                settling[number] = waiter
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.stopSettling(number) }
+        }
+        loop.cancel(timer)
+        if end != nil { throw endError(during: operation) }
+        guard !isSettled else { return }
+        throw BLEError(
+            Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: operation)
+    }
+
+    private func stopSettling(_ number: UInt64) {
+        settling.removeValue(forKey: number)?.resume(returning: false)
+    }
+
+    private func resumeSettling(_ isSettled: Bool) {
+        let waiting = settling
+        settling = [:]
+        for (_, waiter) in waiting.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: isSettled) }
+    }
+
+    /// The link is gone: who waits is told, and who observes.
+    func endServiceChanges(_ failure: BLEError?) {
+        if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
+        rediscoveryTimer = nil
+        resumeSettling(false)
+        for (_, buffer) in changeObservers.sorted(by: { $0.key < $1.key }) { buffer.finish(failure) }
+        changeObservers = [:]
+    }
+}
+
+extension OperationFailure {
+    /// Whether the peer refused because this side does not know its services as they are.
+    var saysOutOfSync: Bool {
+        if case .gatt(.att(_, _, .databaseOutOfSync)) = self { true } else { false }
+    }
+}

@@ -1,0 +1,221 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Requests are counted by the peer. The first one of each link is the MTU exchange.
+@Suite struct CachingTests {
+    private let central = Central()
+
+    static func device(_ services: VirtualService..., hash: [UInt8]? = nil) -> VirtualDevice {
+        VirtualDevice(
+            name: "Cached",
+            services: [.genericAccess(name: "Cached", appearance: 0), .genericAttribute(databaseHash: hash)] + services)
+    }
+
+    private static let battery = device(.battery(level: 50))
+    private static let moved = device(.deviceInformation(manufacturer: "M", model: "1"), .battery(level: 60))
+
+    private func cache(
+        of peripheral: VirtualPeripheral, _ level: DiscoveryLevel = .full
+    ) async throws -> GATTCache {
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(level)
+        let cache = try #require(try await device.cache())
+        await device.disconnect()
+        await peripheral.disconnect()
+        return cache
+    }
+
+    /// Connects with `options` and waits no further: what a link has cost before the first request of the application.
+    private func reconnect(
+        to peripheral: VirtualPeripheral, _ options: ConnectOptions
+    ) async throws -> (device: Peripheral, requests: Int) {
+        let before = await peripheral.requestCount
+        let device = try await central.attach(to: peripheral, options)
+        return (device, await peripheral.requestCount - before - 1)
+    }
+
+    @Test func anEqualHashCostsOneRequest() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        #expect(cache.databaseHash?.count == 16)
+        #expect(cache.coverage == .whole(.full))
+        let (device, requests) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(requests == 1)
+        #expect(await device.database == cache.database)
+        let before = await peripheral.requestCount
+        #expect(try await device.read(0x2A19) == [50])
+        #expect(try await device.discover(.full) == cache.database)
+        // The read; behind it, unasked: client features, and the configuration of Service Changed.
+        #expect(await peripheral.requestCount - before <= 3)
+        #expect(await peripheral.transcript.requests.dropFirst(Int(before)).first == "0a")
+    }
+
+    @Test func anotherHashLeadsToADiscovery() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        await peripheral.changeServices(to: Self.moved)
+        let (device, requests) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(requests == 1)
+        #expect(await device.database == nil)
+        #expect(try await device.discover(.full) != cache.database)
+        #expect(try await device.read(0x2A19) == [60])
+        // The hash was read before the discovery, so the new cache has it without another request.
+        #expect(try await device.cache()?.databaseHash != cache.databaseHash)
+    }
+
+    @Test func aHashOfAnotherSizeIsNone() async throws {
+        let peripheral = VirtualPeripheral(Self.device(.battery(level: 1), hash: [1, 2, 3]))
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.full)
+        var cache = try #require(try await device.cache())
+        #expect(cache.databaseHash == nil)
+        await device.disconnect()
+        await peripheral.disconnect()
+        cache.databaseHash = [UInt8](repeating: 0, count: 16)
+        let (again, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(await again.database == nil)
+    }
+
+    @Test func aBondedLinkCostsNothing() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        let (device, requests) = try await reconnect(
+            to: peripheral, ConnectOptions(cache: cache, validation: .skipped))
+        #expect(requests == 0)
+        let before = await peripheral.requestCount
+        #expect(try await device.read(0x2A19) == [50])
+        #expect(await peripheral.requestCount - before == 1)
+    }
+
+    @Test func aPeerWithoutHashIsDiscoveredAgainUnlessTrusted() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let cache = try await cache(of: peripheral)
+        #expect(cache.databaseHash == nil)
+        let (strict, nothing) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(nothing == 0)
+        #expect(await strict.database == nil)
+        await strict.disconnect()
+        await peripheral.disconnect()
+        let (trusting, requests) = try await reconnect(
+            to: peripheral, ConnectOptions(cache: cache, validation: .whenPossible))
+        #expect(requests == 1)
+        #expect(await trusting.database == cache.database)
+    }
+
+    // MARK: Contradictions
+
+    /// Trust ends where a handle is not there any more: the database is discovered, and a read by UUID made again.
+    @Test func anInvalidHandleOfACachePurgesIt() async throws {
+        let old = VirtualDevice(
+            name: "Old", services: [.deviceInformation(manufacturer: "M", model: "1"), .battery(level: 1)])
+        let new = VirtualDevice(name: "New", services: [.battery(level: 2)])
+        let cache = try await cache(of: VirtualPeripheral(old))
+        let peripheral = VirtualPeripheral(new)
+        let options = ConnectOptions(cache: cache, validation: .whenPossible)
+        let (device, _) = try await reconnect(to: peripheral, options)
+        #expect(try await device.read(0x2A19) == [2])
+        #expect(await device.database?.services.map(\.uuid) == [0x180F])
+        // Now it is no cache any more: an invalid handle is an error like any other.
+        let error = await #expect(throws: BLEError.self) { try await device.read(.handle(99)) }
+        #expect(error?.attError == .invalidHandle)
+    }
+
+    @Test func aWriteIsNotMadeAgain() async throws {
+        let control = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [7])])
+        let old = VirtualDevice(name: "Old", services: [.deviceInformation(manufacturer: "M", model: "1"), control])
+        let cache = try await cache(of: VirtualPeripheral(old))
+        let peripheral = VirtualPeripheral(VirtualDevice(name: "New", services: [control]))
+        let (device, _) = try await reconnect(
+            to: peripheral, ConnectOptions(cache: cache, validation: .whenPossible))
+        let error = await #expect(throws: BLEError.self) { try await device.write([1], to: 0xFFF1) }
+        #expect(error?.code == .servicesChanged)
+        #expect(try await peripheral.value(0xFFF1) == [7])
+        // The services are known anew.
+        try await device.write([1], to: 0xFFF1)
+        #expect(try await peripheral.value(0xFFF1) == [1])
+    }
+
+    /// Error 0x12 behind a change that was not announced: the hash is read and has changed.
+    @Test func outOfSyncLeadsToADiscovery() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        let old = try #require(await device.database?.characteristics(0x2A19).first)
+        #expect(try await device.read(0x2A19) == [50])
+        try await isSettled(device, at: peripheral)
+        await peripheral.changeServices(to: Self.moved, isAnnounced: false)
+        #expect(try await device.read(0x2A19) == [60])
+        let refused = await #expect(throws: BLEError.self) { try await device.read(.characteristic(old)) }
+        #expect(refused?.code == .servicesChanged)
+    }
+
+    @Test func outOfSyncWithTheSameHashIsOnlyRepeated() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(try await device.read(0x2A19) == [50])
+        try await isSettled(device, at: peripheral)
+        await peripheral.becomeUnaware()
+        let before = await peripheral.requestCount
+        #expect(try await device.read(0x2A19) == [50])
+        // Refused, the hash, and again.
+        #expect(await peripheral.requestCount - before == 3)
+        #expect(await device.database == cache.database)
+    }
+
+    @Test func aWriteByHandleIsNotMadeAgainBehindAChange() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(try await device.read(0x2A19) == [50])
+        try await isSettled(device, at: peripheral)
+        await peripheral.changeServices(to: Self.moved, isAnnounced: false)
+        let error = await #expect(throws: BLEError.self) { try await device.write([1, 0], to: .handle(16)) }
+        #expect(error?.code == .servicesChanged)
+    }
+
+    /// What nobody waits for can be refused as well; what is known does not stay wrong.
+    @Test func aRefusedFarewellIsNoticed() async throws {
+        let peripheral = VirtualPeripheral(Self.battery)
+        let cache = try await cache(of: peripheral)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        let level = try await device.subscribe(to: 0x2A19)
+        try await isSettled(device, at: peripheral)
+        await peripheral.changeServices(to: Self.moved, isAnnounced: false)
+        await #expect(throws: BLEError.self) { try await level.unsubscribe() }
+        while await device.database?.characteristics(0x2A29).isEmpty ?? true { await Task.yield() }
+        #expect(try await device.read(0x2A19) == [60])
+    }
+
+    /// A peer that is out of sync for ever does not keep a call going.
+    @Test func outOfSyncForEverEnds() async throws {
+        let refusing = VirtualService(
+            0xFFF0, [VirtualCharacteristic(0xFFF1, .read, onRead: .refuse(.databaseOutOfSync))])
+        let peripheral = VirtualPeripheral(Self.device(refusing))
+        let device = try await central.attach(to: peripheral)
+        try await device.discover()
+        for _ in 0..<3 {
+            await #expect(throws: BLEError.self) { try await device.read(.uuid(0xFFF1, service: 0xFFF0)) }
+        }
+        #expect(await device.isConnected)
+        #expect(await peripheral.requestCount < 40)
+    }
+
+    /// Waits until what the library writes behind the first request has been written, the last of it too.
+    private func isSettled(_ device: Peripheral, at peripheral: VirtualPeripheral) async throws {
+        while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
+        #expect(try await peripheral.value(0x2B29) == [5])
+        #expect(try await device.read(0x2A19) == [50])
+    }
+}
+
+extension Dialogue {
+    /// The opcodes of what the client has asked, in order.
+    var requests: [String] {
+        steps.compactMap { step in
+            guard case .sent(let pdu) = step.event, let first = pdu.first else { return nil }
+            return ATTOpcode(rawValue: first).isRequest ? Hex.encode([first]) : nil
+        }
+    }
+}

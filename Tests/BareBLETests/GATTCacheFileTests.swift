@@ -1,0 +1,100 @@
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+@Suite struct GATTCacheFileTests {
+    private final class Folder {
+        let path: String
+
+        init() throws {
+            path = FileManager.default.temporaryDirectory.appending(path: "caches-\(UUID().uuidString)").path
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+    }
+
+    private let folder: Folder
+    private let cache = GATTCache(
+        database: GATTDatabase(services: [GATTService(handles: 1...5, uuid: 0x180F)]), coverage: .whole(.full),
+        databaseHash: [UInt8](0..<16))
+
+    init() throws {
+        folder = try Folder()
+    }
+
+    private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
+        do throws(BLEError) {
+            try body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func keepsACache() throws {
+        let file = GATTCacheFile(folder.path + "/one.gatt")
+        #expect(try file.load() == nil)
+        try file.save(cache)
+        #expect(try file.load() == cache)
+        var other = cache
+        other.databaseHash = nil
+        try file.save(other)
+        #expect(try file.load() == other)
+        #expect(folder.names == ["one.gatt"], "nothing temporary is left")
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        try file.remove()
+        try file.remove()
+        #expect(try file.load() == nil)
+    }
+
+    @Test(arguments: ["", "garbage", "BLEC", String(repeating: "x", count: 400_000)])
+    func refusesGarbage(text: String) throws {
+        let file = GATTCacheFile(folder.path + "/bad.gatt")
+        try Data(text.utf8).write(to: URL(filePath: file.path))
+        #expect(code { () throws(BLEError) in _ = try file.load() } == .unusableCache)
+        try file.save(cache)
+        #expect(try file.load() == cache)
+    }
+
+    /// Neither hangs on a pipe nor harms a directory.
+    @Test func refusesWhatIsNoFile() throws {
+        #expect(code { () throws(BLEError) in _ = try GATTCacheFile(folder.path).load() } == .unusableCache)
+        #expect(code { () throws(BLEError) in try GATTCacheFile(folder.path).save(cache) } == .unusableCache)
+        let pipe = folder.path + "/pipe"
+        #expect(unsafe mkfifo(pipe, 0o600) == 0)
+        #expect(code { () throws(BLEError) in _ = try GATTCacheFile(pipe).load() } == .unusableCache)
+        let nowhere = GATTCacheFile(folder.path + "/none/one.gatt")
+        #expect(code { () throws(BLEError) in try nowhere.save(cache) } == .system)
+        #expect(try nowhere.load() == nil)
+    }
+
+    @Test func namesFilesByStableAddresses() throws {
+        let directory = GATTCacheDirectory("/caches")
+        func path(_ peer: String) -> String? { PeerID(peer).flatMap { directory.file(for: $0)?.path } }
+        #expect(path("AA:BB:CC:DD:EE:0F/public") == "/caches/AABBCCDDEE0F-public.gatt")
+        #expect(path("CA:BB:CC:DD:EE:0F/random") == "/caches/CABBCCDDEE0F-random.gatt")
+        #expect(path("4A:BB:CC:DD:EE:0F/random") == nil, "resolvable private")
+        #expect(path("0A:BB:CC:DD:EE:0F/random") == nil, "non-resolvable private")
+    }
+
+    @Test func aDirectoryIsBounded() throws {
+        let directory = GATTCacheDirectory(folder.path)
+        for number in 0..<(GATTCacheDirectory.capacity + 10) {
+            let name = folder.path + "/\(number).gatt"
+            try Data().write(to: URL(filePath: name))
+            let age = Date(timeIntervalSinceNow: Double(number - 5_000))
+            try FileManager.default.setAttributes([.modificationDate: age], ofItemAtPath: name)
+        }
+        let peer = try #require(PeerID("AA:BB:CC:DD:EE:0F/public"))
+        try directory.save(cache, for: peer)
+        #expect(folder.names.count == GATTCacheDirectory.capacity)
+        #expect(!folder.names.contains("0.gatt"))
+        #expect(folder.names.contains("11.gatt"))
+        #expect(try directory.file(for: peer)?.load() == cache)
+    }
+}

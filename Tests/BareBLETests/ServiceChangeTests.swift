@@ -1,0 +1,157 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Peers that change their services while they are connected: rows G19, G20 and G23.
+@Suite(.timeLimit(.minutes(1))) struct ServiceChangeTests {
+    private let central = Central()
+    private static let control = VirtualService(
+        0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write, .notify], value: [7])])
+
+    private static func device(_ services: VirtualService...) -> VirtualDevice {
+        VirtualDevice(name: "Changing", services: [.genericAttribute(databaseHash: nil)] + services)
+    }
+
+    private static let small = device(.battery(level: 50), control)
+    private static let large = device(
+        VirtualService(
+            0x180F,
+            [
+                VirtualCharacteristic(0x2A19, [.read, .notify], value: [60]),
+                VirtualCharacteristic(0x2A1A, .read, value: [1]),
+            ]), control)
+
+    @Test func onlyTheRangeIsFoundAnew() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.full)
+        var changes = try await device.serviceChanges().makeAsyncIterator()
+        let before = await peripheral.requestCount
+        let range = try #require(await peripheral.changeServices(to: Self.large))
+        let change = try await changes.next()
+        #expect(change?.handles == range)
+        #expect(await device.database?.characteristics(0x2A1A).count == 1)
+        #expect(try await device.read(0x2A1A) == [1])
+        #expect(await device.statistics.confirmations == 1)
+        let asked = await peripheral.transcript.requests.dropFirst(before)
+        #expect(!asked.isEmpty && asked.count < 8)
+        // All of it is as a discovery of everything finds it.
+        let known = await device.database
+        let found = try await device.discover(.full, afresh: true)
+        #expect(known?.services == found.services)
+        #expect(known?.characteristics == found.characteristics)
+        #expect(known?.descriptors.map(\.handle) == found.descriptors.map(\.handle))
+    }
+
+    @Test func subscriptionsInTheRangeEnd() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.full)
+        let level = try await device.subscribe(to: 0x2A19)
+        let other = try await device.subscribe(to: 0xFFF1)
+        var changes = try await device.serviceChanges().makeAsyncIterator()
+        await peripheral.changeServices(
+            to: Self.device(
+                VirtualService(
+                    0x180F, [VirtualCharacteristic(0x2A1B, [.read, .notify], value: [1])]), Self.control))
+        _ = try await changes.next()
+        var ended = level.makeAsyncIterator()
+        await #expect(throws: BLEError(.servicesChanged, during: "", because: "")) { _ = try await ended.next() }
+        try await peripheral.notify(0xFFF1, [9])
+        var goesOn = other.makeAsyncIterator()
+        #expect(try await goesOn.next()?.bytes == [9])
+    }
+
+    @Test func anOldCharacteristicIsRefused() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        let database = try await device.discover(.full)
+        let old = try #require(database.characteristics(0xFFF1).first)
+        let same = try #require(database.characteristics(0x2A05).first)
+        var changes = try await device.serviceChanges().makeAsyncIterator()
+        await peripheral.changeServices(to: Self.large)
+        _ = try await changes.next()
+        let error = await #expect(throws: BLEError.self) {
+            try await device.write([1], to: .characteristic(old))
+        }
+        #expect(error?.code == .servicesChanged)
+        let now = try #require(await device.database?.characteristics(0xFFF1).first)
+        #expect(now.valueHandle != old.valueHandle)
+        try await device.write([1], to: .characteristic(now))
+        #expect(try await peripheral.value(0xFFF1) == [1])
+        #expect(await device.database?.characteristic(valueHandle: same.valueHandle) == same)
+    }
+
+    /// The application's first request goes first; what the library wants goes behind it, once.
+    @Test func asksBehindTheFirstRequest() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.full)
+        #expect(await !peripheral.isSubscribed(to: 0x2A05))
+        let before = await peripheral.requestCount
+        _ = try await device.read(0x2A19)
+        while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
+        _ = try await device.read(0x2A19)
+        #expect(await peripheral.transcript.requests.dropFirst(before) == ["0a", "12", "0a"])
+    }
+
+    @Test func asksNothingWhenNotWanted() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
+        try await device.discover(.full)
+        for _ in 0..<5 { _ = try await device.read(0x2A19) }
+        #expect(await !peripheral.isSubscribed(to: 0x2A05))
+    }
+
+    @Test func aPeerThatAnnouncesNothingIsTold() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+            _ = try await device.serviceChanges()
+        }
+    }
+
+    /// G19: nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
+    @Test func nonsenseAndFloodsDoNoHarm() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        let database = try await device.discover(.full)
+        let handle = try #require(database.characteristics(0x2A05).first?.valueHandle)
+        _ = try await device.serviceChanges()
+        for value in ["0200 0100", "0000 0000", "", "01", "0100 ffff 00", "ffff 0000"] {
+            await peripheral.send(raw: [0x1D, UInt8(handle), 0] + (try Hex.decode(value)))
+        }
+        #expect(try await device.read(0x2A19) == [50])
+        #expect(await device.statistics.confirmations == 6)
+        #expect(await device.database == database)
+        let before = await peripheral.requestCount
+        for _ in 0..<1_000 { await peripheral.send(raw: [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF]) }
+        #expect(try await device.read(.handle(database.characteristics(0x2A19)[0].valueHandle)) == [50])
+        #expect(await device.statistics.confirmations == 1_006)
+        #expect(await peripheral.requestCount - before < 12)
+    }
+
+    /// G20: the pieces of a long write must not be written to something else.
+    @Test func aLongWriteFails() async throws {
+        let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20))
+        let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 23))
+        try await device.discover(.full)
+        _ = try await device.serviceChanges()
+        let writing = Task { try await device.write([UInt8](repeating: 1, count: 200), to: 0xFFF1) }
+        while await !peripheral.transcript.requests.contains("16") { await Task.yield() }
+        await peripheral.changeServices(to: Self.large)
+        let error = await #expect(throws: BLEError.self) { try await writing.value }
+        #expect(error?.code == .servicesChanged)
+        #expect(try await device.read(0xFFF1) == [7])
+    }
+
+    @Test func theSequenceEndsWithTheLink() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral)
+        let changes = try await device.serviceChanges()
+        let lost = try await device.serviceChanges()
+        await peripheral.disconnect()
+        var iterator = lost.makeAsyncIterator()
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { _ = try await iterator.next() }
+        _ = changes
+    }
+}
