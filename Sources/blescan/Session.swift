@@ -10,13 +10,15 @@ enum Session {
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let configuration = options.configuration
-        let connectOptions = options.connectOptions
-        return try await Interrupt.cancelling {
+        var file = options.cache.map { CacheFile($0) }
+        let connectOptions = options.connectOptions(cache: file?.load())
+        return try await Interrupt.cancelling { [file] in
             let central = Central(configuration)
             return try await central.run {
                 let peripheral = try await connect(central, to: peer, connectOptions)
                 do {
                     let value = try await body(peripheral)
+                    await file?.keep(peripheral)
                     await peripheral.disconnect()
                     return value
                 } catch {

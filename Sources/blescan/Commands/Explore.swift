@@ -5,7 +5,7 @@ import BareBLE
 struct Explore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show what a peer offers: services, characteristics, descriptors and values.",
-        usage: "blescan explore <peer> [--no-read] [--json] [<options>]",
+        usage: "blescan explore <peer> [--no-read] [--cache <file>] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan explore AA:BB:CC:DD:EE:FF
@@ -27,15 +27,21 @@ struct Explore: AsyncParsableCommand {
         let started = clock.now
         let tree = try await Session.run(with: peer, options) { peripheral in
             let connected = clock.now
+            // The check of a cache is a part of connecting, and the exchange of the MTU is none of it.
             let before = await peripheral.statistics.requestsSent
+            let isFromCache = await peripheral.database != nil
+            let exchange = options.mtu > 23 ? 1 : 0
             let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
             let discovered = clock.now
-            let requests = await peripheral.statistics.requestsSent - before
+            let requests = await peripheral.statistics.requestsSent - exchange
+            let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
+            let isDiscovered = await peripheral.statistics.requestsSent > before
             let handles = readsValues ? AttributeTree.readable(in: database) : []
             let (values, interruption) = try await Self.read(handles, of: peripheral, timeout: options.valueTimeout)
             return AttributeTree(
                 peer: peer.description, mtu: await peripheral.mtu, connecting: connected - started,
-                discovering: discovered - connected, discoveryRequests: requests,
+                discovering: discovered - connected, isFromCache: isFromCache && !isDiscovered,
+                isUnchecked: isUnchecked, discoveryRequests: requests,
                 allRequests: await peripheral.statistics.requestsSent, database: database, values: values,
                 interruption: interruption)
         }

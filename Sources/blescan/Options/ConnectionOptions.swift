@@ -16,6 +16,12 @@ struct ConnectionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Largest ATT packet to ask for, 23 to 517.", valueName: "bytes"))
     var mtu = 517
 
+    @Option(
+        help: ArgumentHelp(
+            "Keep what the peer offers in this file, and use it again while the peer has not changed.",
+            valueName: "file"))
+    var cache: String?
+
     @Flag(help: "Print every ATT packet to standard error.")
     var trace = false
 
@@ -39,8 +45,11 @@ struct ConnectionOptions: ParsableArguments {
         return configuration
     }
 
-    var connectOptions: ConnectOptions {
-        ConnectOptions(timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu)
+    func connectOptions(cache: GATTCache?) -> ConnectOptions {
+        // One command does not last long enough for changes of the services to matter.
+        ConnectOptions(
+            timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu, cache: cache, validation: .whenPossible,
+            observesServiceChanges: false)
     }
 
     private static let usualTimeout: Duration = .seconds(15)

@@ -62,11 +62,14 @@ struct AttributeScreen {
     }
 
     private var header: String {
-        [
-            tree.peer, "connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)",
-            "discovered \(counted(tree.database.attributeCount, "attribute")) in \(tree.discovering.milliseconds) ms, "
-                + counted(tree.discoveryRequests, "request"),
-        ].joined(separator: "   ")
+        let attributes = counted(tree.database.attributeCount, "attribute")
+        let requests = counted(tree.discoveryRequests, "request")
+        let known =
+            tree.isFromCache
+            ? "\(attributes) known from the cache\(tree.isUnchecked ? ", unchecked" : ""), \(requests)"
+            : "discovered \(attributes) in \(tree.discovering.milliseconds) ms, \(requests)"
+        return [tree.peer, "connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)", known]
+            .joined(separator: "   ")
     }
 
     private var footer: String {

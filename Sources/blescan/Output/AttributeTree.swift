@@ -13,6 +13,11 @@ struct AttributeTree: Sendable {
     let mtu: Int
     let connecting: Duration
     let discovering: Duration
+    /// Whether nothing had to be discovered.
+    let isFromCache: Bool
+    /// Whether the peer has no hash by which a cache could be checked.
+    let isUnchecked: Bool
+    /// What it took to know the database: the discovery, and the check of a cache.
     let discoveryRequests: Int
     let allRequests: Int
     let database: GATTDatabase
@@ -53,7 +58,8 @@ extension AttributeTree {
     var json: JSONLine {
         .object([
             "v": 1, "peer": .string(peer), "mtu": .integer(mtu), "attributes": .integer(database.attributeCount),
-            "discoveryRequests": .integer(discoveryRequests), "requests": .integer(allRequests),
+            "cached": isFromCache ? .bool(true) : nil, "discoveryRequests": .integer(discoveryRequests),
+            "requests": .integer(allRequests),
             "services": .array(database.services.map(json(of:))),
             "quirks": database.quirks.isEmpty ? nil : .array(database.quirks.map { .string("\($0)") }),
             "error": interruption.map { .string($0.description) },

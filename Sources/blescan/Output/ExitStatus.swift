@@ -19,7 +19,7 @@ enum ExitStatus: Int32 {
         switch error.code {
         case .attributeNotFound:
             self = .notFound
-        case .ambiguous, .invalidArgument, .tooLong:
+        case .ambiguous, .invalidArgument, .tooLong, .unusableCache:
             self = .usage
         case .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .unsupported:
             self = .noAdapter
@@ -34,7 +34,7 @@ enum ExitStatus: Int32 {
             self = error.errorNumber == ENOENT || error.errorNumber == EPROTOTYPE ? .noAdapter : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
-        case .refusedByPeer, .insufficientSecurity, .malformedReply, .notSupported:
+        case .refusedByPeer, .insufficientSecurity, .malformedReply, .notSupported, .servicesChanged:
             self = .refused
         case .cancelled:
             self = .interrupted

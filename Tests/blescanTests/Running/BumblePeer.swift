@@ -31,14 +31,21 @@ final class BumblePeer: Sendable {
     private let log: URL
     private let program: RunningProgram
 
-    init() async throws {
+    /// A peer that serves `services` in front of those of the description; each is an entry of its JSON.
+    init(with services: String = "") async throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "bumble-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         path = folder.appending(path: "peer.sock").path
         log = folder.appending(path: "log")
+        var database = try String(contentsOf: Self.database, encoding: .utf8)
+        if let list = database.range(of: #"{"services": ["#) {
+            database.insert(contentsOf: services, at: list.upperBound)
+        }
+        let served = folder.appending(path: "served.json")
+        try database.write(to: served, atomically: true, encoding: .utf8)
         program = try RunningProgram(
-            [Self.peers.appending(path: "gatt_peer.py").path, path, Self.database.path, "--log", log.path],
+            [Self.peers.appending(path: "gatt_peer.py").path, path, served.path, "--log", log.path],
             of: URL(filePath: Self.python ?? "python3"))
         try await program.printed("ready")
     }

@@ -1,0 +1,33 @@
+import BareBLE
+
+/// The file of `--cache`. Trouble with it is told once and is no failure of the command.
+struct CacheFile: Sendable {
+    private let file: GATTCacheFile
+    private var loaded: GATTCache?
+    private var isToldOfTrouble = false
+
+    init(_ path: String) {
+        file = GATTCacheFile(path)
+    }
+
+    /// What the file holds; `nil` for one that is not there or cannot be used.
+    mutating func load() -> GATTCache? {
+        do {
+            loaded = try file.load()
+        } catch {
+            Console.note("blescan: \(error.description.printable)")
+            isToldOfTrouble = true
+        }
+        return loaded
+    }
+
+    /// Writes what is known of the peer, where the file holds something else.
+    func keep(_ peripheral: Peripheral) async {
+        do {
+            guard let cache = try await peripheral.cache(), cache != loaded else { return }
+            try file.save(cache)
+        } catch {
+            if !isToldOfTrouble { Console.note("blescan: \(error.description.printable)") }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+
+/// `--cache` against a GATT server that nobody here wrote; it counts the requests.
+@Suite(.enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
+    /// Generic Attribute with a Database Hash that never changes.
+    private static let hash = """
+        {"uuid": "1801", "characteristics": [{"uuid": "2B2A", "properties": ["read"],
+          "value": "000102030405060708090a0b0c0d0e0f"}]},
+        """
+
+    private static func temporaryPath() -> String {
+        FileManager.default.temporaryDirectory.appending(path: "cache-\(UUID().uuidString)").path
+    }
+
+    /// The MTU exchange is not counted in what it took to know the peer, and it is the one request besides.
+    @Test func exploringTwice() async throws {
+        let file = Self.temporaryPath()
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let first = try await BumblePeer(with: Self.hash)
+        let before = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
+        #expect(before.status == 0)
+        #expect(before.errors.isEmpty)
+        #expect(before.output.contains("discovered 32 attributes in "))
+        let second = try await BumblePeer(with: Self.hash)
+        let after = try await BuiltProgram.run(["explore", "unix:\(second.path)", "--no-read", "--cache", file])
+        #expect(after.status == 0)
+        #expect(after.output.contains("32 attributes known from the cache, 1 request\n"))
+        #expect(
+            after.output.split(separator: "\n").dropFirst().dropLast()
+                == before.output.split(separator: "\n").dropFirst().dropLast())
+        let conversation = try await second.conversation()
+        #expect(conversation.requests == 2)
+        #expect(conversation.received == ["020502", "080100ffff2a2b"])
+    }
+
+    /// A peer without a hash is asked whether it has one by now, and believed.
+    @Test func aPeerWithoutHash() async throws {
+        let file = Self.temporaryPath()
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let first = try await BumblePeer()
+        _ = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
+        let second = try await BumblePeer()
+        let after = try await BuiltProgram.run(
+            ["explore", "unix:\(second.path)", "--no-read", "--cache", file, "--json"])
+        let object = try #require(try after.objects().first)
+        #expect(object["cached"] as? Bool == true)
+        #expect(object["discoveryRequests"] as? Int == 1)
+        #expect(try await second.conversation().requests == 2)
+        // The same file for a peer that has one: something else, and discovered.
+        let third = try await BumblePeer(with: Self.hash)
+        let other = try await BuiltProgram.run(["explore", "unix:\(third.path)", "--no-read", "--cache", file])
+        #expect(other.output.contains("discovered 32 attributes in "))
+    }
+
+    @Test func otherCommandsUseIt() async throws {
+        let file = Self.temporaryPath()
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let first = try await BumblePeer(with: Self.hash)
+        _ = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
+        let second = try await BumblePeer(with: Self.hash)
+        let outcome = try await BuiltProgram.run(["write", "unix:\(second.path)", "2a39", "--u8", "1", "--cache", file])
+        #expect(outcome.status == 0)
+        #expect(try await second.conversation().requests == 3, "the MTU, the hash, the write")
+        let third = try await BumblePeer(with: Self.hash)
+        let values = try await BuiltProgram.run(
+            ["notify", "unix:\(third.path)", "2a37", "--count", "3", "--cache", file])
+        #expect(values.status == 0)
+        #expect(try await third.conversation().requests == 4, "the MTU, the hash, on and off")
+    }
+
+    /// Told once; the work is done without.
+    @Test(arguments: ["garbage", "directory", "nowhere"])
+    func badFiles(kind: String) async throws {
+        let path = Self.temporaryPath()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        switch kind {
+        case "garbage": try Data("BLEC garbage".utf8).write(to: URL(filePath: path))
+        case "directory": try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        default: break
+        }
+        let file = kind == "nowhere" ? path + "/none/file" : path
+        let peer = try await BumblePeer(with: Self.hash)
+        let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--no-read", "--cache", file])
+        #expect(outcome.status == 0)
+        #expect(outcome.output.contains("discovered 32 attributes in "))
+        let messages = outcome.errors.split(separator: "\n")
+        #expect(messages.count == 1, "\(messages)")
+        #expect(messages.allSatisfy { $0.hasPrefix("blescan: could not ") && $0.contains(path) })
+        guard kind == "garbage" else { return }
+        // It is written anew.
+        let again = try await BumblePeer(with: Self.hash)
+        let after = try await BuiltProgram.run(["explore", "unix:\(again.path)", "--no-read", "--cache", file])
+        #expect(after.errors.isEmpty)
+        #expect(after.output.contains("known from the cache, 1 request\n"))
+    }
+}
