@@ -32,7 +32,7 @@ enum ConformancePage {
             - **does not apply** names the reason.
 
             The bytes are facts from BlueZ's and NimBLE's unit tests; the identifiers are those of the SIG's suite where they
-            begin with GATT, MICP, MCP, GMAP, TMAP, RAP, BAP or HOGP.
+            begin with GATT, MICP, MCP, GMAP, TMAP, BAP or HOGP.
 
 
             """

@@ -4,6 +4,7 @@ import BareBLETestKit
 /// Plays a dialogue with calls in its headers against the public interface:
 ///
 ///     offer: 517                                  the MTU to ask for; 23 without this line
+///     mtu: 512                                    the MTU that is agreed on ahead of the first line
 ///     security: granted                           what a peer's wish for security is answered; nobody asks without it
 ///     strict: yes                                 whether protocol errors end the link
 ///     call: read 0x0003 -> 0102                   a call, and how it must end
@@ -28,8 +29,13 @@ struct DialogueCalls {
         configuration.isStrict = dialogue.header("strict") == "yes"
         let central = Central(configuration)
         let bystander = try await Bystander(central)
-        let peer = ScriptedPeripheral(dialogue)
-        let offer = dialogue.header("offer").flatMap { Int($0) } ?? 23
+        var script = dialogue
+        let mtu = UInt16(clamping: dialogue.initialMTU).wireBytes
+        if dialogue.initialMTU > 23 {
+            script.steps.insert(contentsOf: [.init(.sent([0x02] + mtu)), .init(.received([0x03] + mtu))], at: 0)
+        }
+        let peer = ScriptedPeripheral(script)
+        let offer = dialogue.header("offer").flatMap { Int($0) } ?? dialogue.initialMTU
         let device = try await central.attach(
             descriptor: try await peer.connect(), name: "scripted", ConnectOptions(mtu: offer))
         var session = DialogueSession(device: device)
@@ -64,7 +70,7 @@ struct DialogueCalls {
 /// The calls of one dialogue, and what has to live as long as they do.
 struct DialogueSession {
     let device: Peripheral
-    private var subscriptions: [ValueSequence] = []
+    private var subscriptions: [AttributeHandle: ValueSequence.AsyncIterator] = [:]
 
     init(device: Peripheral) {
         self.device = device
@@ -88,6 +94,8 @@ struct DialogueSession {
             return Self.text(try await device.read(try Self.reference(words[0])))
         case "read-all":
             return try await device.readAll(try uuid(words[0])).map { Self.text($0.bytes) }.joined(separator: " ")
+        case "read-multiple":
+            return Self.text(try await device.readMultiple(try words.map { try Self.handle($0) }))
         case "read-variable":
             let handles = try words.map { try Self.handle($0) }
             return try await device.readMultipleVariable(handles).map(Self.text).joined(separator: " ")
@@ -106,15 +114,23 @@ struct DialogueSession {
             ]
             guard let level = levels[words[0]] else { throw Mismatch("no level \(words[0])") }
             return Self.text(handles: try await device.discover(level).characteristics.map(\.valueHandle))
+        case "discover-services":
+            let kinds = try words.map { try uuid($0) }
+            return Self.text(services: try await device.discoverServices(kinds.isEmpty ? nil : kinds))
+        case "discover-characteristics":
+            let range = try Self.handle(words[0])...(try Self.handle(words[1]))
+            return Self.text(handles: try await device.discoverCharacteristics(in: range).map(\.valueHandle))
         case "services":
-            let services = await device.database?.services ?? []
-            return services.map { "\($0.handles.lowerBound)-\($0.handles.upperBound)" }.joined(separator: " ")
+            return Self.text(services: await device.database?.services ?? [])
         case "descriptors":
             return Self.text(handles: await device.database?.descriptors.map(\.handle) ?? [])
         case "quirks":
             return "\(await device.database?.quirks.count ?? 0)"
         case "subscribe":
-            return try await subscribe(try Self.reference(words[0]), count: expected.split(separator: " ").count)
+            let values = try await device.subscribe(to: try Self.reference(words[0]))
+            subscriptions[values.handle] = values.makeAsyncIterator()
+        case "values":
+            return try await next(expected, of: try Self.handle(words[0]))
         case "mtu":
             return "\(await device.mtu)"
         case "count":
@@ -131,12 +147,11 @@ struct DialogueSession {
         return "ok"
     }
 
-    private mutating func subscribe(_ reference: CharacteristicReference, count: Int) async throws -> String {
-        let values = try await device.subscribe(to: reference)
-        subscriptions.append(values)
-        var iterator = values.makeAsyncIterator()
+    private mutating func next(_ expected: String, of handle: AttributeHandle) async throws -> String {
+        guard var iterator = subscriptions[handle] else { throw Mismatch("no subscription to \(handle)") }
         var texts: [String] = []
-        for _ in 0..<count { texts.append(Self.text(try await iterator.next()?.bytes ?? [])) }
+        for _ in expected.split(separator: " ") { texts.append(Self.text(try await iterator.next()?.bytes ?? [])) }
+        subscriptions[handle] = iterator
         return texts.joined(separator: " ")
     }
 
@@ -153,6 +168,10 @@ struct DialogueSession {
 
     private static func text(_ value: [UInt8]) -> String {
         value.isEmpty ? "nothing" : Hex.encode(value)
+    }
+
+    private static func text(services: [GATTService]) -> String {
+        services.map { "\(CharacteristicReference.handle($0.handles.lowerBound)) \($0.uuid)" }.joined(separator: " ")
     }
 
     private static func text(handles: [AttributeHandle]) -> String {
