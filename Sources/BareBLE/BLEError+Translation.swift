@@ -26,6 +26,10 @@ extension BLEError {
                 .servicesChanged, subject: subject, during: operation,
                 because: "the peer has changed its services, and the handle may mean something else now",
                 hint: "Nothing was written; look at the peer's services again.")
+        case .unsendable(let errno):
+            self.init(
+                .system, subject: subject, during: operation, because: "the kernel refuses the packet",
+                hint: "It may be longer than the channel allows; connect with a smaller MTU.", errorNumber: errno)
         case .linkLost:
             self.init(.disconnected, subject: subject, during: operation, because: "the link is closed")
         }

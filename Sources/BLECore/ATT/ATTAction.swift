@@ -22,6 +22,8 @@ package enum ATTFailure: Error, Hashable, Sendable {
     case queueFull
     /// The packet is longer than the MTU, which is the number here; it was not sent.
     case tooLong(mtu: UInt16)
+    /// The system refused the packet for good; the number is the owner's own, such as an errno. The link goes on.
+    case unsendable(Int32)
     /// The link ended before the answer came.
     case closed(ATTQueue.CloseReason)
 }
@@ -73,7 +75,7 @@ package enum ATTAction: Hashable, Sendable {
     case finish(RequestID, Result<[UInt8], ATTFailure>)
     /// Hands a value to whoever listens to the handle.
     case deliver(AttributeHandle, [UInt8], ATTValueKind)
-    /// Writes one PDU, then calls `sent` or `blocked`. Always the last action.
+    /// Writes one PDU, then calls `sent`, `blocked` or `refused`. Always the last action.
     case send([UInt8])
     /// Closes the link; everything waiting has been finished. Always the last action.
     case close(ATTQueue.CloseReason)

@@ -24,15 +24,10 @@ extension ATTQueue {
     }
 
     /// Delivers an indication and owes its confirmation, also when the value is of no use: the peer waits for it.
-    mutating func receivedIndication(_ pdu: [UInt8], _ actions: inout ATTActions, at now: BootInstant) {
-        let unconfirmed = confirmationsDue + (confirmationHeldUntil == nil ? 0 : 1)
-        if unconfirmed > 0 {
+    mutating func receivedIndication(_ pdu: [UInt8], _ actions: inout ATTActions) {
+        if confirmationsDue > 0 {
             statistics.overlappingIndications += 1
-            if limits.isStrict || unconfirmed > 1 { return close(.overlappingIndications, &actions) }
-        }
-        if confirmationHeldUntil != nil {
-            confirmationHeldUntil = nil
-            confirmationsDue += 1
+            if limits.isStrict || confirmationsDue > 1 { return close(.overlappingIndications, &actions) }
         }
         let value = value(of: pdu, &actions)
         if isClosed { return }
@@ -40,28 +35,6 @@ extension ATTQueue {
             statistics.indications += 1
             actions.append(.deliver(value.handle, value.value, .indication))
         }
-        if value != nil, limits.confirmsAfterDelivery {
-            confirmationHeldUntil = now + limits.confirmationHold
-        } else {
-            confirmationsDue += 1
-        }
-    }
-
-    /// Tells that the indication's value was taken; only of use with `confirmsAfterDelivery`.
-    package mutating func delivered(at now: BootInstant) -> ATTActions {
-        var actions = ATTActions()
-        guard confirmationHeldUntil != nil else { return actions }
-        confirmationHeldUntil = nil
-        confirmationsDue += 1
-        offerNext(&actions, at: now)
-        return actions
-    }
-
-    /// Confirms in place of a consumer that is too slow: the peer's own 30 s run.
-    mutating func releaseHeldConfirmation(at now: BootInstant) {
-        guard let end = confirmationHeldUntil, end <= now else { return }
-        statistics.confirmationsForced += 1
-        confirmationHeldUntil = nil
         confirmationsDue += 1
     }
 

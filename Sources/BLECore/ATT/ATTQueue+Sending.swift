@@ -76,6 +76,28 @@ extension ATTQueue {
         if case .operation = offer, let first = waiting.first, first.id == nil { waiting.removeFirst() }
     }
 
+    /// Tells that the last `.send` can never be written: its operation fails, and what is next goes on.
+    ///
+    /// - Parameter code: the owner's own number for why; it comes back in `ATTFailure.unsendable`.
+    package mutating func refused(_ code: Int32, at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .offered(let offer) = writing else { return actions }
+        writing = .ready
+        if isClosed { return actions }
+        statistics.unsendable += 1
+        switch offer {
+        case .confirmation:
+            confirmationsDue -= 1
+        case .answer:
+            answer = nil
+        case .operation:
+            guard !waiting.isEmpty else { break }
+            if let id = waiting.removeFirst().id { actions.append(.finish(id, .failure(.unsendable(code)))) }
+        }
+        offerNext(&actions, at: now)
+        return actions
+    }
+
     /// Tells that the socket takes packets again.
     package mutating func writable(at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
@@ -87,7 +109,7 @@ extension ATTQueue {
 
     /// When `timePassed` must be called next; `nil` while nothing waits for the time.
     package var nextDeadline: BootInstant? {
-        var next = confirmationHeldUntil
+        var next: BootInstant?
         func consider(_ moment: BootInstant?) {
             guard let moment else { return }
             next = next.map { min($0, moment) } ?? moment
@@ -113,7 +135,6 @@ extension ATTQueue {
         }
         for id in late where giveUp(id, .timedOut, &actions) { statistics.timedOut += 1 }
         closeIfUnanswered(&actions, at: now)
-        releaseHeldConfirmation(at: now)
         offerNext(&actions, at: now)
         return actions
     }

@@ -10,7 +10,7 @@
 //   up leaves an orphan behind, and the late answer to it is discarded. Else it would be taken for the next answer.
 // - 30 s after a request was sent the link closes for good. Nothing restarts that timer.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
-// - At most one `.send` is in the owner's hands. It answers with `sent` or `blocked` before it does anything else, and
+// - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked` or `refused` before it does anything else, and
 //   a packet counts as sent only then; until then it can be taken back.
 // - Confirmations and answers to the peer overtake our own operations, and there is room for a fixed number of them.
 //
@@ -36,10 +36,6 @@ package struct ATTQueue: ~Copyable {
         package var mtu: UInt16 = 517
         /// Whether the first answer out of turn closes the link.
         package var isStrict = false
-        /// Whether indications are confirmed when `delivered` is called instead of at once.
-        package var confirmsAfterDelivery = false
-        /// How long a confirmation waits for `delivered` at most.
-        package var confirmationHold: Duration = .seconds(5)
 
         package init() {}
     }
@@ -61,7 +57,6 @@ package struct ATTQueue: ~Copyable {
     // What the peer is owed; see ATTQueue+Peer.
     var answer: [UInt8]?
     var confirmationsDue = 0
-    var confirmationHeldUntil: BootInstant?
 
     // What is known about the MTU; see ATTQueue+MTU.
     var receiveLimit: UInt16
@@ -94,7 +89,7 @@ package struct ATTQueue: ~Copyable {
         switch opcode.kind {
         case .response: receivedAnswer(opcode, pdu, &actions)
         case .notification: receivedNotification(opcode, pdu, &actions)
-        case .indication: receivedIndication(pdu, &actions, at: now)
+        case .indication: receivedIndication(pdu, &actions)
         case .request: receivedRequest(opcode, pdu, &actions)
         case .confirmation: receivedConfirmation(&actions)
         case .command: statistics.peerCommandsIgnored += 1
@@ -216,7 +211,6 @@ package struct ATTQueue: ~Copyable {
         waiting = []
         answer = nil
         confirmationsDue = 0
-        confirmationHeldUntil = nil
     }
 }
 

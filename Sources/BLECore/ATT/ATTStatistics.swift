@@ -26,14 +26,15 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Operations whose caller gave up.
     public var cancelled = 0
 
+    /// Packets that the system refused for good.
+    public var unsendable = 0
+
     /// Values delivered from notifications.
     public var notifications = 0
     /// Values delivered from indications.
     public var indications = 0
     /// Confirmations sent.
     public var confirmations = 0
-    /// Confirmations sent before the value was taken, because that took too long.
-    public var confirmationsForced = 0
     /// Indications that did not wait for the confirmation of the one before.
     public var overlappingIndications = 0
     /// Notifications and indications longer than the MTU or 512 bytes of value; dropped.

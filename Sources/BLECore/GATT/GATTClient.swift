@@ -26,7 +26,7 @@ package struct GATTClient: ~Copyable {
         case finish(OperationID, Result<GATTOutcome, OperationFailure>)
         /// Hand a value to whoever listens to the handle.
         case deliver(AttributeHandle, [UInt8], ATTValueKind)
-        /// Write this PDU, then call `sent` or `blocked`.
+        /// Write this PDU, then call `sent`, `blocked` or `refused`.
         case send([UInt8])
         /// Close the link: it cannot be used any more.
         case close(ATTQueue.CloseReason)
@@ -134,6 +134,13 @@ package struct GATTClient: ~Copyable {
         queue.blocked()
     }
 
+    /// Tells that the last `.send` can never be written; `code` is the owner's number for why.
+    package mutating func refused(_ code: Int32, at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.refused(code, at: now), &actions, at: now)
+        return actions
+    }
+
     /// Tells that the socket takes packets again.
     package mutating func writable(at now: BootInstant) -> [Action] {
         var actions: [Action] = []
@@ -237,6 +244,8 @@ extension GATTClient {
             giveUp(id, .timedOut, &actions, at: now)
         case .failure(.cancelled):
             giveUp(id, .cancelled, &actions, at: now)
+        case .failure(.unsendable(let code)):
+            giveUp(id, .unsendable(code), &actions, at: now)
         case .failure(.closed):
             finish(id, .failure(.linkLost), &actions, at: now)
         }

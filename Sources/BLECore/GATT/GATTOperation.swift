@@ -43,6 +43,8 @@ package enum OperationFailure: Error, Hashable, Sendable {
     case queueFull(limit: Int)
     /// The peer changed its services meanwhile, so that handles may mean something else. The link goes on.
     case servicesChanged
+    /// The system refused the packet for good; the number is the owner's own, such as an errno. The link goes on.
+    case unsendable(Int32)
     /// The link ended first.
     case linkLost
 }

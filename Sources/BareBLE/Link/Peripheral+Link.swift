@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Glibc
 internal import Logging
 
 extension Peripheral {
@@ -114,6 +115,8 @@ extension Peripheral {
             client.blocked()
             awaitWritable()
             return []
+        case .failed(let errno) where errno == EMSGSIZE || errno == EINVAL:
+            return client.refused(errno, at: now)
         case .failed:
             // The reason of the end is the reader's to find; it is behind what the peer sent before. A kernel that was
             // only short of memory gets the packet again a little later.

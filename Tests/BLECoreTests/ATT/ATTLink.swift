@@ -8,6 +8,8 @@ final class ATTLink {
     var now = BootInstant(nanoseconds: 1_000_000_000)
     /// Whether the socket takes packets.
     var takesPackets = true
+    /// What the system says to every packet, instead of taking it.
+    var refusal: Int32?
     /// Everything written, in hexadecimal digits.
     private(set) var sent: [String] = []
     private(set) var finished: [RequestID: Result<[UInt8], ATTFailure>] = [:]
@@ -38,7 +40,6 @@ final class ATTLink {
 
     func receive(_ hex: String) { perform(queue.received(bytes(hex), at: now)) }
     func cancel(_ id: RequestID) { perform(queue.cancel(id, at: now)) }
-    func deliveredToConsumer() { perform(queue.delivered(at: now)) }
     func lose(_ code: Int32 = 104) { perform(queue.linkLost(code)) }
 
     func becomeWritable() {
@@ -66,6 +67,7 @@ final class ATTLink {
         case .failure(.cancelled): "cancelled"
         case .failure(.queueFull): "queue full"
         case .failure(.tooLong(let mtu)): "longer than \(mtu)"
+        case .failure(.unsendable(let code)): "unsendable \(code)"
         case .failure(.closed(let reason)): "closed: \(reason)"
         }
     }
@@ -84,7 +86,9 @@ final class ATTLink {
             case .send(let pdu):
                 if index != all.count - 1 { wrongs.append("send was not the last action") }
                 if closed != nil { wrongs.append("sent after the end") }
-                if takesPackets {
+                if let refusal {
+                    perform(queue.refused(refusal, at: now))
+                } else if takesPackets {
                     sent.append(Hex.encode(pdu))
                     perform(queue.sent(at: now))
                 } else {

@@ -121,39 +121,6 @@ import Testing
         #expect(link.sent.count == 3)
     }
 
-    @Test("T20: a held confirmation goes out when the value was taken") func heldConfirmation() {
-        let link = ATTLink { $0.confirmsAfterDelivery = true }
-        link.receive("1d030001")
-        #expect(link.delivered == ["indication 3 01"])
-        #expect(link.sent.isEmpty)
-        #expect(link.nextDeadline == link.now + .seconds(5))
-        link.deliveredToConsumer()
-        link.deliveredToConsumer()
-        #expect(link.sent == ["1e"])
-        #expect(link.nextDeadline == nil)
-        #expect(link.statistics.confirmationsForced == 0)
-    }
-
-    @Test("T20: a held confirmation goes out after 5 s at the latest") func forcedConfirmation() {
-        let link = ATTLink { $0.confirmsAfterDelivery = true }
-        link.receive("1d030001")
-        link.pass(.milliseconds(4_999))
-        #expect(link.sent.isEmpty)
-        link.pass(.milliseconds(1))
-        #expect(link.sent == ["1e"])
-        #expect(link.statistics.confirmationsForced == 1)
-    }
-
-    @Test("T19: the next indication does not wait for a held confirmation") func releasedConfirmation() {
-        let link = ATTLink { $0.confirmsAfterDelivery = true }
-        link.receive("1d030001")
-        link.receive("1d030002")
-        #expect(link.sent == ["1e"])
-        #expect(link.delivered.count == 2)
-        link.deliveredToConsumer()
-        #expect(link.sent == ["1e", "1e"])
-    }
-
     @Test(
         "T21: a list that does not add up is dropped as a whole",
         arguments: ["23", "230300ff00aa", "2303000100aa04", "2303000100aa04000100", "23030002aa", "230300"])

@@ -34,7 +34,6 @@ import Testing
         let isTame = seed % 2 == 0
         let link = ATTLink { limits in
             limits.isStrict = seed % 7 == 0
-            limits.confirmsAfterDelivery = seed % 3 == 0
             if isTame { limits.unexplainedAnswers = .max }
         }
         var enqueued: [(id: RequestID, mark: String, isRequest: Bool)] = []
@@ -58,7 +57,7 @@ import Testing
                 link.takesPackets = Bool.random(using: &random)
                 if link.takesPackets { link.becomeWritable() }
             default:
-                link.deliveredToConsumer()
+                link.refusal = Bool.random(using: &random) ? 90 : nil
             }
             #expect(link.count <= 64)
             #expect(link.nextDeadline.map { $0 <= link.now + .seconds(40) } ?? true)

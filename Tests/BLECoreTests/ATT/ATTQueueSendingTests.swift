@@ -164,4 +164,22 @@ import Testing
         #expect(link.sent == ["0a0300"])
         #expect(link.wrongs.isEmpty)
     }
+
+    /// EMSGSIZE and EINVAL: waiting would not help.
+    @Test func aPacketThatTheSystemRefusesFailsAtOnce() {
+        let link = ATTLink()
+        link.refusal = 90
+        let request = link.enqueue("0a0300")
+        #expect(link.result(request) == "unsendable 90")
+        link.receive("1d030001")
+        #expect(link.sent.isEmpty)
+        link.refusal = nil
+        let next = link.enqueue("0a0500")
+        #expect(link.sent == ["0a0500"])
+        link.receive("0b01")
+        #expect(link.result(next) == "0b01")
+        #expect(link.statistics.unsendable == 2)
+        #expect(link.closed == nil)
+        #expect(link.wrongs.isEmpty)
+    }
 }
