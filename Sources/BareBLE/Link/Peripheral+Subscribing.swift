@@ -13,8 +13,10 @@ public enum SubscriptionKind: Hashable, Sendable {
 public struct SubscribeOptions: Hashable, Sendable {
     /// What is preferred where the characteristic has both.
     public var preferred: SubscriptionKind
-    /// How many values may wait for the consumer; 64 KiB of them at most in any case.
+    /// How many values may wait for the consumer.
     public var capacity: Int
+    /// How many bytes of values may wait for the consumer.
+    public var byteLimit: Int
     /// What happens to a value that finds no room.
     public var policy: OverflowPolicy
     /// How long telling the peer may take.
@@ -22,11 +24,12 @@ public struct SubscribeOptions: Hashable, Sendable {
 
     /// The defaults, or other values for some of them.
     public init(
-        preferred: SubscriptionKind = .notifications, capacity: Int = 256, policy: OverflowPolicy = .dropOldest,
-        timeout: Duration? = nil
+        preferred: SubscriptionKind = .notifications, capacity: Int = 256, byteLimit: Int = 64 * 1024,
+        policy: OverflowPolicy = .dropOldest, timeout: Duration? = nil
     ) {
         self.preferred = preferred
         self.capacity = capacity
+        self.byteLimit = byteLimit
         self.policy = policy
         self.timeout = timeout
     }
@@ -49,7 +52,6 @@ struct Listener {
 }
 
 extension Peripheral {
-    private static let waitingBytes = 64 * 1024
     /// How long telling a peer to stop may take when nobody waits for it.
     private static let farewellTimeout: Duration = .seconds(5)
 
@@ -101,7 +103,7 @@ extension Peripheral {
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
-            capacity: options.capacity, byteLimit: Self.waitingBytes, policy: options.policy)
+            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
         let result = await begin(
             id, to: characteristic, by: descriptor,
             preferring: options.preferred == .notifications ? .notification : .indication, into: buffer,

@@ -64,7 +64,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                     state.isFinished = true
                     state.failure = BLEError(
                         .valuesLost, during: "keep up with a stream",
-                        because: "\(capacity) values were waiting and another one came",
+                        because: "\(state.entries.count - state.head) values were waiting and another one found no room",
                         hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
                     return (state.takeWaiter(), false)
                 }
