@@ -62,9 +62,10 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                 case .fail:
                     state.droppedInTotal += 1
                     state.isFinished = true
+                    let count = state.entries.count - state.head
                     state.failure = BLEError(
                         .valuesLost, during: "keep up with a stream",
-                        because: "\(state.entries.count - state.head) values were waiting and another one found no room",
+                        because: "\(count) values were waiting and another one found no room",
                         hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
                     return (state.takeWaiter(), false)
                 }
