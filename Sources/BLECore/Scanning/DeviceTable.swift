@@ -40,7 +40,8 @@ package struct DeviceTable {
     private var oldest = DeviceTable.none
     private var newest = DeviceTable.none
     private let capacity: Int
-    /// Devices whose entries neither make room for others nor expire, because somebody looks for them by address.
+    /// Devices whose entries neither make room for others nor expire, because somebody looks for them by
+    /// address, or is connected to them.
     package var pinned: Set<PeerID> = []
     /// How many entries had to go to make room.
     package private(set) var evictions = 0

@@ -57,12 +57,14 @@ package struct ScanGate {
         return .updated
     }
 
-    /// Who has passed before and has not been heard for so long while somebody listened; from then on unknown here.
+    /// Who has passed before and has not been heard for so long while somebody listened, the one silent for longest first; from
+    /// then on unknown here.
     package mutating func lost(silentFor patience: Duration, listened: Duration) -> [AdvertiserID] {
-        var lost: [AdvertiserID] = []
-        for (id, known) in passed where listened - known.lastHeard > patience { lost.append(id) }
-        for id in lost { passed[id] = nil }
-        return lost
+        var lost: [(id: AdvertiserID, lastHeard: Duration)] = []
+        for (id, known) in passed where listened - known.lastHeard > patience { lost.append((id, known.lastHeard)) }
+        lost.sort { $0.lastHeard < $1.lastHeard }
+        for (id, _) in lost { passed[id] = nil }
+        return lost.map { $0.id }
     }
 
     /// Forgets a device, so that it can be found again; answers whether it had passed.

@@ -198,6 +198,8 @@ extension Adapter {
         performCall { call, _ in call.adapterLost() }
         // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
+        linkedPeers = [:]
+        updatePins()
     }
 
     func letGoOfSockets() {

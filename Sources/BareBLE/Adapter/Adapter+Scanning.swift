@@ -78,9 +78,10 @@ extension Adapter {
     /// What is known of a device: when somebody scans, or has scanned.
     package func sighting(of peer: PeerID) -> Sighting? { table.newest(of: peer) }
 
-    /// Asks every scan again who keeps a place in the table.
+    /// Asks every scan again who keeps a place in the table. So does who is connected: it does not advertise meanwhile, and
+    /// what it is like is wanted for calling it again.
     package func updatePins() {
-        table.pinned = subscriptions.values.reduce(into: []) { $0.formUnion($1.wanted) }
+        table.pinned = subscriptions.values.reduce(into: Set(linkedPeers.values)) { $0.formUnion($1.wanted) }
     }
 
     private func applyPlan() {

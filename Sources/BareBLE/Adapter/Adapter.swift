@@ -90,6 +90,8 @@ package actor Adapter {
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
     var links: [ConnectionHandle: UInt64] = [:]
+    /// Who is at the other end of each link.
+    var linkedPeers: [ConnectionHandle: PeerID] = [:]
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
     var hangUpWaiters: [ConnectionHandle: UInt64] = [:]

@@ -19,6 +19,8 @@ extension Adapter {
         if let handle {
             links[handle] = number
             lastEnds[handle] = nil
+            linkedPeers[handle] = peer
+            updatePins()
         }
         return AdapterLink(socket: socket, handle: handle, controls: controls(handle, number, peer))
     }
@@ -76,6 +78,8 @@ extension Adapter {
         lastEnds[end.handle] = end.reason
         if let waiter = hangUpWaiters.removeValue(forKey: end.handle) { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }
+        linkedPeers[end.handle] = nil
+        updatePins()
         // Whoever lets go of a link without asking leaves its reason here; they are few, and old ones go.
         if endedLinks.count >= 64, let oldest = endedLinks.keys.min() { endedLinks[oldest] = nil }
         endedLinks[number] = end.reason

@@ -48,6 +48,16 @@ import Testing
         #expect(gate.count == 1)
     }
 
+    @Test func theLostComeInTheOrderOfTheirSilence() throws {
+        var table = DeviceTable()
+        var gate = ScanGate(.balanced)
+        for number in [5, 3, 9, 1, 7] as [UInt64] {
+            _ = try admit(report(number, []), &table, &gate, at: start + .seconds(Int(number)))
+        }
+        let lost = gate.lost(silentFor: .seconds(4), listened: .seconds(12)).map { $0.peer?.address.rawValue }
+        #expect(lost == [1, 3, 5, 7])
+    }
+
     @Test func whileNobodyListensNobodyFallsSilent() throws {
         var clock = ListeningClock()
         var table = DeviceTable()

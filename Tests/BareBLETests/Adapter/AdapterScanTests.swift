@@ -181,4 +181,36 @@ import Testing
         await deliveries.wait { if case .found? = $0.dropFirst(2).first { true } else { false } }
         await bench.adapter.unsubscribe(scan)
     }
+
+    @Test func timeInWhichTheRadioCallsIsNobodysSilence() async throws {
+        let bench = try await AdapterBench()
+        let deliveries = Deliveries()
+        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(1), deliveries.receive)
+        await bench.controller.advertise(thermometer, [])
+        await deliveries.wait { $0.count == 1 }
+        // Nobody answers: the radio calls for longer than a silent device would be waited for.
+        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(2))
+        }
+        #expect(!deliveries.all.contains { if case .lost = $0 { true } else { false } })
+        await deliveries.wait { if case .lost? = $0.last { true } else { false } }
+        await bench.adapter.unsubscribe(scan)
+    }
+
+    @Test func aConnectedPeerIsRememberedInACrowd() async throws {
+        let bench = try await AdapterBench()
+        let peer = PeerID(address: thermometer, type: .random)
+        await bench.controller.set { [thermometer] in $0.peers[thermometer] = 0x40 }
+        let scan = try await bench.adapter.subscribe(.balanced) { _ in }
+        await bench.controller.advertise(thermometer, [])
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+        await begun(bench, scans: 1)
+        await crowd(bench)
+        #expect(await bench.adapter.sighting(of: peer) != nil)
+        await link.controls.disconnect()
+        await crowd(bench)
+        #expect(await bench.adapter.sighting(of: peer) == nil)
+        await bench.adapter.unsubscribe(scan)
+    }
 }
