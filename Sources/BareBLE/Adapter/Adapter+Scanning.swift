@@ -60,6 +60,7 @@ extension Adapter {
     /// Ends every scan, and waits until the radio no longer scans: soon nobody drives the loop any more.
     package func unsubscribeAll() async {
         subscriptions = [:]
+        updatePins()
         watchPresence()
         watchLosses()
         await stopScanning()
