@@ -73,6 +73,8 @@ extension Peripheral {
                 .system, subject: name, during: operation, because: "\(failure.call) failed", errorNumber: failure.errno
             )
         }
+        // Those that were let go without being closed have left their place behind.
+        channels = channels.filter { $0.value.channel != nil }
         channels[channel.number] = WeakChannel(channel: channel)
         return channel
     }
