@@ -5,7 +5,9 @@ enum HostileTable {
     private static let links = "BareBLETests/Hostile/HostileLinkTests"
     private static let peerTests = "BLECoreTests/ATT/ATTQueuePeerTests"
     private static let timeTests = "BLECoreTests/ATT/ATTQueueTimeTests"
-    private static let caching = Proof.notApplicable("not public yet")
+    private static let changes = "BareBLETests/ServiceChangeTests"
+    private static let knowledge = "BLECoreTests/GATT/DatabaseKnowledgeTests"
+    private static let caching = "BareBLETests/CachingTests"
 
     private static let attributeProtocol: [(id: String, proofs: [Proof])] = [
         ("T01", [.script]), ("T02", [.script]), ("T03", [.script]), ("T04", [.script]), ("T05", [.script]),
@@ -35,7 +37,26 @@ enum HostileTable {
         ("G10", [.test(links, "tooManyAttributes")]), ("G11", [.test(links, "includeCycles")]), ("G12", [.script]),
         ("G13", [.script]), ("G14", [.test(links, "configurations")]), ("G15", [.fixture("value-without-end")]),
         ("G16", [.script]), ("G17", [.script]), ("G18", [.script]),
-        ("G19", [caching]), ("G20", [caching]), ("G21", [caching]), ("G22", [caching]), ("G23", [caching]),
+        ("G19", [.test(changes, "nonsenseAndFloodsDoNoHarm")]),
+        (
+            "G20",
+            [.test(changes, "aLongWriteFails"), .test(knowledge, "aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce")]
+        ),
+        (
+            "G21",
+            [
+                .test(caching, "outOfSyncLeadsToADiscovery"), .test(caching, "anInvalidHandleOfACachePurgesIt"),
+                .test(caching, "aWriteIsNotMadeAgain"),
+            ]
+        ),
+        (
+            "G22",
+            [
+                .test(caching, "aHashOfAnotherSizeIsNone"),
+                .test("BareBLETests/GATTCacheFileTests", "namesFilesByStableAddresses"),
+            ]
+        ),
+        ("G23", [.test(changes, "anOldCharacteristicIsRefused")]),
         ("G24", [.test(links, "valuesBehindTheEnd"), .fixture("value-with-the-consent")]),
     ]
 }
