@@ -16,7 +16,9 @@ OTHERS = {
     "bluepy, full": ["21/14/14", "76/53/53", "83/59/59", "175/82/82", "641/445/443"],
     "gatttool, all three lists": ["18/6/6", "78/55/53", "83/57/55", "172/18/11", "643/426/414"],
 }
-LEVELS = {"full": "BareBLE, every attribute", "subscribable": "BareBLE, ready to subscribe"}
+LEVELS = {
+    "full": "BareBLE, every attribute", "subscribable": "BareBLE, ready to subscribe",
+    "reconnect": "BareBLE, known and unchanged"}
 
 
 def measure():

@@ -8,7 +8,7 @@ enum Benchmarks {
         let arguments = CommandLine.arguments.dropFirst()
         switch arguments.first {
         case "parse": ParsingBenchmark.run()
-        case "discover": DiscoveryBenchmark.run()
+        case "discover": await DiscoveryBenchmark.run()
         case "link":
             guard let descriptor = arguments.last.flatMap({ Int32($0) }) else { fallthrough }
             await LinkBenchmark.run(descriptor: descriptor)

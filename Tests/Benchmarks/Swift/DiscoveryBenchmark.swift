@@ -1,13 +1,15 @@
 import BLECore
+import BareBLE
 import BareBLETestKit
 import Glibc
 
-/// Counts the requests that discovering each sample database takes, the MTU exchange left out.
+/// Counts the requests that discovering each sample database takes, the MTU exchange left out; and those that a connection
+/// to a known peer takes before the first request of the application (the level `reconnect`).
 ///
 /// Prints a line `DATABASE ATTRIBUTES MTU LEVEL REQUESTS` each. The number of attributes that were found must be that of the
 /// served table: a discovery that misses some is no discovery.
 enum DiscoveryBenchmark {
-    static func run() {
+    static func run() async {
         for (name, services) in SampleDatabases.all {
             for mtu: UInt16 in [23, 247, 517] {
                 for level in [DiscoveryLevel.full, .subscribable] {
@@ -22,6 +24,8 @@ enum DiscoveryBenchmark {
                     }
                     print(name, served, mtu, level, server.requestCount - exchange)
                 }
+                let attributes = AttributeServer(VirtualDevice(name: name, services: services)).table.attributes.count
+                print(name, attributes, mtu, "reconnect", await reconnect(name, services, mtu: Int(mtu)))
             }
         }
     }
@@ -49,6 +53,34 @@ enum DiscoveryBenchmark {
                     step = discovery.received(.response(answer))
                 }
             }
+        }
+    }
+
+    /// What a connection with a cache costs until the database is known to be what it was.
+    private static func reconnect(_ name: String, _ services: [VirtualService], mtu: Int) async -> Int {
+        do {
+            let hashed = VirtualDevice(name: name, services: services + [.genericAttribute(databaseHash: nil)])
+            let (central, peripheral) = (Central(), VirtualPeripheral(hashed))
+            let first = try await central.attach(
+                descriptor: peripheral.connect(), ConnectOptions(mtu: mtu, observesServiceChanges: false))
+            let database = try await first.discover(.full)
+            let cache = try await first.cache()
+            await first.disconnect()
+            await peripheral.disconnect()
+            let before = await peripheral.requestCount
+            let second = try await central.attach(
+                descriptor: peripheral.connect(), ConnectOptions(mtu: mtu, cache: cache))
+            guard await second.database == database else {
+                print("\(name): the cache was not used")
+                exit(1)
+            }
+            let exchange = mtu > 23 ? 1 : 0
+            let requests = await peripheral.requestCount - before - exchange
+            await second.disconnect()
+            return requests
+        } catch {
+            print("reconnecting failed: \(error)")
+            exit(1)
         }
     }
 }
