@@ -1,5 +1,5 @@
 public import BLECore
-internal import BLELinux
+package import BLELinux
 
 extension Central {
     /// Connects to a peer that advertises, and agrees on the MTU. No scan is needed before.
@@ -15,12 +15,21 @@ extension Central {
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
         let deadline = loop.now() + options.timeout
-        let mtu = try mtu(options, connectingTo: "\(peer)")
+        _ = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
         let controls = link.controls
+        return try await peripheral(over: link.socket, to: peer, controls: controls, options, until: deadline)
+    }
+
+    /// The peer at the other end of a link that is up, with what is kept of it from earlier links.
+    package func peripheral(
+        over socket: consuming LinkSocket, to peer: PeerID, controls: LinkControls? = nil, _ options: ConnectOptions,
+        until deadline: BootInstant
+    ) async throws(BLEError) -> Peripheral {
+        let mtu = try mtu(options, connectingTo: "\(peer)")
         let policy = await cachePolicy(for: peer, options)
         let peripheral = Peripheral(
-            socket: link.socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
+            socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             policy: policy, controls: controls)
         try await peripheral.open(timeout: max(.seconds(1), deadline - loop.now()))
         return peripheral

@@ -268,4 +268,40 @@ import Testing
         #expect(await peer.finish().isComplete)
         // out
     }
+
+    // MARK: Caching
+
+    private func cached() -> Central {
+        // in: Sources/BareBLE/BareBLE.docc/Caching.md
+        var configuration = Configuration()
+        configuration.cacheDirectory = "/var/lib/lamp-daemon"
+        let central = Central(configuration)
+        // out
+        return central
+    }
+
+    private func cachedByHand(_ central: Central, _ peer: PeerID) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Caching.md
+        let file = GATTCacheFile("lamp.gatt")
+        let device = try await central.connect(peer, ConnectOptions(cache: try? file.load()))
+        try await device.discover()
+        if let cache = try await device.cache() { try file.save(cache) }
+        // out
+    }
+
+    @Test func oneService() async throws {
+        let device = try await Central().attach(to: VirtualPeripheral(.heartRate))
+        // in: Sources/BareBLE/BareBLE.docc/Caching.md
+        let level = try await device.read(.uuid(0x2A19, service: 0x180F))
+        // out
+        #expect(level == [87])
+    }
+
+    private func changes(of device: Peripheral) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/Caching.md
+        for try await change in try await device.serviceChanges() {
+            print("look again at", change.handles)
+        }
+        // out
+    }
 }

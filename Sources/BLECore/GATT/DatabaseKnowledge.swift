@@ -17,18 +17,6 @@
 //
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
 
-/// How a cache from an earlier link becomes what is known of the peer.
-public enum CacheValidation: Hashable, Sendable {
-    /// The peer's Database Hash is read, one request, and must be the cache's. A peer without one is discovered again.
-    case required
-    /// The same, but a peer that has no Database Hash, and had none, is believed not to have changed until an answer shows
-    /// that it has.
-    case whenPossible
-    /// Nothing is asked: the link is bonded, and the peer was told to announce changes (Service Changed), also those that
-    /// happen while it is not connected.
-    case skipped
-}
-
 package struct DatabaseKnowledge: Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
@@ -278,38 +266,4 @@ extension DatabaseKnowledge {
         isFromCache = false
         if hash != .absent { hash = .unknown }
     }
-}
-
-// MARK: - What can be relied on
-
-extension DatabaseKnowledge {
-    /// Whether nothing that is known waits to be found anew.
-    package var isSettled: Bool { stale.isEmpty }
-
-    /// The characteristic that announces changes, where it can be subscribed to.
-    package var serviceChangedCharacteristic: GATTCharacteristic? {
-        database?.characteristics(ServiceChanged.uuid).first { $0.properties.canSubscribe }
-    }
-
-    /// The characteristic into which a client writes what it can do.
-    package var clientFeaturesCharacteristic: GATTCharacteristic? {
-        database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
-    }
-
-    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
-    package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
-        let handle = characteristic.valueHandle
-        guard !stale.contains(handle), let database else { return !stale.isEmpty }
-        guard let now = database.characteristic(valueHandle: handle) else {
-            return coverage.includesAll(to: .structure) || database.type(at: handle) != nil
-        }
-        return now.uuid != characteristic.uuid || now.properties != characteristic.properties
-    }
-}
-
-extension BluetoothUUID {
-    /// The type of the hash over a peer's database.
-    package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
-    /// The type of the value into which a client writes what it can do.
-    package static let clientSupportedFeatures = BluetoothUUID(0x2B29 as UInt16)
 }

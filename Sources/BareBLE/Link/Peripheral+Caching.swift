@@ -131,6 +131,8 @@ extension Peripheral {
         where new?.characteristic(valueHandle: characteristic.valueHandle) != characteristic {
             endSubscriptions(in: characteristic.valueHandle...characteristic.valueHandle)
         }
+        // The subscription to announcements may have ended with the others.
+        knowledgeGrew()
         tellServiceChange(1...0xFFFF)
     }
 

@@ -176,6 +176,10 @@ extension Peripheral {
     private func rediscover(_ ranges: [ClosedRange<AttributeHandle>], _ level: DiscoveryLevel) async {
         var isComplete = true
         let deadline = loop.now() + Self.discoveryTimeout
+        // In front of what is found, so that it is never newer than that.
+        if policy.isCaching, let reading = try? await databaseHash(until: deadline, during: "look at the services") {
+            knowledge.hashRead(reading)
+        }
         for range in ranges where isComplete {
             let result = await runOperation(until: deadline) { client, id, deadline, now in
                 let procedure = GATTDiscovery(level: level, in: range, mtu: client.mtu)

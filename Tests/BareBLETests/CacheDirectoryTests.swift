@@ -1,0 +1,94 @@
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+/// Links to a peer with an address, whose cache is kept without anybody asking for it.
+@Suite(.timeLimit(.minutes(1))) struct CacheDirectoryTests {
+    private static let device = CachingTests.device(.battery(level: 50))
+
+    private final class Folder {
+        let path = FileManager.default.temporaryDirectory.appending(path: "directory-\(UUID().uuidString)").path
+        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    private let folder: Folder
+    private let central: Central
+    private let peripheral = VirtualPeripheral(device)
+
+    init() throws {
+        folder = try Folder()
+        var configuration = Configuration()
+        configuration.cacheDirectory = folder.path
+        central = Central(configuration)
+    }
+
+    private func connect(_ peer: String = "C0:00:00:00:00:07/random") async throws -> (Peripheral, requests: Int) {
+        let before = await peripheral.requestCount
+        let id = try #require(PeerID(peer))
+        let device = try await central.peripheral(
+            over: LinkSocket(adopting: try await peripheral.connect()), to: id, ConnectOptions(),
+            until: BootInstant(nanoseconds: .max))
+        return (device, await peripheral.requestCount - before - 1)
+    }
+
+    private func disconnect(_ device: Peripheral) async {
+        await device.disconnect()
+        await peripheral.disconnect()
+    }
+
+    @Test func isUsedByItself() async throws {
+        let (first, asked) = try await connect()
+        #expect(asked == 1, "the hash, so that it can be stored")
+        let database = try await first.discover(.full)
+        await disconnect(first)
+        let (second, requests) = try await connect()
+        #expect(requests == 1)
+        #expect(await second.database == database)
+        await disconnect(second)
+        // Another peer with the same services has the same hash, and is another peer all the same.
+        let (other, _) = try await connect("C0:00:00:00:00:08/random")
+        #expect(await other.database == nil)
+    }
+
+    @Test func aDamagedFileIsReplaced() async throws {
+        let (first, _) = try await connect()
+        try await first.discover(.full)
+        await disconnect(first)
+        let file = URL(filePath: folder.path).appending(path: "C00000000007-random.gatt")
+        var bytes = try Data(contentsOf: file)
+        bytes[20] ^= 1
+        try bytes.write(to: file)
+        let (second, _) = try await connect()
+        #expect(await second.database == nil)
+        try await second.discover(.full)
+        await disconnect(second)
+        let (third, requests) = try await connect()
+        #expect(requests == 1)
+        #expect(await third.database != nil)
+    }
+
+    @Test func changesAreStored() async throws {
+        let (first, _) = try await connect()
+        try await first.discover(.full)
+        var changes = try await first.serviceChanges().makeAsyncIterator()
+        await peripheral.changeServices(
+            to: CachingTests.device(.battery(level: 50), .deviceInformation(manufacturer: "M", model: "1")))
+        _ = try await changes.next()
+        let database = await first.database
+        await disconnect(first)
+        let (second, requests) = try await connect()
+        #expect(requests == 1)
+        #expect(await second.database == database)
+    }
+
+    @Test func aPeerWhoseAddressChangesIsNotKept() async throws {
+        let (device, requests) = try await connect("4A:00:00:00:00:07/random")
+        #expect(requests == 0)
+        try await device.discover()
+        await disconnect(device)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+}
