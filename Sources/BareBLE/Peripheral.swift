@@ -66,7 +66,7 @@ public actor Peripheral {
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []
     /// The extended properties that have been read.
-    var extendedProperties: [GATTCharacteristic: UInt16] = [:]
+    var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
     var uselessCures: Set<Cure> = []
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)

@@ -19,7 +19,11 @@ import Testing
                                 VirtualDescriptor(0x2901, value: Array("flow".utf8)),
                             ]),
                         VirtualCharacteristic(
-                            0xFFF2, [.read, .write], descriptors: [VirtualDescriptor(0x2901, value: [0xFF])]),
+                            0xFFF2, [.read, .write],
+                            descriptors: [
+                                VirtualDescriptor(0x2901, value: [0xFF]),
+                                VirtualDescriptor(0x2904, value: [0x0E, 0xFE, 0x2F, 0x27, 0x01, 0x00, 0x00]),
+                            ]),
                     ])
             ])
     }
@@ -44,6 +48,13 @@ import Testing
         #expect(error?.partialValue == [0xFF])
     }
 
+    /// The layout is Core Vol 3 Part G, 3.3.3.5: a signed number of 16 bits, in hundredths of degrees Celsius.
+    @Test func aFormatIsRead() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(device))
+        let format = try await device.presentationFormat(of: 0xFFF2)
+        #expect(format == CharacteristicPresentationFormat(format: 0x0E, exponent: -2, unit: 0x272F))
+    }
+
     @Test func aSubscriptionKeepsItsConfiguration() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
         try await device.discover(.full)
@@ -61,7 +72,7 @@ import Testing
     @Test func extendedPropertiesAreKeptToOnceTheyAreKnown() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
         try await device.writeReliably([([7], 0xFFF1)])
-        #expect(try await device.readDescriptor(0x2900, of: 0xFFF1) == [0, 0])
+        #expect(try await device.extendedProperties(of: 0xFFF1) == [])
         let refused = BLEError(.notSupported, during: "", because: "")
         await #expect(throws: refused) { try await device.writeReliably([([7], 0xFFF1)]) }
         await #expect(throws: refused) { try await device.writeDescriptor([0x41], to: 0x2901, of: 0xFFF1) }

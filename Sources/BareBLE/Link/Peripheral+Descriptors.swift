@@ -39,7 +39,7 @@ extension Peripheral {
         try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let owner = try await resolve(characteristic, until: deadline, during: operation)
-            if uuid == .userDescription, let known = extendedProperties[owner], known & 0x0002 == 0 {
+            if uuid == .userDescription, let known = extendedProperties[owner], !known.contains(.writableAuxiliaries) {
                 throw BLEError(
                     .notSupported, subject: name, during: operation,
                     because: "the characteristic's extended properties do not allow it")
@@ -60,6 +60,35 @@ extension Peripheral {
     ) async throws(BLEError) -> String {
         let value = try await readDescriptor(.userDescription, of: characteristic, timeout: timeout)
         return try decode(value, as: String.self, during: "read the user description of \(characteristic)")
+    }
+
+    /// Reads what can be done with a characteristic beyond its properties. Reliable writes, and writes of the user
+    /// description, are refused from then on where it does not allow them.
+    ///
+    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for fewer than two bytes.
+    ///
+    /// Spec: Characteristic Extended Properties, Core Vol 3 Part G, 3.3.3.1.
+    public func extendedProperties(
+        of characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> CharacteristicExtendedProperties {
+        let value = try await readDescriptor(.extendedProperties, of: characteristic, timeout: timeout)
+        return try decode(
+            value, as: CharacteristicExtendedProperties.self,
+            during: "read the extended properties of \(characteristic)")
+    }
+
+    /// Reads how a characteristic's value is to be shown; the first format, where it has several.
+    ///
+    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for what is no format.
+    ///
+    /// Spec: Characteristic Presentation Format, Core Vol 3 Part G, 3.3.3.5.
+    public func presentationFormat(
+        of characteristic: CharacteristicReference, timeout: Duration? = nil
+    ) async throws(BLEError) -> CharacteristicPresentationFormat {
+        let value = try await readDescriptor(.presentationFormat, of: characteristic, timeout: timeout)
+        return try decode(
+            value, as: CharacteristicPresentationFormat.self,
+            during: "read the presentation format of \(characteristic)")
     }
 
     /// Asks the peer to put a characteristic's value into its advertising, or not to.
@@ -89,8 +118,7 @@ extension Peripheral {
     // MARK: Inside
 
     private func noteExtendedProperties(_ value: [UInt8], of owner: GATTCharacteristic) {
-        var reader = ByteReader(value.span)
-        if let bits = reader.u16() { extendedProperties[owner] = bits }
+        if let known = try? CharacteristicExtendedProperties(value: value) { extendedProperties[owner] = known }
     }
 
     /// Looks for a descriptor in what is known, and then in the peer.
@@ -125,7 +153,7 @@ extension Peripheral {
     /// Refuses a reliable write to a characteristic that is known not to take part in one.
     func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
         guard let owner = known(reference),
-            let known = extendedProperties[owner], known & 0x0001 == 0
+            let known = extendedProperties[owner], !known.contains(.reliableWrite)
         else { return }
         throw BLEError(
             .notSupported, subject: name, during: operation,
@@ -137,5 +165,6 @@ extension Peripheral {
 extension BluetoothUUID {
     static let extendedProperties = BluetoothUUID(0x2900 as UInt16)
     static let userDescription = BluetoothUUID(0x2901 as UInt16)
+    static let presentationFormat = BluetoothUUID(0x2904 as UInt16)
     static let serverCharacteristicConfiguration = BluetoothUUID(0x2903 as UInt16)
 }
