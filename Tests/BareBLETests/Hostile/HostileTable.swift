@@ -21,7 +21,7 @@ enum HostileTable {
         ("T16", [.script]), ("T17", [.test(links, "flood")]), ("T18", [.script]),
         // A third one waits only behind a socket that takes nothing.
         ("T19", [.script, .test(peerTests, "overlappingIndications")]),
-        ("T20", [.test(links, "flood"), .test(peerTests, "forcedConfirmation")]),
+        ("T20", [.test(links, "flood")]),
         ("T21", [.script]), ("T22", [.script]), ("T23", [.script]),
         ("T24", [.script, .test(peerTests, "overlappingRequests")]),
         ("T25", [.test(links, "requestFlood")]),
