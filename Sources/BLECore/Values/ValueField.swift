@@ -4,6 +4,8 @@ package struct ValueField: Hashable, Sendable {
     package indirect enum Content: Hashable, Sendable {
         case integer(Int64)
         case decimal(DecimalNumber)
+        /// A binary floating-point number: programs read `null` where it is not finite.
+        case float(Double)
         case text(String)
         /// Text that the device's maker or user wrote: people read it in quotes.
         case quoted(String)
@@ -13,7 +15,7 @@ package struct ValueField: Hashable, Sendable {
         case named(Int64, String)
         /// Nothing, and why: people read the reason, programs `null`.
         case missing(String)
-        /// People read one item for each; programs an array.
+        /// People read one item for each, or "none"; programs an array.
         case list([Content])
     }
 
@@ -63,6 +65,7 @@ package struct ValueField: Hashable, Sendable {
         switch content {
         case .integer(let number): labelled(quantity("\(number)"))
         case .decimal(let number): labelled(quantity(number.description))
+        case .float(let number): labelled(quantity("\(number)"))
         case .text(let text), .named(_, let text), .missing(let text): labelled(text)
         case .quoted(let text): labelled("\"\(text)\"")
         case .flag(let isSet): isSet ? name : "no \(name)"
@@ -71,6 +74,7 @@ package struct ValueField: Hashable, Sendable {
     }
 
     private func list(_ items: [Content]) -> String {
+        if items.isEmpty { return labelled("none") }
         var text = ""
         for item in items { text += (text.isEmpty ? "" : ", ") + self.text(of: item) }
         return text

@@ -33,6 +33,7 @@ extension ValueField {
         switch content {
         case .integer(let number), .named(let number, _): .integer(Int(number))
         case .decimal(let number): .digits(number.description)
+        case .float(let number): .number(number)
         case .text(let text), .quoted(let text): .string(text)
         case .flag(let isSet): .bool(isSet)
         case .missing: .null

@@ -30,10 +30,10 @@ import Testing
                 + "bottom dead spot 190 °, energy 42 kJ, offset compensation", "the specification's table"),
         GoldenValue(
             0x2A64, "17e80300045a0064009600" + "9cff",
-            "crank turns 1000, last crank event 1.000 s, first angle 90 °, direction tangential, force 100 N, "
-                + "force 150 N, force -100 N", "the specification's table"),
+            "crank turns 1000, last crank event 1.000 s, first angle 90 °, direction tangential, forces 100 N, "
+                + "forces 150 N, forces -100 N", "the specification's table"),
         GoldenValue(
-            0x2A64, "2ab400a000c0ff", "first angle 180 °, direction radial, torque 5.00000 Nm, torque -2.00000 Nm",
+            0x2A64, "2ab400a000c0ff", "first angle 180 °, direction radial, torques 5.00000 Nm, torques -2.00000 Nm",
             "the specification's table"),
         // An Elite Direto XR, simcline issue 4, with the features that it lists.
         GoldenValue(

@@ -13,7 +13,7 @@ import Testing
             "measures none, targets power, targets indoor bike simulation, targets cadence", "a web client's tests"),
         GoldenValue(0x2AD3, "000d", "training manual mode", "a web client's tests"),
         GoldenValue(
-            0x2AD3, "0104537072696e74", "training high intensity interval, text Sprint", "a web client's tests"),
+            0x2AD3, "0104537072696e74", "training high intensity interval, text \"Sprint\"", "a web client's tests"),
         // An Elite Direto XR, simcline issue 4.
         GoldenValue(0x2AD3, "0001", "training idle", "Elite Direto XR"),
         GoldenValue(0x2AD3, "000a", "training speed too high", "Elite Direto XR"),
@@ -41,15 +41,16 @@ import Testing
         GoldenValue(0x2ADA, "0d102700", "target distance 10000 m", "the specification's table"),
         GoldenValue(0x2ADA, "0e0807", "target time 1800 s", "the specification's table"),
         GoldenValue(
-            0x2ADA, "0f3c007800", "target time in zone 60 s, target time in zone 120 s", "the specification's table"),
+            0x2ADA, "0f3c007800", "target times in zones 60 s, target times in zones 120 s", "the specification's table"
+        ),
         GoldenValue(
             0x2ADA, "103c007800b400",
-            "target time in zone 60 s, target time in zone 120 s, target time in zone 180 s",
+            "target times in zones 60 s, target times in zones 120 s, target times in zones 180 s",
             "the specification's table"),
         GoldenValue(
             0x2ADA, "1101000200030004000500",
-            "target time in zone 1 s, target time in zone 2 s, target time in zone 3 s, target time in zone 4 s, "
-                + "target time in zone 5 s", "the specification's table"),
+            "target times in zones 1 s, target times in zones 2 s, target times in zones 3 s, target times in zones 4 s, "
+                + "target times in zones 5 s", "the specification's table"),
         GoldenValue(0x2ADA, "13e051", "wheel circumference 2096.0 mm", "the specification's table"),
         GoldenValue(0x2ADA, "1404", "spin down stop pedalling", "the specification's table"),
         GoldenValue(0x2ADA, "15b500", "target cadence 90.5 /min", "the specification's table"),
@@ -61,6 +62,9 @@ import Testing
             0x2AD5, "e2ff96000500", "minimum -3.0 %, maximum 15.0 %, increment 0.5 %", "the specification's table"),
         // A JetBlack Volt, simcline issue 9.
         GoldenValue(0x2AD6, "000064000100", "minimum 0.0, maximum 10.0, increment 0.1", "JetBlack Volt"),
+        GoldenValue(
+            0x2AD6, "00006400ffff", "minimum 0.0, maximum 10.0, increment 6553.5",
+            "the specification's table, where only the increment has no sign"),
         GoldenValue(0x2AD6, "000a01", "minimum 0.0, maximum 100.0, increment 10.0", "the later version's table"),
         GoldenValue(0x2AD7, "28dc01", "minimum 40 bpm, maximum 220 bpm, increment 1 bpm", "the specification's table"),
         GoldenValue(0x2AD8, "0000d0070100", "minimum 0 W, maximum 2000 W, increment 1 W", "the specification's table"),
@@ -101,14 +105,15 @@ import Testing
         #expect(Request.setTarget(.simulation(simulation)).valueBytes == [0x11, 0, 0, 0xFF, 0xFF, 0x28, 0x33])
     }
 
-    @Test func timesInZones() {
-        func bytes(_ seconds: [Int]) -> [UInt8] {
-            Request.setTarget(.timesInHeartRateZones(seconds.map { .seconds($0) })).valueBytes
-        }
-        #expect(bytes([60, 120]) == [0x0E, 60, 0, 120, 0])
-        #expect(bytes([60, 120, 180]) == [0x0F, 60, 0, 120, 0, 180, 0])
-        #expect(bytes([1, 2, 3, 4, 5]) == [0x10, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0])
-        #expect(bytes([1, 2, 3, 4]) == [0xFF])
+    @Test func timesInZones() throws {
+        let two = FitnessMachineTarget.timesInTwoZones(.seconds(60), .seconds(120))
+        #expect(Request.setTarget(two).valueBytes == [0x0E, 60, 0, 120, 0])
+        let three = FitnessMachineTarget.timesInThreeZones(.seconds(60), .seconds(120), .seconds(180))
+        #expect(Request.setTarget(three).valueBytes == [0x0F, 60, 0, 120, 0, 180, 0])
+        let five = FitnessMachineTarget.timesInFiveZones(
+            .seconds(1), .seconds(2), .seconds(3), .seconds(4), .seconds(5))
+        #expect(Request.setTarget(five).valueBytes == [0x10, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0])
+        #expect(try FitnessMachineStatus(value: [0x0F, 60, 0, 120, 0]) == .targetChanged(two))
     }
 
     @Test func numbersThatDoNotFitAreTheNearest() {
@@ -139,5 +144,6 @@ import Testing
     @Test func textThatIsCut() throws {
         let status = try TrainingStatus(value: [3, 2, 0x57, 0xC3])
         #expect(status.isTextCut && status.text == "W\u{FFFD}")
+        #expect(try TrainingStatus(value: [1, 2, 0x57, 0, 0]).text == "W")
     }
 }

@@ -8,7 +8,7 @@ import Testing
     @Test(
         arguments: [
             (0x2A19, "64", "100 %", "100"), (0x2A01, "4103", "Heart Rate Belt", "833"),
-            (0x2A38, "01", "chest", "\"chest\""), (0x2A38, "2a", "code 42", "42"),
+            (0x2A38, "01", "chest", "1"), (0x2A38, "2a", "code 42", "42"),
             (0x2A6E, "0b0a", "25.71 °C", "25.71"), (0x2A6E, "0080", "not known", "null"),
             (0x2A00, "4c616d70", "\"Lamp\"", "\"Lamp\""), (0x2A24, "4c0000", "\"L\"", "\"L\""),
             (
@@ -23,7 +23,7 @@ import Testing
                 0x2A0F, "80ff", "time zone unknown, daylight saving unknown",
                 #"{"timeZone":null,"daylightSaving":null}"#
             ),
-            (0x2902, "0100", "notifications on", "1"),
+            (0x2902, "0100", "notifications on", "1"), (0x2A54, "0000", "none", "[]"),
         ] as [(UInt16, String, String, String)])
     func known(_ uuid: UInt16, _ hex: String, _ line: String, _ json: String) throws {
         let meaning = ValueDescription.of(try Hex.decode(hex), uuid: BluetoothUUID(uuid))
@@ -54,5 +54,12 @@ import Testing
         #expect(meaning?.line == "25.71 °C")
         #expect(meaning?.json.text == "25.71")
         #expect(ValueDescription.of([0x64], uuid: 0x2A19, format: celsius)?.line == "100 %")
+        let volts = CharacteristicPresentationFormat(format: 0x14, exponent: 0, unit: 0x2728)
+        let half = ValueDescription.of([0, 0, 0, 0x3F], uuid: 0xFFF1, format: volts)
+        #expect(half?.line == "0.5 V")
+        #expect(half?.json.text == "0.5")
+        let nothing = ValueDescription.of([0, 0, 0x80, 0x7F], uuid: 0xFFF1, format: volts)
+        #expect(nothing?.line == "inf V")
+        #expect(nothing?.json.text == "null")
     }
 }

@@ -82,7 +82,7 @@ extension CharacteristicPresentationFormat {
         case .boolean(let isTrue): [ValueField(.text(isTrue ? "true" : "false"))]
         case .decimal(let mantissa, let exponent):
             [ValueField(.decimal(DecimalNumber(mantissa, exponent: Int(exponent))), unit: symbol)]
-        case .float(let number): [ValueField(.text("\(number)"), unit: symbol)]
+        case .float(let number): [ValueField(.float(number), unit: symbol)]
         case .medical(let number): [ValueField(number.content, unit: symbol)]
         case .text(let text): [ValueField(.quoted(text))]
         }

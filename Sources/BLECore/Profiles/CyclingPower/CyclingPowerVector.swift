@@ -57,8 +57,8 @@ extension CyclingPowerVector: DescribedValue {
         case .radial: list.add("direction", text: "radial")
         case .lateral: list.add("direction", text: "lateral")
         }
-        for force in forces { list.add("force", force, "N") }
-        for torque in torques { list.add("torque", torque, places: 5, "Nm") }
+        list.add("forces", forces.map { .integer(Int64($0)) }, "N")
+        list.add("torques", torques.compactMap { FieldList.decimal($0, places: 5) }, "Nm")
         return list.fields
     }
 }

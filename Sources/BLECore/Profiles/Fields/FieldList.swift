@@ -11,11 +11,21 @@ package struct FieldList {
 
     /// A number that was sent with so many decimal places.
     package mutating func add(_ name: String, _ quantity: Double?, places: Int, _ unit: String = "") {
-        guard let quantity else { return }
+        guard let quantity, let number = Self.decimal(quantity, places: places) else { return }
+        fields.append(ValueField(name, number, unit: unit))
+    }
+
+    /// The content for a number that was sent with so many decimal places.
+    package static func decimal(_ quantity: Double, places: Int) -> ValueField.Content? {
         var scaled = quantity
         for _ in 0..<places { scaled *= 10 }
-        guard let mantissa = Int64(exactly: scaled.rounded()) else { return }
-        fields.append(.scaled(name, mantissa, exponent: 0 - places, unit))
+        guard let mantissa = Int64(exactly: scaled.rounded()) else { return nil }
+        return .decimal(DecimalNumber(mantissa, exponent: 0 - places))
+    }
+
+    /// Several of the same kind, if there are any: one field, so that its key stays unique.
+    package mutating func add(_ name: String, _ items: [ValueField.Content], _ unit: String = "") {
+        if !items.isEmpty { fields.append(ValueField(name, .list(items), unit: unit)) }
     }
 
     /// A number as medical devices write it, in a unit that is 10^`places` times smaller than theirs.
@@ -53,6 +63,16 @@ package struct FieldList {
     /// Something that is so or not.
     package mutating func add(_ name: String, flag: Bool?) {
         if let flag { fields.append(ValueField(name, .flag(flag))) }
+    }
+
+    /// Nothing, and why.
+    package mutating func add(_ name: String, missing reason: String) {
+        fields.append(ValueField(name, .missing(reason)))
+    }
+
+    /// Text that somebody wrote.
+    package mutating func add(_ name: String, quoted text: String?) {
+        if let text { fields.append(ValueField(name, .quoted(text))) }
     }
 
     /// Words as they are.

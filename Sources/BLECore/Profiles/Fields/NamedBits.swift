@@ -20,7 +20,7 @@ extension NamedBits {
     package var content: ValueField.Content {
         var items: [ValueField.Content] = []
         for word in words { items.append(.text(word)) }
-        return items.isEmpty ? .text("none") : .list(items)
+        return .list(items)
     }
 
     package var fields: [ValueField] { [ValueField("", content)] }
@@ -41,10 +41,9 @@ extension NamedCode {
         return names[index]
     }
 
-    /// The word as one field's content, or the number where it has none.
+    /// The number and its word as one field's content: for programs it is a number, whether it is assigned or not.
     package var content: ValueField.Content {
-        guard let assignedName else { return .named(Int64(rawValue), "code \(rawValue)") }
-        return .text(assignedName)
+        .named(Int64(rawValue), assignedName ?? "code \(rawValue)")
     }
 
     package var fields: [ValueField] { [ValueField("", content)] }

@@ -24,8 +24,7 @@ public enum FitnessMachineControlPointRequest: GATTWritable, Hashable, Sendable 
     /// Declines that calibration when the machine has asked for it.
     case ignoreSpinDown
 
-    /// Appends the op code and its parameter. A number of heart rate zones that there is not is sent as 0xFF alone, which
-    /// every machine refuses.
+    /// Appends the op code and its parameter.
     public func write(to writer: inout ByteWriter) {
         switch self {
         case .requestControl: writer.u8(0x00)
@@ -36,8 +35,7 @@ public enum FitnessMachineControlPointRequest: GATTWritable, Hashable, Sendable 
         case .startSpinDown: writer.array([0x13, 1])
         case .ignoreSpinDown: writer.array([0x13, 2])
         case .setTarget(let target):
-            guard let kind = target.kind else { return writer.u8(0xFF) }
-            writer.u8(Self.opCode(of: kind))
+            writer.u8(Self.opCode(of: target.kind))
             target.write(to: &writer)
         }
     }

@@ -24,8 +24,12 @@ public enum FitnessMachineTarget: Hashable, Sendable {
     case distance(UInt32)
     /// A time of training.
     case trainingTime(Duration)
-    /// Times in two, three or five zones of the heart rate, the lowest zone first.
-    case timesInHeartRateZones([Duration])
+    /// Times in two zones of the heart rate: burning fat, then fitness.
+    case timesInTwoZones(Duration, Duration)
+    /// Times in three zones of the heart rate: light, moderate, hard.
+    case timesInThreeZones(Duration, Duration, Duration)
+    /// Times in five zones of the heart rate: very light, light, moderate, hard, maximum.
+    case timesInFiveZones(Duration, Duration, Duration, Duration, Duration)
     /// Wind, slope and friction that the machine makes felt.
     case simulation(IndoorBikeSimulation)
     /// The circumference of the wheel in millimetres, to 0.1.
@@ -40,8 +44,7 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         case simulation, wheelCircumference, cadence
     }
 
-    /// `nil` for a number of zones that there is not.
-    var kind: Kind? {
+    var kind: Kind {
         switch self {
         case .speed: .speed
         case .inclination: .inclination
@@ -53,19 +56,12 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         case .strides: .strides
         case .distance: .distance
         case .trainingTime: .trainingTime
-        case .timesInHeartRateZones(let times): Self.zones(times.count)
+        case .timesInTwoZones: .twoZones
+        case .timesInThreeZones: .threeZones
+        case .timesInFiveZones: .fiveZones
         case .simulation: .simulation
         case .wheelCircumference: .wheelCircumference
         case .cadence: .cadence
-        }
-    }
-
-    private static func zones(_ count: Int) -> Kind? {
-        switch count {
-        case 2: .twoZones
-        case 3: .threeZones
-        case 5: .fiveZones
-        default: nil
         }
     }
 
@@ -80,10 +76,14 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         case .steps: self = .steps(try reader.read())
         case .strides: self = .strides(try reader.read())
         case .distance: self = .distance(try reader.read(UInt24.self).value)
-        case .trainingTime: self = .trainingTime(.seconds(try reader.read(UInt16.self)))
-        case .twoZones: self = .timesInHeartRateZones(try Self.times(2, &reader))
-        case .threeZones: self = .timesInHeartRateZones(try Self.times(3, &reader))
-        case .fiveZones: self = .timesInHeartRateZones(try Self.times(5, &reader))
+        case .trainingTime: self = .trainingTime(try Self.time(&reader))
+        case .twoZones: self = .timesInTwoZones(try Self.time(&reader), try Self.time(&reader))
+        case .threeZones:
+            self = .timesInThreeZones(try Self.time(&reader), try Self.time(&reader), try Self.time(&reader))
+        case .fiveZones:
+            self = .timesInFiveZones(
+                try Self.time(&reader), try Self.time(&reader), try Self.time(&reader), try Self.time(&reader),
+                try Self.time(&reader))
         case .simulation: self = .simulation(try reader.read())
         case .wheelCircumference: self = .wheelCircumference(try reader.read(UInt16.self, per: 10))
         case .cadence: self = .cadence(try reader.read(UInt16.self, per: 2))
@@ -99,8 +99,7 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         case .heartRate(let rate): writer.u8(rate)
         case .energy(let count), .steps(let count), .strides(let count): writer.u16(count)
         case .distance(let metres): writer.write(UInt24(clamping: metres))
-        case .trainingTime(let time): writer.u16(UInt16(clamping: time.components.seconds))
-        case .timesInHeartRateZones(let times):
+        case .trainingTime, .timesInTwoZones, .timesInThreeZones, .timesInFiveZones:
             for time in times { writer.u16(UInt16(clamping: time.components.seconds)) }
         case .simulation(let simulation): writer.write(simulation)
         case .wheelCircumference(let circumference): writer.u16(UInt16(counting: circumference, per: 10))
@@ -114,10 +113,22 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         return try reader.read(UInt8.self, per: 10)
     }
 
-    private static func times(_ count: Int, _ reader: inout ByteReader) throws(MalformedPacket) -> [Duration] {
-        var times: [Duration] = []
-        for _ in 0..<count { times.append(.seconds(try reader.read(UInt16.self))) }
-        return times
+    private static func time(_ reader: inout ByteReader) throws(MalformedPacket) -> Duration {
+        .seconds(try reader.read(UInt16.self))
+    }
+
+    /// The times that the target consists of, in the order in which they are sent.
+    private var times: [Duration] {
+        switch self {
+        case .trainingTime(let time): [time]
+        case .timesInTwoZones(let first, let second): [first, second]
+        case .timesInThreeZones(let first, let second, let third): [first, second, third]
+        case .timesInFiveZones(let first, let second, let third, let fourth, let fifth):
+            [first, second, third, fourth, fifth]
+        case .speed, .inclination, .resistanceLevel, .power, .heartRate, .energy, .steps, .strides, .distance,
+            .simulation, .wheelCircumference, .cadence:
+            []
+        }
     }
 }
 
@@ -134,8 +145,8 @@ extension FitnessMachineTarget {
         case .strides(let strides): list.add("target strides", strides)
         case .distance(let metres): list.add("target distance", metres, "m")
         case .trainingTime(let time): list.add("target time", time)
-        case .timesInHeartRateZones(let times):
-            for time in times { list.add("target time in zone", time) }
+        case .timesInTwoZones, .timesInThreeZones, .timesInFiveZones:
+            list.add("target times in zones", times.map { .integer($0.components.seconds) }, "s")
         case .simulation(let simulation): simulation.add(to: &list)
         case .wheelCircumference(let circumference):
             list.add("wheel circumference", circumference, places: 1, "mm")

@@ -19,15 +19,15 @@ public struct SupportedResistanceLevelRange: GATTReadable, Hashable, Sendable {
     /// - Throws: `MalformedPacket` when there are fewer than 3 bytes, or 4 or 5.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let isLaterVersion = reader.remaining == 3
-        minimum = try Self.level(&reader, isLaterVersion)
-        maximum = try Self.level(&reader, isLaterVersion)
-        increment = try Self.level(&reader, isLaterVersion)
-    }
-
-    private static func level(
-        _ reader: inout ByteReader, _ isLaterVersion: Bool
-    ) throws(MalformedPacket) -> Double {
-        isLaterVersion ? Double(try reader.read(UInt8.self)) * 10 : try reader.read(Int16.self, per: 10)
+        if isLaterVersion {
+            minimum = Double(try reader.read(UInt8.self)) * 10
+            maximum = Double(try reader.read(UInt8.self)) * 10
+            increment = Double(try reader.read(UInt8.self)) * 10
+        } else {
+            minimum = try reader.read(Int16.self, per: 10)
+            maximum = try reader.read(Int16.self, per: 10)
+            increment = try reader.read(UInt16.self, per: 10)
+        }
     }
 }
 

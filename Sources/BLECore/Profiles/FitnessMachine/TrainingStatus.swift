@@ -53,7 +53,7 @@ public struct TrainingStatus: GATTReadable, Hashable, Sendable {
 
     /// The phase.
     public let phase: Phase
-    /// What the machine says in words; what is no UTF-8 in it is replaced.
+    /// What the machine says in words, without zero bytes behind it; what is no UTF-8 in it is replaced.
     public let text: String?
     /// Whether there is more text than fits a notification: reading the characteristic gives all of it.
     public let isTextCut: Bool
@@ -66,9 +66,15 @@ public struct TrainingStatus: GATTReadable, Hashable, Sendable {
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 2, reading: &reader)
         phase = Phase(rawValue: try reader.read())
-        text = flags[0] ? String(decoding: reader.rest(), as: UTF8.self) : nil
+        text = flags[0] ? Self.text(reader.rest()) : nil
         isTextCut = flags[1]
         reader.skipReserved(flags)
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String {
+        var bytes = bytes
+        while bytes.last == 0 { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 
@@ -86,7 +92,7 @@ extension TrainingStatus: DescribedValue {
     package var fields: [ValueField] {
         var list = FieldList()
         list.add("training", phase)
-        list.add("text", text: text)
+        list.add("text", quoted: text)
         if isTextCut { list.add("text cut", flag: true) }
         return list.fields
     }

@@ -63,7 +63,7 @@ public struct BodyCompositionMeasurement: GATTReadable, Hashable, Sendable {
 extension BodyCompositionMeasurement: DescribedValue {
     package var fields: [ValueField] {
         var list = FieldList()
-        if bodyFatPercentage == nil { list.add("body fat", text: "not measured") }
+        if bodyFatPercentage == nil { list.add("body fat", missing: "not measured") }
         list.add("body fat", bodyFatPercentage, places: 1, "%")
         list.add("basal metabolism", basalMetabolism, "kJ")
         list.add("muscles", musclePercentage, places: 1, "%")

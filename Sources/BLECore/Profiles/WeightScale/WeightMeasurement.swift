@@ -42,7 +42,7 @@ public struct WeightMeasurement: GATTReadable, Hashable, Sendable {
 extension WeightMeasurement: DescribedValue {
     package var fields: [ValueField] {
         var list = FieldList()
-        if weight == nil { list.add("weight", text: "not measured") }
+        if weight == nil { list.add("weight", missing: "not measured") }
         system.add("weight", mass: weight, to: &list)
         list.add("body mass index", bodyMassIndex, places: 1)
         system.add(height: height, to: &list)
