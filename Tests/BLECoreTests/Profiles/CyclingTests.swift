@@ -81,6 +81,9 @@ import Testing
         #expect(crank.cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 9, eventTime: 700).cadence(since: crank) == nil)
         #expect(CrankRevolutions(count: 5, eventTime: 800).cadence(since: crank) == 0)
+        let cranksSetAnew = CrankRevolutions(count: 1, eventTime: 800)
+        #expect(cranksSetAnew.cadence(since: crank) == nil)
+        #expect(cranksSetAnew.turns(since: crank) == -4)
         let wheel = WheelRevolutions(count: 1000, eventTime: 700)
         #expect(wheel.speed(since: wheel, circumference: 2.1) == nil)
         let setAnew = WheelRevolutions(count: 3, eventTime: 1700)
@@ -92,8 +95,11 @@ import Testing
         let earlier = WheelRevolutions(count: 10, eventTime: 0, ticksPerSecond: 2048)
         let later = WheelRevolutions(count: 20, eventTime: 2048, ticksPerSecond: 2048)
         #expect(later.speed(since: earlier, circumference: 2) == 20)
-        let broken = WheelRevolutions(count: 20, eventTime: 2048, ticksPerSecond: 0)
-        #expect(broken.speed(since: earlier, circumference: 2) == 0)
+        let otherClock = WheelRevolutions(count: 20, eventTime: 2048, ticksPerSecond: 1024)
+        #expect(otherClock.speed(since: earlier, circumference: 2) == nil)
+        let broken = WheelRevolutions(count: 10, eventTime: 0, ticksPerSecond: 0)
+        let brokenLater = WheelRevolutions(count: 20, eventTime: 2048, ticksPerSecond: 0)
+        #expect(brokenLater.speed(since: broken, circumference: 2) == 0)
     }
 
     /// Laid out by the table of op codes in CSCS 1.0, 3.4.

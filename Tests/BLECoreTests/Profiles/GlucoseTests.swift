@@ -19,6 +19,11 @@ import Testing
             0x2A18, "060700e807021d0805003dc019",
             "record 7, glucose 6.1 mmol/L, sample interstitial fluid, from finger, at 2024-02-29 08:05:00",
             "the specification's table: mol/L"),
+        // The two marks of an offset that is out of range.
+        GoldenValue(
+            0x2A18, "010700e807021d080500ff7f", "record 7, at 2024-02-29 08:05:00", "the specification: overrun"),
+        GoldenValue(
+            0x2A18, "010700e807021d0805000080", "record 7, at 2024-02-29 08:05:00", "the specification: underrun"),
         // Nordic, GlucoseMeasurementContextDataCallbackTest.
         GoldenValue(
             0x2A34, "ff0000b303640004123c003204d2f459f1",

@@ -6,10 +6,10 @@ import Testing
         // Nordic's Android-BLE-Common-Library, RunningSpeedAndCadenceMeasurementDataCallbackTest.
         GoldenValue(
             0x2A53, "07000312" + "5600010000f0",
-            "speed 3.00 m/s, cadence 18 steps/min, stride 0.86 m, distance 402653184.1 m, gait running",
+            "speed 3.000 m/s, cadence 18 steps/min, stride 0.86 m, distance 402653184.1 m, gait running",
             "Nordic: 3 m/s, 18, 86 cm, 0xF0000001 dm, running"),
         GoldenValue(
-            0x2A53, "00330154", "speed 1.20 m/s, cadence 84 steps/min, gait walking",
+            0x2A53, "00330154", "speed 1.199 m/s, cadence 84 steps/min, gait walking",
             "the specification's table: 307/256 m/s, 84, walking"),
         GoldenValue(
             0x2A54, "0700", "stride length, total distance, walking or running", "the specification's table of features"

@@ -15,6 +15,10 @@ import Testing
             "heart rate 90 bpm, skin contact, energy 10 kJ, RR 0.977 s, RR 1.000 s, RR 0.791 s"
         ),
         (0x2A37, "", nil), (0x2A37, "06", nil), (0x2A37, "01ff", nil), (0x2A37, "08480a", nil), (0x2A37, "104801", nil),
+        // A bit that only a later version knows, and its field.
+        (0x2A37, "2648ff", "heart rate 72 bpm, skin contact"), (0x2A37, "0648ff", nil),
+        (0x2A1C, "086c0100ffff", "temperature 36.4 °C"), (0x2A1C, "006c0100ffff", nil),
+        (0x2BED, "0aa100" + "4bff", "level 75 %, state charging, charge good"), (0x2BED, "02a1004bff", nil),
         (0x2A38, "01", "chest"), (0x2A38, "07", "code 7"), (0x2A38, "", nil), (0x2A39, "01", "reset energy expended"),
         (0x2A19, "64", "100 %"), (0x2A19, "6400", nil),
         (0x2BED, "03a10001004b", "level 75 %, state charging, charge good"),

@@ -55,11 +55,12 @@ public struct BatteryLevelStatus: GATTReadable, Hashable, Sendable {
     ///
     /// - Throws: `MalformedPacket` when the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
-        let flags: UInt8 = try reader.read()
+        let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
         powerState = try reader.read()
-        identifier = try reader.read(if: flags & 0x01 != 0)
-        level = try reader.read(if: flags & 0x02 != 0)
-        additionalStatus = try reader.read(if: flags & 0x04 != 0)
+        identifier = try reader.read(if: flags[0])
+        level = try reader.read(if: flags[1])
+        additionalStatus = try reader.read(if: flags[2])
+        reader.skipReserved(flags)
     }
 
     /// Whether the battery is there.

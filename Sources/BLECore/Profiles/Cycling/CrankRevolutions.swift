@@ -27,15 +27,15 @@ public struct CrankRevolutions: GATTReadable, Hashable, Sendable {
         eventTime = try reader.read()
     }
 
-    /// The turns since an earlier reading.
+    /// The turns since an earlier reading; fewer than none when the cranks went backwards or the counter was set anew.
     public func turns(since earlier: Self) -> Int {
-        Int(count &- earlier.count)
+        Int(Int16(bitPattern: count &- earlier.count))
     }
 
     /// The cadence since an earlier reading, in turns per minute.
     ///
     /// `nil` when no turn has ended in between: a sensor repeats its last event while the cranks stand, so after some
-    /// seconds of `nil` the cadence is 0.
+    /// seconds of `nil` the cadence is 0. `nil` too when the counter went back.
     public func cadence(since earlier: Self) -> Double? {
         let ticks = eventTime &- earlier.eventTime
         return turnsPerSecond(turns(since: earlier), ticks: ticks, ticksPerSecond: 1024).map { $0 * 60 }

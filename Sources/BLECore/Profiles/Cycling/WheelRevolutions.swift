@@ -35,8 +35,9 @@ public struct WheelRevolutions: Hashable, Sendable {
     /// The speed since an earlier reading, in metres per second, on a wheel of this circumference in metres.
     ///
     /// `nil` when no turn has ended in between: a sensor repeats its last event while the wheel stands, so after some
-    /// seconds of `nil` the speed is 0. `nil` too when the counter went back.
+    /// seconds of `nil` the speed is 0. `nil` too when the counter went back, and when the two clocks tick differently.
     public func speed(since earlier: Self, circumference: Double) -> Double? {
+        guard ticksPerSecond == earlier.ticksPerSecond else { return nil }
         let ticks = eventTime &- earlier.eventTime
         let rate = turnsPerSecond(turns(since: earlier), ticks: ticks, ticksPerSecond: ticksPerSecond)
         return rate.map { $0 * circumference }

@@ -18,6 +18,7 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
     /// When it was measured, by the meter's clock, before the offset.
     public let baseTime: GATTDateTime
     /// What must be added to the base time, in whole minutes: the user has set the clock since it began to run.
+    /// `nil` too when it is out of the range of what can be sent.
     public let timeOffset: Duration?
     /// The concentration in its ``unit``.
     public let concentration: MedicalFloat16?
@@ -41,7 +42,7 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         let flags = try FieldFlags(UInt8.self, known: 5, reading: &reader)
         sequenceNumber = try reader.read()
         baseTime = try reader.read()
-        timeOffset = try reader.read(Int16.self, if: flags[0]).map { .seconds(60 * Int64($0)) }
+        timeOffset = Self.duration(try reader.read(Int16.self, if: flags[0]))
         concentration = try reader.read(if: flags[1])
         unit = flags[2] ? .molesPerLitre : .kilogramsPerLitre
         let sample = try reader.read(UInt8.self, if: flags[1])
@@ -50,6 +51,12 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         status = try reader.read(if: flags[3])
         isContextFollowing = flags[4]
         reader.skipReserved(flags)
+    }
+
+    /// The largest number stands for more than can be sent, the smallest for less.
+    private static func duration(_ minutes: Int16?) -> Duration? {
+        guard let minutes, minutes != .max, minutes != .min else { return nil }
+        return .seconds(60 * Int64(minutes))
     }
 
     /// The concentration in milligrams per decilitre, whatever the meter's unit; `nan` where it is no number.

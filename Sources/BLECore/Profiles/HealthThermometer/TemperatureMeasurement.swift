@@ -19,11 +19,12 @@ public struct TemperatureMeasurement: GATTReadable, Hashable, Sendable {
     ///
     /// - Throws: `MalformedPacket` when the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
-        let flags: UInt8 = try reader.read()
-        isFahrenheit = flags & 0x01 != 0
+        let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
+        isFahrenheit = flags[0]
         temperature = try reader.read()
-        time = try reader.read(if: flags & 0x02 != 0)
-        type = try reader.read(if: flags & 0x04 != 0)
+        time = try reader.read(if: flags[1])
+        type = try reader.read(if: flags[2])
+        reader.skipReserved(flags)
     }
 
     /// The temperature in degrees Celsius, whatever the unit; `nan` when the device has no valid result.

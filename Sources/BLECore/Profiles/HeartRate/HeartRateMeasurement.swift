@@ -8,7 +8,7 @@ public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
     public let beatsPerMinute: UInt16
     /// Whether the sensor touches the skin; `nil` when it cannot tell.
     public let hasSkinContact: Bool?
-    /// The energy spent since the last reset, in kilojoules, if this measurement carries it.
+    /// The energy spent since the last reset, in kilojoules, if this measurement carries it; 65,535 means that or more.
     public let energyExpended: UInt16?
     /// The times between beats, oldest first, in units of 1/1024 s.
     public let rrIntervals1024: [UInt16]
@@ -19,12 +19,12 @@ public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
     ///
     /// - Throws: `MalformedPacket` when the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
-        let flags: UInt8 = try reader.read()
-        let isWide = flags & 0x01 != 0
-        beatsPerMinute = isWide ? try reader.read(UInt16.self) : UInt16(try reader.read(UInt8.self))
-        hasSkinContact = flags & 0x04 == 0 ? nil : flags & 0x02 != 0
-        energyExpended = try reader.read(if: flags & 0x08 != 0)
-        rrIntervals1024 = flags & 0x10 == 0 ? [] : try reader.readToEnd()
+        let flags = try FieldFlags(UInt8.self, known: 5, reading: &reader)
+        beatsPerMinute = flags[0] ? try reader.read(UInt16.self) : UInt16(try reader.read(UInt8.self))
+        hasSkinContact = flags[2] ? flags[1] : nil
+        energyExpended = try reader.read(if: flags[3])
+        rrIntervals1024 = flags[4] ? try reader.readToEnd() : []
+        reader.skipReserved(flags)
     }
 
     /// The times between beats, oldest first.

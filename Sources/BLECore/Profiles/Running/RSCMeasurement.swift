@@ -34,7 +34,7 @@ public struct RSCMeasurement: GATTReadable, Hashable, Sendable {
 extension RSCMeasurement: DescribedValue {
     package var fields: [ValueField] {
         var list = FieldList()
-        list.add("speed", speed, places: 2, "m/s")
+        list.add("speed", speed, places: 3, "m/s")
         list.add("cadence", cadence, "steps/min")
         list.add("stride", strideLength, places: 2, "m")
         list.add("distance", totalDistance, places: 1, "m")
