@@ -58,7 +58,6 @@ package struct DatabaseKnowledge: Sendable {
     /// Whether the database was not found on this link.
     package private(set) var isFromCache = false
 
-    private let validation: CacheValidation
     private var unchecked: GATTCache?
     private var hash = Hash.unknown
     private var runningDiscoveries = 0
@@ -68,7 +67,6 @@ package struct DatabaseKnowledge: Sendable {
     private var lastPurge: BootInstant?
 
     package init(cache: GATTCache? = nil, validation: CacheValidation = .required) {
-        self.validation = validation
         guard let cache else { return }
         switch validation {
         case .skipped: adopt(cache)
@@ -95,19 +93,18 @@ extension DatabaseKnowledge {
 
     /// The peer's Database Hash has been asked for.
     package mutating func hashRead(_ reading: HashReading) {
-        let cache = unchecked
+        let expected = unchecked
         unchecked = nil
         switch reading {
         case .value(let value):
             // Of another length it is no hash, and says nothing.
             hash = value.count == GATTCache.hashLength ? .value(value) : .unknown
-            if let cache, cache.databaseHash == value { adopt(cache) }
-        case .absent:
-            hash = .absent
-            if let cache, cache.databaseHash == nil { adopt(cache) }
-        case .unreadable:
-            hash = .unknown
-            if let cache, validation == .whenPossible { adopt(cache) }
+            if let expected, expected.databaseHash == value { adopt(expected) }
+        case .absent, .unreadable:
+            hash = reading == .absent ? .absent : .unknown
+            // A cache with a hash is believed only when the hash was seen again. One without waits here only when the
+            // user wants it believed.
+            if let expected, expected.databaseHash == nil { adopt(expected) }
         }
     }
 
@@ -148,20 +145,29 @@ extension DatabaseKnowledge {
 
     /// A discovery of `services`, or of everything, went as far as `level`.
     ///
+    /// Another one may have gone further meanwhile: services of which more is known by now stay as they are, unless the
+    /// peer was to be asked `afresh`.
+    ///
     /// - Throws: `.databaseTooLarge`; nothing is known more than before.
     package mutating func found(
-        _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel
+        _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false
     ) throws(GATTFailure) {
         defer { discoveryEnded() }
         unchecked = nil
         if let services, let database {
-            self.database = try database.merging(part, of: services)
+            let news = services.filter { service in
+                guard !afresh, let reached = coverage.level(of: service) else { return true }
+                return reached <= level
+            }
+            let found = news.count == services.count ? part : part.restricted(to: news)
+            self.database = try database.merging(found, of: news)
+            coverage = coverage.adding(news, to: level)
         } else {
             database = part
             stale = HandleRanges()
             isFromCache = false
+            coverage = coverage.adding(services, to: level)
         }
-        coverage = services == nil ? .whole(level) : coverage.adding(services, to: level)
     }
 
     /// The descriptors of one characteristic were found.

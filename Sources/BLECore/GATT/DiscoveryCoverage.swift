@@ -17,18 +17,29 @@ public enum DiscoveryCoverage: Hashable, Sendable {
 
     /// Whether the services of the kind `uuid` were looked for, to `level` or further.
     public func includes(_ uuid: BluetoothUUID, to level: DiscoveryLevel) -> Bool {
+        self.level(of: uuid).map { $0 >= level } ?? false
+    }
+
+    /// How far the services of the kind `uuid` were looked at; `nil` when they were not looked for.
+    func level(of uuid: BluetoothUUID) -> DiscoveryLevel? {
         switch self {
-        case .whole(let reached): reached >= level
-        case .services(let levels): levels[uuid].map { $0 >= level } ?? false
+        case .whole(let reached): reached
+        case .services(let levels): levels[uuid]
         }
     }
 
     /// This, and what a search for `services` to `level` has covered; `nil`: a search for all.
+    ///
+    /// What the search found takes the place of what was known, also where that went further.
     func adding(_ services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryCoverage {
         guard let services else { return .whole(level) }
-        guard case .services(var levels) = self else { return self }
-        for service in services { levels[service] = level }
-        return .services(levels)
+        guard !services.isEmpty else { return self }
+        switch self {
+        case .whole(let reached): return .whole(min(reached, level))
+        case .services(var levels):
+            for service in services { levels[service] = level }
+            return .services(levels)
+        }
     }
 }
 

@@ -49,7 +49,8 @@ extension Peripheral {
             try await settle(until: deadline, during: operation)
             let missing = afresh ? services : services.filter { !knowledge.coverage.includes($0, to: level) }
             if !missing.isEmpty {
-                _ = try await discovery(of: missing, level: level, until: deadline, during: operation)
+                _ = try await discovery(
+                    of: missing, level: level, afresh: afresh, until: deadline, during: operation)
             }
             return knowledge.database?.restricted(to: services) ?? GATTDatabase()
         }
@@ -57,7 +58,8 @@ extension Peripheral {
 
     /// Discovers once, and remembers what was found.
     func discovery(
-        of services: [BluetoothUUID]?, level: DiscoveryLevel, until deadline: BootInstant, during operation: String
+        of services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false, until deadline: BootInstant,
+        during operation: String
     ) async throws(BLEError) -> GATTDatabase {
         knowledge.discoveryBegan()
         let result = await runOperation(until: deadline) { client, id, deadline, now in
@@ -69,7 +71,7 @@ extension Peripheral {
             throw failure(of: result, during: operation)
         }
         do throws(GATTFailure) {
-            try knowledge.found(found, services: services, level: level)
+            try knowledge.found(found, services: services, level: level, afresh: afresh)
         } catch {
             throw BLEError(error, subject: name, during: operation)
         }

@@ -40,7 +40,7 @@ import Testing
         (CacheValidation.required, DatabaseKnowledge.HashReading.value(hash), true),
         (.required, .value(other), false), (.required, .value([1]), false), (.required, .value([]), false),
         (.required, .absent, false), (.required, .unreadable, false), (.whenPossible, .value(hash), true),
-        (.whenPossible, .value(other), false), (.whenPossible, .absent, false), (.whenPossible, .unreadable, true),
+        (.whenPossible, .value(other), false), (.whenPossible, .absent, false), (.whenPossible, .unreadable, false),
     ])
     func adoptsByTheHash(
         validation: CacheValidation, reading: DatabaseKnowledge.HashReading, isAdopted: Bool
@@ -64,6 +64,7 @@ import Testing
             #expect(trusting.awaitsHash)
             trusting.hashRead(reading)
             #expect(trusting.isFromCache == isAdopted, "\(reading)")
+            #expect(trusting.cache?.databaseHash == nil, "never stored with a hash that was not seen")
         }
         let strict = DatabaseKnowledge(cache: Self.cache(hash: nil), validation: .required)
         #expect(strict.database == nil)
@@ -106,6 +107,47 @@ import Testing
         try knowledge.found(Self.database(), services: nil, level: .subscribable)
         #expect(knowledge.coverage == .whole(.subscribable))
         #expect(knowledge.coverage.includes(0x1812, to: .subscribable))
+    }
+
+    @Test func aSearchThatGoesLessFarTakesNothingAway() throws {
+        let configuration = GATTDescriptor(handle: 15, uuid: 0x2902)
+        let full = GATTDatabase(
+            services: Self.database().services, characteristics: Self.database().characteristics,
+            descriptors: [configuration])
+        var knowledge = DatabaseKnowledge()
+        // Two searches at once: the one that goes further ends first.
+        knowledge.discoveryBegan()
+        knowledge.discoveryBegan()
+        try knowledge.found(full, services: nil, level: .full)
+        try knowledge.found(Self.database().restricted(to: [0x180F]), services: [0x180F], level: .structure)
+        #expect(knowledge.database == full)
+        #expect(knowledge.coverage == .whole(.full))
+        // The same, of single services, one of them new.
+        knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        try knowledge.found(full.restricted(to: [0x180F]), services: [0x180F], level: .full)
+        knowledge.discoveryBegan()
+        let both: [BluetoothUUID] = [0x180F, 0x180A]
+        try knowledge.found(Self.database().restricted(to: both), services: both, level: .structure)
+        #expect(knowledge.database == full.restricted(to: both))
+        #expect(knowledge.coverage == .services([0x180F: .full, 0x180A: .structure]))
+    }
+
+    @Test func aFreshSearchThatGoesLessFarCoversLess() throws {
+        let configuration = GATTDescriptor(handle: 15, uuid: 0x2902)
+        let full = GATTDatabase(services: Self.database().services, descriptors: [configuration])
+        let part = GATTDatabase(services: Self.database().services).restricted(to: [0x180F])
+        var knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        try knowledge.found(full, services: nil, level: .full)
+        knowledge.discoveryBegan()
+        try knowledge.found(part, services: [0x180F], level: .structure, afresh: true)
+        #expect(knowledge.database?.descriptors == [])
+        #expect(knowledge.coverage == .whole(.structure))
+        #expect(knowledge.cache?.coverage == .whole(.structure))
+        knowledge.discoveryBegan()
+        try knowledge.found(GATTDatabase(), services: [], level: .structure, afresh: true)
+        #expect(knowledge.coverage == .whole(.structure), "who asks for nothing learns nothing")
     }
 
     // MARK: Changes
