@@ -1,53 +1,41 @@
 /// A day of the week.
 ///
 /// Spec: Day of Week (0x2A09), GATT Specification Supplement.
-public enum DayOfWeek: UInt8, Hashable, Sendable {
-    /// The device does not know.
-    case unknown = 0
-    /// Monday.
-    case monday
-    /// Tuesday.
-    case tuesday
-    /// Wednesday.
-    case wednesday
-    /// Thursday.
-    case thursday
-    /// Friday.
-    case friday
-    /// Saturday.
-    case saturday
-    /// Sunday.
-    case sunday
-
-    /// The English name, in lowercase.
-    package var name: String {
-        switch self {
-        case .unknown: "unknown day"
-        case .monday: "Monday"
-        case .tuesday: "Tuesday"
-        case .wednesday: "Wednesday"
-        case .thursday: "Thursday"
-        case .friday: "Friday"
-        case .saturday: "Saturday"
-        case .sunday: "Sunday"
-        }
-    }
-}
-
-extension DayOfWeek: GATTReadable, GATTWritable {
+public struct DayOfWeek: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
+    /// The number as it is sent: 1 is Monday, 7 is Sunday.
+    public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Day of Week" }
 
-    /// Reads 1 byte; a number above 7 is an unknown day.
-    ///
-    /// - Throws: `MalformedPacket` when there is none.
-    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
-        self = Self(rawValue: try reader.read()) ?? .unknown
+    /// The day with this number.
+    public init(rawValue: UInt8) {
+        self.rawValue = rawValue
     }
 
-    /// Appends 1 byte.
-    public func write(to writer: inout ByteWriter) {
-        writer.u8(rawValue)
+    /// The device does not know.
+    public static let unknown = Self(rawValue: 0)
+    /// Monday.
+    public static let monday = Self(rawValue: 1)
+    /// Tuesday.
+    public static let tuesday = Self(rawValue: 2)
+    /// Wednesday.
+    public static let wednesday = Self(rawValue: 3)
+    /// Thursday.
+    public static let thursday = Self(rawValue: 4)
+    /// Friday.
+    public static let friday = Self(rawValue: 5)
+    /// Saturday.
+    public static let saturday = Self(rawValue: 6)
+    /// Sunday.
+    public static let sunday = Self(rawValue: 7)
+
+    /// The English name; `nil` for a number that is not assigned.
+    public var name: String? { assignedName }
+}
+
+extension DayOfWeek: NamedCode {
+    package static var names: [String] {
+        ["unknown day", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
     }
 }
 
@@ -100,7 +88,7 @@ extension ExactTime256: DescribedValue {
             text += "." + String(repeating: "0", count: 3 - digits.utf8.count) + digits
         }
         var fields = [ValueField("time", .text(text))]
-        if dayOfWeek != .unknown { fields.append(ValueField("day", .text(dayOfWeek.name))) }
+        if dayOfWeek != .unknown { fields.append(ValueField("day", dayOfWeek.content)) }
         return fields
     }
 }

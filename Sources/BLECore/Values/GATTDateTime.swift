@@ -50,6 +50,9 @@ public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
         for part in [month, day, hours, minutes, seconds] { writer.u8(part) }
     }
 
+    /// Whether year, month and day are all known.
+    public var hasDate: Bool { year != 0 && month != 0 && day != 0 }
+
     /// Whether every part is in the range that the specification gives it; unknown parts count as valid.
     public var isValid: Bool {
         (year == 0 || (year >= 1582 && year <= 9999)) && month <= 12 && day <= 31 && hours <= 23 && minutes <= 59

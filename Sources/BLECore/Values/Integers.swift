@@ -1,5 +1,5 @@
 extension FixedWidthInteger where Self: GATTReadable & GATTWritable {
-    /// Reads as many bytes as the type is wide, least significant first.
+    /// Reads as many bytes as the type is wide, least significant first; for types of up to 64 bits.
     ///
     /// - Throws: `MalformedPacket` when there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
@@ -7,7 +7,7 @@ extension FixedWidthInteger where Self: GATTReadable & GATTWritable {
         self.init(truncatingIfNeeded: number)
     }
 
-    /// Appends as many bytes as the type is wide, least significant first.
+    /// Appends as many bytes as the type is wide, least significant first; for types of up to 64 bits.
     public func write(to writer: inout ByteWriter) {
         writer.littleEndian(UInt64(truncatingIfNeeded: self), Self.bitWidth / 8)
     }

@@ -25,6 +25,13 @@ public struct ValueScale: Hashable, Sendable {
         self.unit = unit
         self.unknown = unknown
     }
+
+    /// The numbers that fit. Those of 8 bytes are kept as they are, with or without sign.
+    var numbers: ClosedRange<Int64> {
+        guard byteCount < 8 else { return .min ... .max }
+        let half = Int64(1) << Int64(8 * byteCount - 1)
+        return isSigned ? (0 - half)...(half - 1) : 0...(2 * half - 1)
+    }
 }
 
 /// A kind of measurement that is sent as one scaled number.
@@ -47,6 +54,17 @@ public struct ScaledValue<Quantity: ScaledQuantity>: GATTReadable, GATTWritable,
         self.rawValue = rawValue
     }
 
+    /// The value that is nearest to `quantity` in the unit of the scale; `nil` when no number of this width is, or when that
+    /// number means that the value is not known.
+    public init?(_ quantity: Double) {
+        let scale = Quantity.scale
+        var count = quantity / Double(scale.multiplier)
+        for _ in 0..<min(scale.exponent.magnitude, 400) { count = scale.exponent < 0 ? count * 10 : count / 10 }
+        guard let number = Int64(exactly: count.rounded()), scale.numbers.contains(number), number != scale.unknown
+        else { return nil }
+        rawValue = number
+    }
+
     /// Reads as many bytes as the scale says.
     ///
     /// - Throws: `MalformedPacket` when there are fewer.
@@ -58,9 +76,11 @@ public struct ScaledValue<Quantity: ScaledQuantity>: GATTReadable, GATTWritable,
         rawValue = scale.isSigned ? (bits << unused) >> unused : bits
     }
 
-    /// Appends as many bytes as the scale says.
+    /// Appends as many bytes as the scale says: the nearest number where the raw value does not fit.
     public func write(to writer: inout ByteWriter) {
-        writer.littleEndian(UInt64(bitPattern: rawValue), Quantity.scale.byteCount)
+        let scale = Quantity.scale
+        let number = min(max(rawValue, scale.numbers.lowerBound), scale.numbers.upperBound)
+        writer.littleEndian(UInt64(bitPattern: number), scale.byteCount)
     }
 
     /// The value in the unit of the scale; `nil` when the device does not know it.

@@ -20,7 +20,7 @@ import Testing
         #expect(status.wiredPower == .no)
         #expect(status.chargeState == .charging)
         #expect(status.chargeLevel == .unknown)
-        #expect(status.chargingType == 3)
+        #expect(status.chargingType == .trickle)
         #expect(status.identifier == 0x0112)
         #expect(status.level == BatteryLevel(percentage: 75))
         #expect(status.needsService == .yes)
@@ -30,9 +30,12 @@ import Testing
         #expect(all.wirelessPower == .reserved)
         #expect(all.chargeState == .dischargingInactive)
         #expect(all.chargeLevel == .critical)
-        #expect(all.chargingType == 7)
-        #expect(all.hasBatteryFault && all.hasPowerSourceFault && all.hasOtherFault)
-        #expect(all.needsService == nil)
+        #expect(all.chargingType.rawValue == 7 && all.chargingType.name == nil)
+        #expect(all.hasChargingFaultOfBattery && all.hasChargingFaultOfPowerSource && all.hasOtherChargingFault)
+        #expect(all.needsService == nil && all.hasBatteryFault == nil)
+        // The battery's own fault is another bit: Zephyr's Battery Service.
+        let faulty = try BatteryLevelStatus(value: [4, 1, 0, 4])
+        #expect(faulty.hasBatteryFault == true && !faulty.hasChargingFaultOfBattery && faulty.needsService == .no)
     }
 
     @Test func deviceInformation() throws {
@@ -63,6 +66,23 @@ import Testing
         #expect(try Illuminance(value: [0xFF, 0xFF, 0xFF]).doubleValue == nil)
         #expect(Pressure(rawValue: 1_013_116).valueBytes == [0x7C, 0x75, 0x0F, 0x00])
         #expect(Temperature.unit == "°C")
+        #expect(try PressureTrend(value: [5]) == .fallingThenRisingLess)
+    }
+
+    @Test func quantitiesThatAreWritten() {
+        #expect(Temperature(25.71)?.valueBytes == [0x0B, 0x0A])
+        #expect(Temperature(-1)?.rawValue == -100)
+        #expect(Temperature(327.67)?.rawValue == 32767)
+        #expect(Temperature(327.68) == nil)
+        // The number that means "not known" is no temperature.
+        #expect(Temperature(-327.68) == nil)
+        #expect(Temperature(.nan) == nil)
+        #expect(Temperature(.infinity) == nil)
+        // What does not fit is not cut off.
+        #expect(Temperature(rawValue: 40_000).valueBytes == [0xFF, 0x7F])
+        #expect(Temperature(rawValue: -40_000).valueBytes == [0x00, 0x80])
+        #expect(Pressure(rawValue: -1).valueBytes == [0, 0, 0, 0])
+        #expect(Pressure(101_311.6)?.valueBytes == [0x7C, 0x75, 0x0F, 0x00])
     }
 
     @Test func time() throws {
@@ -71,12 +91,17 @@ import Testing
         #expect(value.time.dateTime == GATTDateTime(year: 2023, month: 1, day: 2, hours: 20, minutes: 22, seconds: 7))
         #expect(value.time.dayOfWeek == .monday)
         #expect(value.time.fractions == 255)
+        #expect(value.adjustReason.names == ["by hand"])
+        #expect(try DayOfWeek(value: [9]).rawValue == 9)
+        #expect(try TimeSource(value: [6]) == .cellularNetwork)
         #expect(value.adjustReason == .manualUpdate)
         #expect(value.valueBytes == bytes)
         #expect(try LocalTimeInformation(value: [4, 4]).offset == .seconds(7200))
         #expect(try LocalTimeInformation(value: [0x80, 4]).offset == nil)
         #expect(try ReferenceTimeInformation(value: [1, 16, 2, 5]).drift == .seconds(2))
         #expect(try ReferenceTimeInformation(value: [1, 254, 2, 5]).drift == nil)
+        #expect(value.time.dateTime.hasDate)
+        #expect(!GATTDateTime(year: 2023, month: 0, day: 1).hasDate)
         #expect(!GATTDateTime(year: 2023, month: 13, day: 1).isValid)
         #expect(GATTDateTime(year: 0, month: 0, day: 0).isValid)
     }

@@ -40,6 +40,31 @@ public struct BatteryLevelStatus: GATTReadable, Hashable, Sendable {
         case critical
     }
 
+    /// How a battery is charged.
+    public struct ChargingType: RawRepresentable, Hashable, Sendable {
+        /// The number that is sent, 0 to 7.
+        public let rawValue: UInt8
+
+        /// The type with this number.
+        public init(rawValue: UInt8) {
+            self.rawValue = rawValue
+        }
+
+        /// The type in lowercase words; `nil` for a number that is not assigned.
+        public var name: String? { assignedName }
+
+        /// The device does not know, or the battery is not charged.
+        public static let unknownOrNotCharging = Self(rawValue: 0)
+        /// With a constant current.
+        public static let constantCurrent = Self(rawValue: 1)
+        /// With a constant voltage.
+        public static let constantVoltage = Self(rawValue: 2)
+        /// With as much as a full battery loses.
+        public static let trickle = Self(rawValue: 3)
+        /// With the voltage that keeps a battery full.
+        public static let float = Self(rawValue: 4)
+    }
+
     /// The 16 bits of the power state as they are sent.
     public let powerState: UInt16
     /// Which battery it is: a number from the SIG's namespace descriptions, if given.
@@ -73,19 +98,27 @@ public struct BatteryLevelStatus: GATTReadable, Hashable, Sendable {
     public var chargeState: ChargeState { ChargeState(rawValue: bits(5, 0b11)) ?? .unknown }
     /// How full the battery is, in words.
     public var chargeLevel: ChargeLevel { ChargeLevel(rawValue: bits(7, 0b11)) ?? .unknown }
-    /// How it is charged: 0 not at all, 1 constant current, 2 constant voltage, 3 trickle, 4 float.
-    public var chargingType: UInt8 { bits(9, 0b111) }
+    /// How it is charged.
+    public var chargingType: ChargingType { ChargingType(rawValue: bits(9, 0b111)) }
     /// Charging failed because of the battery.
-    public var hasBatteryFault: Bool { bits(12, 1) != 0 }
+    public var hasChargingFaultOfBattery: Bool { bits(12, 1) != 0 }
     /// Charging failed because of the power source.
-    public var hasPowerSourceFault: Bool { bits(13, 1) != 0 }
+    public var hasChargingFaultOfPowerSource: Bool { bits(13, 1) != 0 }
     /// Charging failed for another reason.
-    public var hasOtherFault: Bool { bits(14, 1) != 0 }
+    public var hasOtherChargingFault: Bool { bits(14, 1) != 0 }
     /// Whether the battery needs service, if given.
     public var needsService: Answer? { additionalStatus.map { Answer(rawValue: $0 & 0b11) ?? .reserved } }
+    /// Whether the battery itself is faulty, if given; no also where the device does not know.
+    public var hasBatteryFault: Bool? { additionalStatus.map { $0 & 0b100 != 0 } }
 
     private func bits(_ first: Int, _ mask: UInt16) -> UInt8 {
         UInt8(truncatingIfNeeded: powerState >> UInt16(first) & mask)
+    }
+}
+
+extension BatteryLevelStatus.ChargingType: NamedCode {
+    package static var names: [String] {
+        ["unknown or not charging", "constant current", "constant voltage", "trickle", "float"]
     }
 }
 
@@ -108,9 +141,13 @@ extension BatteryLevelStatus: DescribedValue {
         }
         if wiredPower == .yes { fields.append(ValueField("wired power", .flag(true))) }
         if wirelessPower == .yes { fields.append(ValueField("wireless power", .flag(true))) }
-        if hasBatteryFault { fields.append(ValueField("battery fault", .flag(true))) }
-        if hasPowerSourceFault { fields.append(ValueField("power source fault", .flag(true))) }
-        if hasOtherFault { fields.append(ValueField("charging fault", .flag(true))) }
+        if chargingType != .unknownOrNotCharging { fields.append(ValueField("charging", chargingType.content)) }
+        var faults: [ValueField.Content] = []
+        if hasChargingFaultOfBattery { faults.append(.text("battery")) }
+        if hasChargingFaultOfPowerSource { faults.append(.text("power source")) }
+        if hasOtherChargingFault { faults.append(.text("other")) }
+        if !faults.isEmpty { fields.append(ValueField("charging fault", .list(faults))) }
+        if hasBatteryFault == true { fields.append(ValueField("battery fault", .flag(true))) }
         if needsService == .yes { fields.append(ValueField("service needed", .flag(true))) }
         if fields.isEmpty { fields.append(ValueField("battery", .flag(true))) }
         return fields

@@ -14,6 +14,9 @@ public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
             self.rawValue = rawValue
         }
 
+        /// The names of the set bits, lowest bit first.
+        public var names: [String] { words }
+
         /// Somebody set it by hand.
         public static let manualUpdate = Self(rawValue: 0x01)
         /// It was set by a reference clock.
@@ -52,17 +55,15 @@ public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
     }
 }
 
+extension CurrentTime.AdjustReason: NamedBits {
+    package static var names: [String] { ["by hand", "by a reference", "new time zone", "daylight saving"] }
+}
+
 extension CurrentTime: DescribedValue {
     package var fields: [ValueField] {
-        var fields = time.fields
-        let reasons: [(AdjustReason, String)] = [
-            (.manualUpdate, "by hand"), (.referenceUpdate, "by a reference"), (.timeZoneChange, "new time zone"),
-            (.daylightSavingChange, "daylight saving"),
-        ]
-        var words: [ValueField.Content] = []
-        for (reason, word) in reasons where adjustReason.contains(reason) { words.append(.text(word)) }
-        if !words.isEmpty { fields.append(ValueField("adjusted", .list(words))) }
-        return fields
+        var list = FieldList()
+        list.add("adjusted", adjustReason)
+        return time.fields + list.fields
     }
 }
 

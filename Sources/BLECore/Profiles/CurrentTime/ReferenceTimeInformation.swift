@@ -45,6 +45,23 @@ public struct TimeSource: RawRepresentable, GATTReadable, GATTWritable, Hashable
         self.rawValue = rawValue
     }
 
+    /// The device does not know.
+    public static let unknown = Self(rawValue: 0)
+    /// The Network Time Protocol.
+    public static let networkTimeProtocol = Self(rawValue: 1)
+    /// Satellites.
+    public static let gps = Self(rawValue: 2)
+    /// A radio station's time signal.
+    public static let radioTimeSignal = Self(rawValue: 3)
+    /// Somebody set it by hand.
+    public static let manual = Self(rawValue: 4)
+    /// An atomic clock.
+    public static let atomicClock = Self(rawValue: 5)
+    /// A cellular network.
+    public static let cellularNetwork = Self(rawValue: 6)
+    /// Nothing: the clock has never been set.
+    public static let notSynchronized = Self(rawValue: 7)
+
     /// The source in words; `nil` for a number that is not assigned.
     public var name: String? { assignedName }
 }
