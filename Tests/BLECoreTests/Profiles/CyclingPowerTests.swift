@@ -86,6 +86,10 @@ import Testing
         #expect(Request.startOffsetCompensation.valueBytes == [0x0C])
         #expect(Request.requestSamplingRate.valueBytes == [0x0E])
         #expect(Request.requestFactoryCalibrationDate.valueBytes == [0x0F])
+        // The op codes and the bits of the mask as in BTstack's server.
+        #expect(
+            Request.maskMeasurementContent([.extremeMagnitudes, .accumulatedEnergy]).valueBytes == [0x0D, 0x10, 0x01])
+        #expect(Request.startEnhancedOffsetCompensation.valueBytes == [0x10])
     }
 
     @Test func numbersThatDoNotFitAreTheNearest() {
@@ -109,5 +113,9 @@ import Testing
         let date = try Response(value: [0x20, 15, 1, 0xE3, 0x07, 2, 27, 11, 10, 30]).factoryCalibrationDate
         #expect(date == GATTDateTime(year: 2019, month: 2, day: 27, hours: 11, minutes: 10, seconds: 30))
         #expect(try Response(value: [0x20, 12, 4]).offset == nil)
+        // BTstack's server lays it out so, with a zero byte behind the manufacturer's two.
+        let enhanced = try Response(value: [0x20, 16, 1, 0xFE, 0xFF, 0x59, 0x00, 2, 0xAB, 0xCD, 0]).enhancedOffset
+        #expect(enhanced?.offset == -2 && enhanced?.company == 0x59 && enhanced?.manufacturerData == [0xAB, 0xCD])
+        #expect(try Response(value: [0x20, 16, 1, 0xFE, 0xFF, 0x59, 0x00, 3, 0xAB, 0xCD]).enhancedOffset == nil)
     }
 }

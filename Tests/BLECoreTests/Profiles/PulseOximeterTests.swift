@@ -2,7 +2,8 @@ import BLECore
 import Testing
 
 @Suite struct PulseOximeterTests {
-    // Packed by Python's struct from the tables of the specification; the medical floats are tested on their own.
+    // Packed by Python's struct from our own copy of the tables of the specification: no device's capture and no other
+    // implementation's test has confirmed them yet. The medical floats are tested on their own.
     static let goldens: [GoldenValue] = [
         GoldenValue(
             0x2A5E, "1f61004800e7070c190e1e2d800120200023f0",

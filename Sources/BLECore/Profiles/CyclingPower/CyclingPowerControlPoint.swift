@@ -28,10 +28,14 @@ public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
     case requestSpanLength
     /// Takes the force or torque of now as zero; the rider must not touch the pedals.
     case startOffsetCompensation
+    /// Leaves these parts out of measurements from now on.
+    case maskMeasurementContent(CyclingPowerMeasurementContent)
     /// Asks how often the meter measures.
     case requestSamplingRate
     /// Asks for the date of the calibration.
     case requestFactoryCalibrationDate
+    /// As ``startOffsetCompensation``, with an answer that also carries what the manufacturer wants to say.
+    case startEnhancedOffsetCompensation
 
     /// Appends the op code and its parameter.
     public func write(to writer: inout ByteWriter) {
@@ -41,8 +45,10 @@ public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
         case .updateSensorLocation(let location): writer.write(location)
         case .setCrankLength(let millimetres): writer.u16(UInt16(counting: millimetres, per: 2))
         case .setChainLength(let value), .setChainWeight(let value), .setSpanLength(let value): writer.u16(value)
+        case .maskMeasurementContent(let content): writer.u16(content.rawValue)
         case .requestSupportedSensorLocations, .requestCrankLength, .requestChainLength, .requestChainWeight,
-            .requestSpanLength, .startOffsetCompensation, .requestSamplingRate, .requestFactoryCalibrationDate:
+            .requestSpanLength, .startOffsetCompensation, .requestSamplingRate, .requestFactoryCalibrationDate,
+            .startEnhancedOffsetCompensation:
             break
         }
     }
@@ -61,8 +67,10 @@ public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
         case .setSpanLength: 10
         case .requestSpanLength: 11
         case .startOffsetCompensation: 12
+        case .maskMeasurementContent: 13
         case .requestSamplingRate: 14
         case .requestFactoryCalibrationDate: 15
+        case .startEnhancedOffsetCompensation: 16
         }
     }
 }
@@ -107,6 +115,8 @@ public struct CyclingPowerControlPointResponse: ControlPointAnswer {
     public var samplingRate: UInt8? { parameter(of: 14) }
     /// The date of the calibration, if that was asked.
     public var factoryCalibrationDate: GATTDateTime? { parameter(of: 15) }
+    /// What the enhanced offset compensation took as zero, if that was asked.
+    public var enhancedOffset: EnhancedOffset? { parameter(of: 16) }
 }
 
 extension CyclingPowerControlPointResponse: DescribedValue {

@@ -32,6 +32,8 @@ extension CharacteristicKey where Value == FitnessMachineFeature {
 }
 
 /// What a fitness machine measures.
+///
+/// Spec: Fitness Machine Features, Fitness Machine Service 1.0, 4.3.1.1.
 public struct FitnessMachineMeasures: OptionSet, Hashable, Sendable {
     /// The bits as they are sent.
     public let rawValue: UInt32
@@ -91,6 +93,8 @@ extension FitnessMachineMeasures: NamedBits {
 }
 
 /// What a fitness machine can be told.
+///
+/// Spec: Target Setting Features, Fitness Machine Service 1.0, 4.3.1.2.
 public struct FitnessMachineTargets: OptionSet, Hashable, Sendable {
     /// The bits as they are sent.
     public let rawValue: UInt32
