@@ -107,8 +107,9 @@ extension Subscriptions {
     ) -> [Action] {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
-            if entry.subscribers.isEmpty, let cccd {
-                // It is on its way out, perhaps because the handles meant something else before.
+            if case .switchingOff = entry.state, entry.subscribers.isEmpty, let cccd {
+                // It is on its way out, perhaps because the handles meant something else before. While it is being
+                // switched on, the write under way decides.
                 entry.configuration = cccd
                 entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
             }
