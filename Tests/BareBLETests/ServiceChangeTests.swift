@@ -144,6 +144,23 @@ import Testing
         #expect(try await device.read(0xFFF1) == [7])
     }
 
+    /// A change is found out about also when the discovery in its way is given up.
+    @Test func aChangeDuringADiscoveryThatIsCancelledIsLookedAt() async throws {
+        let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20))
+        let device = try await central.attach(to: peripheral)
+        try await device.discover(.full)
+        var changes = try await device.serviceChanges().makeAsyncIterator()
+        let before = await peripheral.requestCount
+        let discovery = Task { try await device.discover(.full, afresh: true) }
+        while await peripheral.requestCount == before { await Task.yield() }
+        await peripheral.changeServices(to: Self.large)
+        while await device.statistics.confirmations == 0 { await Task.yield() }
+        discovery.cancel()
+        await #expect(throws: BLEError.self) { _ = try await discovery.value }
+        #expect(try await changes.next() != nil)
+        #expect(try await device.read(0x2A19) == [60])
+    }
+
     @Test func theSequenceEndsWithTheLink() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)

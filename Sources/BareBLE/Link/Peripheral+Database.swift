@@ -68,11 +68,14 @@ extension Peripheral {
         }
         guard case .success(.database(let found)) = result else {
             knowledge.discoveryFailed()
+            // What changed while it ran waited for its end.
+            rediscover()
             throw failure(of: result, during: operation)
         }
         do throws(GATTFailure) {
             try knowledge.found(found, services: services, level: level, afresh: afresh)
         } catch {
+            rediscover()
             throw BLEError(error, subject: name, during: operation)
         }
         knowledgeGrew()

@@ -155,7 +155,7 @@ extension Peripheral {
     // MARK: Finding anew
 
     /// Finds anew what is stale, now or as soon as the last time is long enough ago.
-    private func rediscover() {
+    func rediscover() {
         guard end == nil else { return }
         switch knowledge.nextRediscovery(at: loop.now()) {
         case .nothing:
