@@ -81,7 +81,8 @@ extension Peripheral {
         knowledgeGrew()
         // What changed while it ran is looked at once more before anybody uses it.
         try await settle(until: deadline, during: operation)
-        return knowledge.database ?? GATTDatabase()
+        guard let known = knowledge.database else { throw changed(during: operation) }
+        return known
     }
 
     private func failure(
@@ -119,7 +120,8 @@ extension Peripheral {
                 _ = try await discovery(of: nil, level: .subscribable, until: deadline, during: operation)
             }
         }
-        return try (knowledge.database ?? GATTDatabase()).resolve(reference, for: operation, at: name)
+        guard let database = knowledge.database else { throw changed(during: operation) }
+        return try database.resolve(reference, for: operation, at: name)
     }
 
     /// The one characteristic that `reference` means by what is known, if that settles the question.
