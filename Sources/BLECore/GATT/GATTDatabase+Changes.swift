@@ -18,31 +18,38 @@ extension GATTDatabase {
     package func replacing(
         range: ClosedRange<AttributeHandle>, with part: GATTDatabase
     ) throws(GATTFailure) -> GATTDatabase {
-        let gone = wholeServices(touching: range)
-        let database = GATTDatabase(
-            services: services.filter { !$0.handles.overlaps(gone) }
-                + part.services.filter { range.contains($0.handles.lowerBound) },
-            characteristics: characteristics.filter { !gone.contains($0.declarationHandle) }
-                + part.characteristics.filter { range.contains($0.declarationHandle) },
-            descriptors: descriptors.filter { !gone.contains($0.handle) }
-                + part.descriptors.filter { range.contains($0.handle) },
-            quirks: Self.joined(quirks.filter { !gone.contains($0.handle) }, part.quirks))
-        guard database.attributeCount <= Self.attributeLimit else {
-            throw .databaseTooLarge(limit: Self.attributeLimit)
-        }
-        return database
+        try replacing(HandleRanges(wholeServices(touching: range)), with: part, in: HandleRanges(range))
     }
 
     /// The same database, where `part` is all there is of the kinds `uuids`.
     ///
     /// - Throws: `.databaseTooLarge`.
     package func merging(_ part: GATTDatabase, of uuids: [BluetoothUUID]) throws(GATTFailure) -> GATTDatabase {
-        var database = self
-        for service in services where uuids.contains(service.uuid) {
-            database = try database.replacing(range: service.handles, with: GATTDatabase())
-        }
+        // First what goes and then all at once: a peer may have thousands of services of a kind.
+        var gone = HandleRanges()
+        var found = HandleRanges()
+        for service in services where uuids.contains(service.uuid) { gone.insert(service.handles) }
         for service in part.services {
-            database = try database.replacing(range: service.handles, with: part)
+            gone.insert(wholeServices(touching: service.handles))
+            found.insert(service.handles)
+        }
+        return try replacing(gone, with: part, in: found)
+    }
+
+    /// The same database, without what is at `gone`, and with what `part` has at `found`. Whole services go.
+    private func replacing(
+        _ gone: HandleRanges, with part: GATTDatabase, in found: HandleRanges
+    ) throws(GATTFailure) -> GATTDatabase {
+        let database = GATTDatabase(
+            services: services.filter { !gone.contains($0.handles.lowerBound) }
+                + part.services.filter { found.contains($0.handles.lowerBound) },
+            characteristics: characteristics.filter { !gone.contains($0.declarationHandle) }
+                + part.characteristics.filter { found.contains($0.declarationHandle) },
+            descriptors: descriptors.filter { !gone.contains($0.handle) }
+                + part.descriptors.filter { found.contains($0.handle) },
+            quirks: Self.joined(quirks.filter { !gone.contains($0.handle) }, part.quirks))
+        guard database.attributeCount <= Self.attributeLimit else {
+            throw .databaseTooLarge(limit: Self.attributeLimit)
         }
         return database
     }

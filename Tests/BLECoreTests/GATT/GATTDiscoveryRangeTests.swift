@@ -107,4 +107,19 @@ import Testing
         #expect(merged.services.map(\.handles) == [1...5, 10...15, 16...19, 20...29])
         #expect(merged.restricted(to: [0x180F]).services == part.services)
     }
+
+    @Test func mergesAsManyServicesOfAKindAsAPeerMayHave() throws {
+        let known = GATTDatabase(services: [GATTService(handles: 2...2, uuid: 0x1800), service(9_000), service(3)])
+        let part = GATTDatabase(services: (1...4_095).map { service(AttributeHandle(2 * $0 + 1)) })
+        let merged = try known.merging(part, of: [0x180F])
+        #expect(merged.services.count == 4_096)
+        #expect(try merged.merging(part, of: [0x180F]) == merged)
+        #expect(try merged.merging(GATTDatabase(), of: [0x180F]).services.map(\.uuid) == [0x1800])
+        let tooMany = GATTDatabase(services: part.services + [service(9_000)])
+        #expect(throws: GATTFailure.databaseTooLarge(limit: 4_096)) { try known.merging(tooMany, of: [0x180F]) }
+    }
+
+    private func service(_ handle: AttributeHandle) -> GATTService {
+        GATTService(handles: handle...handle, uuid: 0x180F)
+    }
 }
