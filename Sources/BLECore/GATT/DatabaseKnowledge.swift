@@ -198,7 +198,7 @@ extension DatabaseKnowledge {
     package mutating func serviceChanged(
         _ handles: ClosedRange<AttributeHandle>
     ) -> ClosedRange<AttributeHandle>? {
-        if runningDiscoveries > 0 { changedMeanwhile.insert(handles) }
+        if runningDiscoveries > 0 { changedMeanwhile.insert(handles, atMost: Self.rangeLimit) }
         return invalidate(handles)
     }
 
@@ -208,10 +208,7 @@ extension DatabaseKnowledge {
         let range = database.wholeServices(touching: handles)
         switch coverage {
         case .whole:
-            stale.insert(range)
-            if stale.ranges.count > Self.rangeLimit, let first = stale.ranges.first, let last = stale.ranges.last {
-                stale = HandleRanges(first.lowerBound...last.upperBound)
-            }
+            stale.insert(range, atMost: Self.rangeLimit)
         case .services(let levels):
             // Removing cannot make it too large; and who is not there may be there now.
             let kept = (try? database.replacing(range: range, with: GATTDatabase())) ?? GATTDatabase()

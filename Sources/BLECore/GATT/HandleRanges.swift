@@ -31,6 +31,13 @@ package struct HandleRanges: Hashable, Sendable {
         ranges.replaceSubrange(first..<end, with: [lower...upper])
     }
 
+    /// Where there are more than `limit` ranges then, one over all of them takes their place.
+    package mutating func insert(_ range: ClosedRange<AttributeHandle>, atMost limit: Int) {
+        insert(range)
+        guard ranges.count > limit, let first = ranges.first, let last = ranges.last else { return }
+        ranges = [first.lowerBound...last.upperBound]
+    }
+
     package mutating func insert(_ handle: AttributeHandle) {
         insert(handle...handle)
     }

@@ -228,6 +228,19 @@ import Testing
         for service in services { #expect(knowledge.stale.contains(service.handles.lowerBound)) }
     }
 
+    @Test func manyRangesBecomeOneWhileADiscoveryRuns() throws {
+        var knowledge = DatabaseKnowledge()
+        let services = (0..<40).map { GATTService(handles: ($0 * 10 + 1)...($0 * 10 + 5), uuid: 0x180F) }
+        knowledge.discoveryBegan()
+        for service in services { _ = knowledge.serviceChanged(service.handles) }
+        try knowledge.found(GATTDatabase(services: services), services: nil, level: .full)
+        for service in services { #expect(knowledge.stale.contains(service.handles.lowerBound)) }
+        var ranges = HandleRanges()
+        for start in 0..<1_000 as Range<AttributeHandle> { ranges.insert(2 * start...2 * start, atMost: 16) }
+        #expect(ranges.ranges.count <= 16)
+        #expect(ranges.contains(0) && ranges.contains(1_998) && !ranges.contains(1_999))
+    }
+
     // MARK: Contradictions
 
     @Test func purgesOnceInFiveSeconds() throws {
