@@ -13,13 +13,14 @@ extension GATTCache {
     /// Whether the stored hash is that of the stored database: a cache that somebody put together by hand, or that a fault
     /// has mixed up, shows here before a peer is asked.
     ///
-    /// Peers differ in the order of the octets on air; either order counts.
+    /// Peers differ in the order of the octets on air; either order counts. Where a peer broke rules while it was
+    /// discovered, what it hashes need not be what it showed: nothing is said of such a database.
     ///
     /// - Parameter extendedProperties: The values of the descriptors of the type 0x2900, by their handles.
-    /// - Returns: `nil` when it cannot be told: there is no hash, not everything was discovered, or a value of the type
-    ///   0x2900 is missing.
+    /// - Returns: `nil` when it cannot be told: there is no hash, not everything was discovered, it has
+    ///   quirks, or a value of the type 0x2900 is missing.
     public func hashAgrees(extendedProperties: [AttributeHandle: [UInt8]] = [:]) -> Bool? {
-        guard let databaseHash, coverage == .whole(.full),
+        guard let databaseHash, coverage == .whole(.full), database.quirks.isEmpty,
             let message = DatabaseHashMessage(database, extendedProperties: extendedProperties)
         else { return nil }
         let hash = message.hash

@@ -60,5 +60,7 @@ struct DatabaseHashTests {
         #expect(GATTCache(database: Self.sample, coverage: .whole(.full), databaseHash: hash).hashAgrees() == nil)
         let partial = GATTCache(database: Self.sample, coverage: .whole(.structure), databaseHash: hash)
         #expect(partial.hashAgrees(extendedProperties: Self.extendedProperties) == nil)
+        let quirky = GATTDatabase(services: Self.sample.services, quirks: [.serviceDropped(0x17)])
+        #expect(GATTCache(database: quirky, coverage: .whole(.full), databaseHash: hash).hashAgrees() == nil)
     }
 }

@@ -58,8 +58,9 @@ extension GATTCache {
     }
 
     private func write(to writer: inout ByteWriter) {
-        writer.u8(UInt8(truncatingIfNeeded: databaseHash?.count ?? 0))
-        writer.array(databaseHash ?? [])
+        let hash = databaseHash.flatMap { $0.count == Self.hashLength ? $0 : nil } ?? []
+        writer.u8(UInt8(truncatingIfNeeded: hash.count))
+        writer.array(hash)
         switch coverage {
         case .whole(let level):
             writer.u8(level.depth)

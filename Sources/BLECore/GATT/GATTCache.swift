@@ -17,7 +17,8 @@ public struct GATTCache: Hashable, Sendable {
     public var database: GATTDatabase
     /// How much of it was looked at.
     public var coverage: DiscoveryCoverage
-    /// The Database Hash as the peer sent it; `nil` when it has none, or was not asked.
+    /// The Database Hash as the peer sent it; `nil` when it has none, or was not asked. One that has not `hashLength`
+    /// bytes is none, and is not stored.
     public var databaseHash: [UInt8]?
 
     /// Puts together what is to be kept.

@@ -60,6 +60,16 @@ import Testing
         #expect(same.bytes == cache.bytes)
     }
 
+    @Test(arguments: [0, 1, 15, 17, 256, 272])
+    func aHashOfAnotherLengthIsNotStored(length: Int) throws {
+        var cache = Self.sample
+        cache.databaseHash = [UInt8](repeating: 1, count: length)
+        let stored = try GATTCache(bytes: cache.bytes)
+        #expect(stored.databaseHash == nil)
+        cache.databaseHash = nil
+        #expect(stored == cache)
+    }
+
     /// Whatever discovery finds can be stored, whatever the level.
     @Test(arguments: 0..<300 as Range<UInt64>)
     func keepsWhatDiscoveryFinds(seed: UInt64) throws {
