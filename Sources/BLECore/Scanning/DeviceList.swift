@@ -18,6 +18,8 @@ package struct DeviceList {
         let number: UInt64
         var toldPresent = false
         var toldLevel: Proximity.Level?
+
+        var differsFromTold: Bool { device.isPresent != toldPresent || device.proximity.level != toldLevel }
     }
 
     private let settings: Proximity.Settings
@@ -32,9 +34,6 @@ package struct DeviceList {
     package init(_ settings: Proximity.Settings = Proximity.Settings()) {
         self.settings = settings
     }
-
-    /// How many devices are here.
-    package var presentCount: Int { entries.values.reduce(0) { $0 + ($1.device.isPresent ? 1 : 0) } }
 
     /// Everybody in the list, in the order in which they came.
     package var devices: [MonitoredDevice] { Self.inOrder(entries.values).map { $0.device } }
@@ -105,15 +104,17 @@ package struct DeviceList {
         var change = DeviceListChange()
         var left = Array(departed.values)
         departed = [:]
-        for entry in Self.inOrder(entries.values) {
+        for entry in Self.inOrder(entries.values) where entry.differsFromTold {
             let device = entry.device
             if device.isPresent != entry.toldPresent {
                 if device.isPresent { change.arrived.append(device) } else { left.append(entry) }
             } else if device.isPresent, device.proximity.level != entry.toldLevel {
                 change.moved.append(device)
             }
-            entries[device.sighting.id]?.toldPresent = device.isPresent
-            entries[device.sighting.id]?.toldLevel = device.proximity.level
+            var told = entry
+            told.toldPresent = device.isPresent
+            told.toldLevel = device.proximity.level
+            entries[device.sighting.id] = told
         }
         change.left = Self.inOrder(left).map { $0.device }
         return change.isEmpty ? nil : change
