@@ -1,8 +1,9 @@
 /// Reads one value to its end, however long; or only what is behind an offset.
 ///
-/// The first request is a plain read, or a piece where an offset is given; only a value that fills its packet is asked for further pieces. The end shows as
-/// a piece that does not fill its packet, or as one of the two errors by which peers say that nothing is left: Invalid
-/// Offset, and Attribute Not Long for a value of exactly one packet. A peer that goes on for ever is left at 512 bytes.
+/// The first request is a plain read, or a piece where an offset is given; only a value that fills its packet is asked
+/// for further pieces. The end shows as a piece that does not fill its packet, or as one of the two errors by which
+/// peers say that nothing is left: Invalid Offset, and Attribute Not Long for a value of exactly one packet. A peer
+/// that goes on for ever is left at 512 bytes.
 ///
 /// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
 package struct ReadLong: GATTProcedure {
