@@ -32,10 +32,16 @@ package enum StoredFile {
     }
 
     /// Puts `bytes` in the place of the file, readable by its owner only. They are on the disk when the call returns.
+    ///
+    /// A symbolic link stays one, and what it leads to is replaced.
+    ///
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file, and for a link that leads nowhere.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemCallError) {
-        let temporary = path + ".tmp"
+        let path = try replaceable(path)
+        let (temporary, descriptor) = try makeTemporary(beside: path)
+        let file = OwnedDescriptor(descriptor)
         do throws(SystemCallError) {
-            try write(bytes, to: temporary)
+            try write(bytes, to: file)
             guard unsafe rename(temporary, path) == 0 else { throw SystemCallError(call: "rename", errno: errno) }
         } catch {
             _ = unsafe unlink(temporary)
@@ -48,10 +54,50 @@ package enum StoredFile {
         _ = fsync(folder.number)
     }
 
-    private static func write(_ bytes: [UInt8], to path: String) throws(SystemCallError) {
-        let number = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
-        let file = OwnedDescriptor(number)
+    /// The plain file that `path` leads to, or `path` itself where there is nothing yet: a name that is put in the place of
+    /// a device or a pipe would take it away.
+    private static func replaceable(_ path: String) throws(SystemCallError) -> String {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else {
+            if errno == ENOENT { return path }
+            throw SystemCallError(call: "lstat", errno: errno)
+        }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG:
+            return path
+        case S_IFDIR:
+            throw SystemCallError(call: "open", errno: EISDIR)
+        case S_IFLNK:
+            guard let resolved = unsafe realpath(path, nil) else {
+                throw SystemCallError(call: "realpath", errno: errno == ENOENT ? EINVAL : errno)
+            }
+            defer { unsafe free(resolved) }
+            return try replaceable(unsafe String(cString: resolved))
+        default:
+            throw SystemCallError(call: "open", errno: EINVAL)
+        }
+    }
+
+    private static let temporaryCount = Lock(0)
+
+    /// A new file that nobody else writes, in the same directory.
+    private static func makeTemporary(
+        beside path: String
+    ) throws(SystemCallError) -> (path: String, descriptor: Int32) {
+        while true {
+            let number = temporaryCount.withLock { count in
+                count += 1
+                return count
+            }
+            let temporary = "\(path).\(getpid()).\(number).tmp"
+            let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            if descriptor >= 0 { return (temporary, descriptor) }
+            // Somebody of the same number left it behind.
+            guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to file: borrowing OwnedDescriptor) throws(SystemCallError) {
         guard fchmod(file.number, 0o600) == 0 else { throw SystemCallError(call: "fchmod", errno: errno) }
         var written = 0
         while written < bytes.count {

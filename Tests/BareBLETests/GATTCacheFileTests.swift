@@ -61,13 +61,52 @@ import Testing
         #expect(try file.load() == cache)
     }
 
-    /// Neither hangs on a pipe nor harms a directory.
+    /// A file of something else is told from a damaged cache.
+    @Test func knowsWhatMayBeReplaced() throws {
+        let file = GATTCacheFile(folder.path + "/one.gatt")
+        #expect(file.mayBeReplaced)
+        for (text, mayBeReplaced) in [("", true), ("BLEC garbage", true), ("hello", false)] {
+            try Data(text.utf8).write(to: URL(filePath: file.path))
+            #expect(file.mayBeReplaced == mayBeReplaced, "\(text)")
+        }
+        try file.save(cache)
+        #expect(file.mayBeReplaced)
+        #expect(!GATTCacheFile(folder.path).mayBeReplaced)
+    }
+
+    /// The link stays, and the file behind it is the one that changes.
+    @Test func followsALink() throws {
+        let target = folder.path + "/target"
+        try Data("old".utf8).write(to: URL(filePath: target))
+        let link = folder.path + "/link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "target")
+        try GATTCacheFile(link).save(cache)
+        #expect(try GATTCacheFile(target).load() == cache)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
+        try FileManager.default.removeItem(atPath: target)
+        #expect(code { () throws(BLEError) in try GATTCacheFile(link).save(cache) } == .unusableCache)
+        #expect(folder.names == ["link"])
+    }
+
+    /// What others keep under a temporary name is not taken for ours.
+    @Test func leavesOtherTemporaryFiles() throws {
+        let names = ["one.gatt.tmp"] + (1...2_000).map { "one.gatt.\(getpid()).\($0).tmp" }
+        for name in names { try Data("mine".utf8).write(to: URL(filePath: folder.path + "/" + name)) }
+        try GATTCacheFile(folder.path + "/one.gatt").save(cache)
+        #expect(folder.names == (names + ["one.gatt"]).sorted())
+        let sizes = try names.map { try Data(contentsOf: URL(filePath: folder.path + "/" + $0)).count }
+        #expect(sizes.allSatisfy { $0 == 4 })
+    }
+
+    /// Neither hangs on a pipe nor harms it or a directory.
     @Test func refusesWhatIsNoFile() throws {
         #expect(code { () throws(BLEError) in _ = try GATTCacheFile(folder.path).load() } == .unusableCache)
         #expect(code { () throws(BLEError) in try GATTCacheFile(folder.path).save(cache) } == .unusableCache)
         let pipe = folder.path + "/pipe"
         #expect(unsafe mkfifo(pipe, 0o600) == 0)
         #expect(code { () throws(BLEError) in _ = try GATTCacheFile(pipe).load() } == .unusableCache)
+        #expect(code { () throws(BLEError) in try GATTCacheFile(pipe).save(cache) } == .unusableCache)
+        #expect(folder.names == ["pipe"])
         let nowhere = GATTCacheFile(folder.path + "/none/one.gatt")
         #expect(code { () throws(BLEError) in try nowhere.save(cache) } == .system)
         #expect(try nowhere.load() == nil)

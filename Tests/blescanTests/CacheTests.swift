@@ -70,12 +70,13 @@ import Testing
     }
 
     /// Told once; the work is done without.
-    @Test(arguments: ["garbage", "directory", "nowhere"])
+    @Test(arguments: ["garbage", "text", "directory", "nowhere"])
     func badFiles(kind: String) async throws {
         let path = Self.temporaryPath()
         defer { try? FileManager.default.removeItem(atPath: path) }
         switch kind {
         case "garbage": try Data("BLEC garbage".utf8).write(to: URL(filePath: path))
+        case "text": try Data("hello".utf8).write(to: URL(filePath: path))
         case "directory": try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         default: break
         }
@@ -87,6 +88,7 @@ import Testing
         let messages = outcome.errors.split(separator: "\n")
         #expect(messages.count == 1, "\(messages)")
         #expect(messages.allSatisfy { $0.hasPrefix("blescan: could not ") && $0.contains(path) })
+        if kind == "text" { #expect(try Data(contentsOf: URL(filePath: path)) == Data("hello".utf8)) }
         guard kind == "garbage" else { return }
         // It is written anew.
         let again = try await BumblePeer(with: Self.hash)

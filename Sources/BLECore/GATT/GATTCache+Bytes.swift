@@ -32,6 +32,11 @@ extension GATTCache {
         return file.bytes
     }
 
+    /// Whether `bytes` begin as the stored form does, whatever became of the rest.
+    package static func isStoredForm(_ bytes: [UInt8]) -> Bool {
+        bytes.starts(with: Layout.signature)
+    }
+
     /// Reads the stored form.
     ///
     /// - Throws: `MalformedPacket` that names the place and the field: the signature, the version, the length, the checksum,

@@ -34,13 +34,28 @@ public struct GATTCacheFile: Hashable, Sendable {
         } catch {
             throw BLEError(
                 .unusableCache, subject: path, during: operation, because: "\(error)",
-                hint: "Remove the file; it is written anew.")
+                hint: GATTCache.isStoredForm(bytes)
+                    ? "Remove the file; it is written anew." : "Name another file, or remove this one.")
+        }
+    }
+
+    /// Whether nothing is lost when a cache is saved here: there is no file, or an empty one, or one that holds a cache,
+    /// damaged or not.
+    package var mayBeReplaced: Bool {
+        do throws(SystemCallError) {
+            guard let bytes = try StoredFile.read(path, limit: GATTCache.byteLimit + 64) else { return true }
+            return bytes.isEmpty || GATTCache.isStoredForm(bytes)
+        } catch {
+            return false
         }
     }
 
     /// Writes the cache in the place of what was there.
     ///
-    /// - Throws: `BLEError` with `.notPermitted`, `.unusableCache` for a path that is a directory, `.system`.
+    /// A symbolic link stays one, and what it leads to is replaced.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted`, `.unusableCache` for a path that is a directory, a device, a pipe or a socket,
+    ///   `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
         do {
             try StoredFile.replace(path, with: cache.bytes)

@@ -1,6 +1,7 @@
 import BareBLE
 
-/// The file of `--cache`. Trouble with it is told once and is no failure of the command.
+/// The file of `--cache`. Trouble with it is told once and is no failure of the command, and a file that was never a cache
+/// is left as it is: whoever mistypes a name must not lose what has it.
 struct CacheFile: Sendable {
     private let file: GATTCacheFile
     private var loaded: GATTCache?
@@ -24,7 +25,7 @@ struct CacheFile: Sendable {
     /// Writes what is known of the peer, where the file holds something else.
     func keep(_ peripheral: Peripheral) async {
         do {
-            guard let cache = try await peripheral.cache(), cache != loaded else { return }
+            guard let cache = try await peripheral.cache(), cache != loaded, file.mayBeReplaced else { return }
             try file.save(cache)
         } catch {
             if !isToldOfTrouble { Console.note("blescan: \(error.description.printable)") }
