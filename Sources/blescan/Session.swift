@@ -18,7 +18,8 @@ enum Session {
                 let peripheral = try await connect(central, to: peer, connectOptions)
                 do {
                     let value = try await body(peripheral)
-                    await file?.keep(peripheral)
+                    // A task of its own: the command may end by ^C, which cancels this one.
+                    await Task { await file?.keep(peripheral) }.value
                     await peripheral.disconnect()
                     return value
                 } catch {
