@@ -62,7 +62,7 @@ extension GATTDatabase {
                 throw BLEError(
                     .ambiguous, subject: subject, during: operation,
                     because: "\(matches.count) characteristics are \(uuid): \(handles.joined(separator: ", "))",
-                    hint: "Name one of them by its handle, or by its index: `key.at(0)` is the first.")
+                    hint: "Name one of them by its handle, or by its service and index.")
             } else if let only = matches.first {
                 return only
             }

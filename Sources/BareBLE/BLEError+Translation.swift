@@ -42,9 +42,7 @@ extension BLEError {
             self.init(
                 lacksSecurity ? .insufficientSecurity : .refusedByPeer, subject: subject, during: operation,
                 because: "refused: \(code.name.lowercased())",
-                hint: lacksSecurity
-                    ? "The peer wants a more secure link; `Configuration.raiseSecurity` is where to make one."
-                    : code.sentence,
+                hint: lacksSecurity ? "The peer wants a paired or encrypted link." : code.sentence,
                 attError: code, attributeHandle: handle)
         case .malformed(let packet):
             self.init(

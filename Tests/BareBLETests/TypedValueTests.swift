@@ -52,7 +52,7 @@ extension CharacteristicKey where Value == Percent {
         let error = await #expect(throws: BLEError.self) { _ = try await device.read(.percent) }
         #expect(error?.code == .ambiguous)
         #expect(error?.reason.contains("0x0003") == true)
-        #expect(error?.hint?.contains("key.at(0)") == true)
+        #expect(error?.hint?.contains("service and index") == true)
         #expect(try await device.read(CharacteristicKey<Percent>.percent.at(1)) == Percent(2))
     }
 

@@ -8,7 +8,8 @@ extension Peripheral {
     ///
     /// By handle it costs one request, and one more for each further `mtu - 1` bytes. By UUID it costs the same when the
     /// handle is known; when nothing has been discovered, the peer is asked for the value by its type, which costs one
-    /// request as well. A descriptor is read by its handle.
+    /// request as well; then the first of several is read if the peer gives it by itself, as it does where the lengths
+    /// differ, and `readAll(_:in:limit:timeout:)` gives all. A descriptor is read by its handle.
     ///
     /// - Throws: `BLEError` with `.refusedByPeer` or `.insufficientSecurity` and the peer's `attError`, `.ambiguous`,
     ///   `.attributeNotFound`, `.tooLong` with the part that was read, `.timedOut`, `.disconnected`, `.cancelled`.
@@ -122,7 +123,7 @@ extension Peripheral {
             throw BLEError(
                 .ambiguous, subject: name, during: operation,
                 because: "\(attributes.count) attributes are \(uuid): \(handles.joined(separator: ", "))",
-                hint: "Name one of them by its handle, or by its index: `key.at(0)` is the first.")
+                hint: "Name one of them by its handle, or by its service and index.")
         }
         guard first.mayBeCut else { return (first.handle, first.value) }
         return (first.handle, try await readValue(first.handle, until: deadline, during: operation))

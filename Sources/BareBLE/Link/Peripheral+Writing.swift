@@ -131,7 +131,7 @@ extension Peripheral {
         guard subscriptions.ownsConfiguration(at: handle) else { return }
         throw BLEError(
             .busy, subject: name, during: operation, because: "a subscription keeps this client configuration",
-            hint: "End the subscription with `unsubscribe()`, or leave the configuration to `subscribe`.")
+            hint: "End the subscription first.")
     }
 
     private func writableHandle(
