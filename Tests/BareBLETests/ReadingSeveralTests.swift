@@ -133,7 +133,7 @@ import Testing
         #expect(await peripheral.receivedCount == 0)
     }
 
-    /// The first answer has room for the first value and 16 bytes of the second; the third value is asked for by itself.
+    /// The first answer has room for the first value and 16 bytes of the second; the third value is read by itself.
     @Test func whatFindsNoRoomIsReadBehind() async throws {
         let (device, peer) = try await attach(
             """
@@ -141,8 +141,8 @@ import Testing
             > 21 0200 aabb 1200 000102030405060708090a0b0c0d0e0f
             < 0c 0500 1000
             > 0d 1011
-            < 20 0700
-            > 21 0100 cc
+            < 0a 0700
+            > 0b cc
             """)
         let values = try await device.readMultipleVariable([3, 5, 7])
         #expect(values == [[0xAA, 0xBB], Array(0...0x11), [0xCC]])

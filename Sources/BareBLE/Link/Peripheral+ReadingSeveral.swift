@@ -116,7 +116,8 @@ extension Peripheral {
 
     /// Reads several values of any length in as few requests as possible.
     ///
-    /// A value that found no room in the answer, or not all of it, is read behind it, so the result is complete. Peers older
+    /// A value that found no room in the answer, or not all of it, is read behind it, so the result is complete; one alone is
+    /// read as `read(_:timeout:)` does. Peers older
     /// than Bluetooth 5.2 do not know the request; that is told as `.refusedByPeer` with `attError` 0x06.
     ///
     /// - Returns: The values, in the order of the handles.
@@ -134,6 +135,12 @@ extension Peripheral {
             var readings: [AttributeReading] = []
             repeat {
                 let missing = Array(handles.dropFirst(readings.count))
+                // The request is for two or more.
+                if missing.count == 1, let last = missing.first {
+                    let bytes = try await readValue(last, until: deadline, during: operation)
+                    readings.append(AttributeReading(handle: last, bytes: bytes))
+                    break
+                }
                 let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
                     let procedure = ReadMultipleVariable(handles: missing, mtu: client.mtu)
                     return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
