@@ -43,8 +43,15 @@ extension Central {
         _ body: @Sendable (Peripheral) async throws -> Value
     ) async throws -> Value {
         let peripheral = try await connect(peer, options)
+        return try await disconnecting(peripheral) { try await body(peripheral) }
+    }
+
+    /// Runs `body`, and disconnects whatever comes of it.
+    func disconnecting<Value: Sendable>(
+        _ peripheral: Peripheral, after body: () async throws -> Value
+    ) async throws -> Value {
         do {
-            let value = try await body(peripheral)
+            let value = try await body()
             await peripheral.disconnect()
             return value
         } catch {

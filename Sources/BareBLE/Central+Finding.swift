@@ -69,14 +69,7 @@ extension Central {
     ) async throws -> Value {
         let (peripheral, sighting) = try await connect(
             toFirst: filter, settings, options, timeout: timeout, where: condition)
-        do {
-            let value = try await body(peripheral, sighting)
-            await peripheral.disconnect()
-            return value
-        } catch {
-            await peripheral.disconnect()
-            throw error
-        }
+        return try await disconnecting(peripheral) { try await body(peripheral, sighting) }
     }
 
     /// Scans until something is found in what is heard.

@@ -1,4 +1,5 @@
 public import BLECore
+internal import BLELinux
 
 // The discovery procedures of the specification, one by one, for callers that want to decide themselves what is asked for
 // and in which order. `discover(_:)` finds the same in fewer requests.
@@ -13,6 +14,7 @@ extension Peripheral {
     ///   - uuids: the kinds; `nil` for all.
     ///   - range: the handles to look at.
     ///   - limit: how many of a kind are enough.
+    ///   - timeout: how long all of it may take.
     /// - Throws: `BLEError` with `.invalidArgument` for handle 0, `.refusedByPeer`, `.insufficientSecurity`,
     ///   `.malformedReply`, `.tooLong`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
@@ -25,9 +27,11 @@ extension Peripheral {
         guard let uuids else {
             return try await services(nil, isPrimary: true, in: range, limit, timeout, during: operation)
         }
+        let deadline = loop.now() + (timeout ?? Self.discoveryTimeout)
         var all: [GATTService] = []
         for uuid in uuids {
-            all += try await services(uuid, isPrimary: true, in: range, limit, timeout, during: operation + " \(uuid)")
+            let rest = max(.zero, deadline - loop.now())
+            all += try await services(uuid, isPrimary: true, in: range, limit, rest, during: operation + " \(uuid)")
         }
         return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
     }
