@@ -118,13 +118,20 @@ extension Peripheral {
         logger.notice("what was known of the services is wrong", metadata: ["peer": "\(name)"])
         if let reading { knowledge.hashRead(reading) }
         perform(client.servicesChanged(at: loop.now()))
-        switch coverage {
-        case .whole(let level):
-            _ = try await discovery(of: nil, level: level, until: deadline, during: operation)
-        case .services(let levels):
-            let level = levels.values.max() ?? .structure
-            let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
-            _ = try await discovery(of: services, level: level, until: deadline, during: operation)
+        do throws(BLEError) {
+            switch coverage {
+            case .whole(let level):
+                _ = try await discovery(of: nil, level: level, until: deadline, during: operation)
+            case .services(let levels):
+                let level = levels.values.max() ?? .structure
+                let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
+                _ = try await discovery(of: services, level: level, until: deadline, during: operation)
+            }
+        } catch {
+            // Nobody knows what the handles mean now.
+            endSubscriptions(in: 1...0xFFFF)
+            tellServiceChange(1...0xFFFF)
+            throw error
         }
         let new = knowledge.database
         for characteristic in old.characteristics
