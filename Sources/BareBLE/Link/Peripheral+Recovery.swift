@@ -89,7 +89,10 @@ extension Peripheral {
         }
         switch failure.attError {
         case .databaseOutOfSync?: return .resynchronize(.outOfSync)
-        case .invalidHandle? where knowledge.isFromCache: return .resynchronize(.invalidHandle)
+        case .invalidHandle? where knowledge.isFromCache:
+            // That a handle which the cache does not have is wrong says nothing against the cache.
+            guard let handle = failure.attributeHandle, knowledge.database?.type(at: handle) != nil else { return nil }
+            return .resynchronize(.invalidHandle)
         default: return nil
         }
     }
