@@ -9,14 +9,18 @@ extension Central {
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
         let logger = configuration.logger
-        if policy.cache == nil { policy.cache = await Self.load(file, logger: logger) }
-        policy.store = { cache in await Self.save(cache, for: peer, in: directory, logger: logger) }
+        // Detached: a task that runs on the event loop would wait for the disk there.
+        if policy.cache == nil {
+            policy.cache = await Task.detached { Self.load(file, logger: logger) }.value
+        }
+        policy.store = { cache in
+            await Task.detached { Self.save(cache, for: peer, in: directory, logger: logger) }.value
+        }
         return policy
     }
 
     /// A file that cannot be used is as good as none; it is said once, because it is written anew.
-    @concurrent
-    private static func load(_ file: GATTCacheFile, logger: Logger) async -> GATTCache? {
+    private static func load(_ file: GATTCacheFile, logger: Logger) -> GATTCache? {
         do {
             return try file.load()
         } catch {
@@ -25,10 +29,9 @@ extension Central {
         }
     }
 
-    @concurrent
     private static func save(
         _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, logger: Logger
-    ) async {
+    ) {
         do {
             try directory.save(cache, for: peer)
         } catch {
