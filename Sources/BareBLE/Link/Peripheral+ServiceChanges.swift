@@ -94,6 +94,7 @@ extension Peripheral {
                 descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
                     .first { $0.uuid == .clientCharacteristicConfiguration }
             }
+            if knowledge.contradicts(characteristic) { throw changed(during: operation) }
             let result = await begin(
                 Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
                 into: StreamBuffer(capacity: 1, policy: .dropOldest), until: deadline)

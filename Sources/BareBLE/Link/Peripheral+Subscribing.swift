@@ -100,6 +100,8 @@ extension Peripheral {
         to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, _ options: SubscribeOptions,
         until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> ValueSequence {
+        // It may have changed while its descriptors were looked for.
+        if knowledge.contradicts(characteristic) { throw changed(during: operation) }
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
