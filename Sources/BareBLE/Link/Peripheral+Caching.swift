@@ -161,7 +161,6 @@ extension Peripheral {
         BLEError(
             .servicesChanged, subject: name, during: operation,
             because: "the peer has changed its services since they were discovered",
-            hint: "Nothing was read or written. The services are known anew: look the characteristic up, and try again."
-        )
+            hint: "Nothing was read or written. Look the characteristic up again, and try again.")
     }
 }
