@@ -5,13 +5,16 @@ import BareBLETestKit
 /// A connection for the length of one command.
 enum Session {
     /// Connects to `peer`, runs `body`, and disconnects whatever comes of it. ^C cancels `body`.
+    ///
+    /// A stored database that the peer has no hash for is believed only by who says so: with another peer's, a value would
+    /// be read, or worse written, at a handle that is something else there.
     static func run<Value: Sendable>(
-        with peer: PeerArgument, _ options: ConnectionOptions,
+        with peer: PeerArgument, _ options: ConnectionOptions, validation: CacheValidation = .required,
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let configuration = options.configuration
         var file = options.cache.map { CacheFile($0) }
-        let connectOptions = options.connectOptions(cache: file?.load())
+        let connectOptions = options.connectOptions(cache: file?.load(), validation: validation)
         return try await Interrupt.cancelling { [file] in
             let central = Central(configuration)
             return try await central.run {

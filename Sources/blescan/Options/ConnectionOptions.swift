@@ -45,10 +45,10 @@ struct ConnectionOptions: ParsableArguments {
         return configuration
     }
 
-    func connectOptions(cache: GATTCache?) -> ConnectOptions {
+    func connectOptions(cache: GATTCache?, validation: CacheValidation) -> ConnectOptions {
         // One command does not last long enough for changes of the services to matter.
         ConnectOptions(
-            timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu, cache: cache, validation: .whenPossible,
+            timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu, cache: cache, validation: validation,
             observesServiceChanges: false)
     }
 
