@@ -55,6 +55,8 @@ public actor Peripheral {
     /// What has changed and was not told to observers yet.
     var untoldChanges = HandleRanges()
     var rediscoveryTimer: TimerID?
+    /// Whether a call finds out what became of the services because the peer contradicts what is known.
+    var isResynchronizing = false
     /// Calls that wait until nothing is stale.
     var settling: [UInt64: CheckedContinuation<Bool, Never>] = [:]
     var storedCache: GATTCache?

@@ -175,6 +175,26 @@ import Testing
         #expect(error?.code == .servicesChanged)
     }
 
+    /// Calls that overlap: the peer would carry the second one out, on what its handle means now.
+    @Test(.timeLimit(.minutes(1))) func aCallBehindOneThatIsOutOfSyncIsNotCarriedOut() async throws {
+        let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
+        let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
+        let level = VirtualService.battery(level: 50)
+        let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20))
+        let cache = try await cache(of: peripheral)
+        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
+        #expect(try await device.read(0x2A19) == [50])
+        try await isSettled(device, at: peripheral)
+        await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+        async let value = device.read(0xFFF1)
+        let writing = Task { try await device.write([9], to: 0xFFF1) }
+        let error = await #expect(throws: BLEError.self) { try await writing.value }
+        #expect(error?.code == .servicesChanged)
+        #expect(try await value == [1])
+        #expect(try await peripheral.value(0xFFF1) == [1])
+        #expect(try await peripheral.value(0xFFE1) == [2])
+    }
+
     /// What nobody waits for can be refused as well; what is known does not stay wrong.
     @Test func aRefusedFarewellIsNoticed() async throws {
         let peripheral = VirtualPeripheral(Self.battery)

@@ -114,12 +114,33 @@ package struct ATTQueue: ~Copyable {
             guard error.requestOpcode == request.opcode else { return receivedStray(opcode, pdu, &actions) }
             if let handle = request.handle, handle != error.handle { statistics.handleMismatches += 1 }
             end(request, .failure(.refused(error)), &actions)
+            if error.code == .databaseOutOfSync { refuseWaitingRequests(&actions) }
         } catch {
             if let named = Self.requestNamed(by: pdu), named != request.opcode {
                 return receivedStray(opcode, pdu, &actions)
             }
             end(request, .failure(.malformed(error)), &actions)
         }
+    }
+
+    /// Refuses what was made in ignorance of a change. The peer takes the next request as a sign that the change is known
+    /// here, and would carry it out on a handle that may mean something else by now.
+    ///
+    /// Spec: Core Vol 3 Part G, 2.5.2.1.
+    private mutating func refuseWaitingRequests(_ actions: inout ATTActions) {
+        var kept: [Operation] = []
+        for operation in waiting {
+            let opcode = ATTOpcode(rawValue: operation.pdu.first ?? 0)
+            guard operation.isRequest, opcode != .exchangeMTURequest, opcode != .executeWriteRequest else {
+                kept.append(operation)
+                continue
+            }
+            var reader = ByteReader(operation.pdu.span)
+            let handle = reader.skip(1) ? reader.u16() : nil
+            let error = ATTErrorResponse(requestOpcode: opcode, handle: handle ?? 0, code: .databaseOutOfSync)
+            if let id = operation.id { actions.append(.finish(id, .failure(.refused(error)))) }
+        }
+        waiting = kept
     }
 
     /// Looks into the one response that concerns the queue itself, and hands on all others.

@@ -82,16 +82,29 @@ extension Peripheral {
         }
     }
 
-    /// Finds out what the peer has now. Answers whether the call may be made again.
+    /// Finds out what the peer has now, for one call after the other. Answers whether the call may be made again.
+    ///
+    /// `known` is what the call relied on: another call may have found the change out before it.
     ///
     /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be made again, and what the discovery throws.
     func resynchronize(
-        _ contradiction: Cure.Contradiction, for repetition: Repetition, of operation: String,
-        until deadline: BootInstant
+        _ contradiction: Cure.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
+        of operation: String, until deadline: BootInstant
     ) async throws(BLEError) -> Bool {
+        while isResynchronizing {
+            try await waitForSettling(until: deadline, during: operation) { !isResynchronizing }
+        }
+        isResynchronizing = true
+        defer {
+            isResynchronizing = false
+            rediscover()
+        }
         if contradiction == .outOfSync {
             let reading = try await databaseHash(until: deadline, during: operation)
-            if knowledge.isConfirmed(by: reading) { return true }
+            if knowledge.isConfirmed(by: reading) {
+                guard let known, known != knowledge.database else { return true }
+                return try mayRepeat(repetition, known, during: operation)
+            }
             guard let old = knowledge.database else {
                 knowledge.hashRead(reading)
                 if case .never = repetition { throw changed(during: operation) }

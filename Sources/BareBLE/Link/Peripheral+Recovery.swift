@@ -64,16 +64,19 @@ extension Peripheral {
         var applied: Set<Cure> = []
         while true {
             let failure: BLEError
+            var known = knowledge.database
             do {
                 return try await attempt(deadline)
             } catch {
                 failure = error
+                if known == nil { known = knowledge.database }
             }
             markUseless(applied, behind: failure)
             guard let cure = cure(for: failure), !applied.contains(where: { $0.kind == cure.kind }) else {
                 throw failure
             }
-            let isCured = try await apply(cure, to: repetition, of: operation(), until: deadline)
+            let isCured = try await apply(
+                cure, to: repetition, knowing: known, of: operation(), until: deadline)
             if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation()) }
             if end != nil { throw endError(during: operation()) }
             guard isCured else { throw failure }
@@ -99,7 +102,8 @@ extension Peripheral {
 
     /// Answers whether the call may be made again.
     private func apply(
-        _ cure: Cure, to repetition: Repetition, of operation: String, until deadline: BootInstant
+        _ cure: Cure, to repetition: Repetition, knowing known: GATTDatabase?, of operation: String,
+        until deadline: BootInstant
     ) async throws(BLEError) -> Bool {
         switch cure {
         case .raiseSecurity(let level, let handle):
@@ -107,7 +111,8 @@ extension Peripheral {
                 peer: id, name: name, level: level, attribute: handle, operation: operation)
             return await raise(request, until: deadline)
         case .resynchronize(let contradiction):
-            return try await resynchronize(contradiction, for: repetition, of: operation, until: deadline)
+            return try await resynchronize(
+                contradiction, for: repetition, knowing: known, of: operation, until: deadline)
         }
     }
 

@@ -124,7 +124,7 @@ extension Peripheral {
         Task(executorPreference: loop) {
             let deadline = self.loop.now() + Self.backgroundTimeout
             _ = try? await self.resynchronize(
-                .outOfSync, for: .always, of: "look at the services again", until: deadline)
+                .outOfSync, for: .always, knowing: nil, of: "look at the services again", until: deadline)
         }
     }
 
@@ -220,6 +220,13 @@ extension Peripheral {
         guard !knowledge.isSettled else { return }
         rediscover()
         guard !knowledge.isSettled else { return }
+        try await waitForSettling(until: deadline, during: operation) { knowledge.isSettled }
+    }
+
+    /// Waits for the next time that everything is settled, unless what is waited for `isOver`.
+    func waitForSettling(
+        until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
+    ) async throws(BLEError) {
         lastNumber &+= 1
         let number = lastNumber
         let timer = loop.schedule(at: deadline) { [weak self] in
@@ -227,8 +234,8 @@ extension Peripheral {
         }
         let isSettled = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: CheckedContinuation<Bool, Never>) in
-                if Task.isCancelled || end != nil || knowledge.isSettled {
-                    return waiter.resume(returning: knowledge.isSettled)
+                if Task.isCancelled || end != nil || isOver() {
+                    return waiter.resume(returning: isOver())
                 }
                 settling[number] = waiter
             }
