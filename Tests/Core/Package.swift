@@ -16,7 +16,9 @@ let package = Package(
     name: "BareBLECore",
     targets: [
         .target(name: "BLECore", swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]),
-        .testTarget(name: "BLECoreTests", dependencies: ["BLECore"], swiftSettings: strict),
+        // What is to be optimised is what is tested; the tests themselves would take longer to compile than to run.
+        .testTarget(
+            name: "BLECoreTests", dependencies: ["BLECore"], swiftSettings: strict + [.unsafeFlags(["-Onone"])]),
     ],
     swiftLanguageModes: [.v6]
 )
