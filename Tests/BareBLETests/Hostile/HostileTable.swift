@@ -6,7 +6,7 @@ enum HostileTable {
     private static let peerTests = "BLECoreTests/ATT/ATTQueuePeerTests"
     private static let timeTests = "BLECoreTests/ATT/ATTQueueTimeTests"
     private static let changes = "BareBLETests/ServiceChangeTests"
-    private static let knowledge = "BLECoreTests/GATT/DatabaseKnowledgeTests"
+    private static let knowledge = "BLECoreTests/GATT/Caching/DatabaseKnowledgeTests"
     private static let caching = "BareBLETests/CachingTests"
 
     private static let attributeProtocol: [(id: String, proofs: [Proof])] = [
