@@ -131,12 +131,7 @@ extension Peripheral {
     ///
     /// - Throws: `BLEError` with `.notSupported` for a link without a radio and `.notPermitted` without CAP_NET_RAW.
     public func rssi() async throws(BLEError) -> Int {
-        guard let controls else {
-            throw BLEError(
-                .notSupported, subject: name, during: "read the RSSI", because: "this link has no radio under it")
-        }
-        if end != nil { throw endError(during: "read the RSSI") }
-        return try await controls.rssi()
+        try await radio(during: "read the RSSI").rssi()
     }
 }
 

@@ -109,6 +109,9 @@ extension Adapter {
         case .call:
             guard let opcode = failure?.opcode ?? (try? result.get())?.opcode else { return }
             performCall { $0.commandFinished(opcode, failure, at: $1) }
+        case .update(let key):
+            // One that was taken ends with its event.
+            if let failure { ended(key, .failed(failure)) }
         case .sleeper(let number):
             guard sleepers[number] != nil else { return }
             answers[number] = result
@@ -164,12 +167,16 @@ extension Adapter {
                 statistics.reportLosses += batch.losses
                 for report in batch.reports { received(report, at: now) }
             case .connectionComplete(let complete):
+                linkBegan(complete)
                 performCall { $0.received(complete, at: $1) }
+            case .connectionUpdateComplete(let complete):
+                linkUpdated(complete)
+            case .phyUpdateComplete(let complete):
+                linkUpdated(complete)
             case .unknown, .unknownMeta, .emptyMeta:
                 statistics.unknownEvents += 1
             case .commandComplete, .commandStatus, .disconnectionComplete, .hardwareError, .encryptionChange,
-                .readRemoteVersionComplete, .numberOfCompletedPackets, .connectionUpdateComplete,
-                .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete:
+                .readRemoteVersionComplete, .numberOfCompletedPackets, .remoteFeaturesComplete, .dataLengthChange:
                 continue
             }
         }

@@ -199,6 +199,7 @@ extension Adapter {
         // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
         linkedPeers = [:]
+        allLinkUpdatesEnded()
         updatePins()
     }
 

@@ -36,6 +36,7 @@ package actor Adapter {
     enum CommandOwner {
         case scan
         case call
+        case update(LinkUpdate.Key)
         case sleeper(UInt64)
         case nobody
     }
@@ -95,6 +96,10 @@ package actor Adapter {
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
     var hangUpWaiters: [ConnectionHandle: UInt64] = [:]
+    /// How each link runs, also those of others, as long as their ends are told.
+    var linkParameters: [ConnectionHandle: ConnectionParameters] = [:]
+    var linkUpdates: [LinkUpdate.Key: LinkUpdate] = [:]
+    var updateTurns: [LinkUpdate.Key: [UInt64]] = [:]
 
     var sleepers: [UInt64: Sleeper] = [:]
     var lastNumber: UInt64 = 0

@@ -27,8 +27,17 @@ extension Adapter {
 
     /// Handles are used again, so each call is checked against the link that it was made for.
     private func controls(_ handle: ConnectionHandle?, _ number: UInt64, _ peer: PeerID) -> LinkControls {
-        LinkControls(
-            rssi: { () async throws(BLEError) in try await self.rssi(handle, number) },
+        let link = LinkIdentity(handle: handle, number: number, peer: peer)
+        return LinkControls(
+            rssi: { () async throws(BLEError) in try await self.rssi(link) },
+            parameters: { () async throws(BLEError) in try await self.parameters(link) },
+            requestParameters: { parameters, timeout async throws(BLEError) in
+                try await self.request(parameters, link, timeout)
+            },
+            phy: { () async throws(BLEError) in try await self.phy(link) },
+            requestPHY: { transmit, receive, timeout async throws(BLEError) in
+                try await self.request(transmit, receive, link, timeout)
+            },
             disconnect: { await self.disconnect(handle, number) },
             lastReason: { await self.reason(number) },
             openChannel: { request async throws(BLEError) in
@@ -42,11 +51,8 @@ extension Adapter {
         return system.hasLink(index, peer.address)
     }
 
-    private func rssi(_ handle: ConnectionHandle?, _ number: UInt64) async throws(BLEError) -> Int {
-        guard let handle, links[handle] == number else {
-            throw BLEError(
-                .disconnected, subject: name, during: "read the RSSI", because: "the controller knows no such link")
-        }
+    private func rssi(_ link: LinkIdentity) async throws(BLEError) -> Int {
+        let handle = try current(link, during: "read the RSSI")
         guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: "read the RSSI").rssi else {
             throw BLEError(
                 .notSupported, subject: name, during: "read the RSSI", because: "the controller cannot tell it")
@@ -76,6 +82,7 @@ extension Adapter {
     func linkEnded(_ end: HCIDisconnectionComplete) {
         guard end.status.isSuccess else { return }
         lastEnds[end.handle] = end.reason
+        linkUpdatesEnded(on: end.handle)
         if let waiter = hangUpWaiters.removeValue(forKey: end.handle) { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }
         linkedPeers[end.handle] = nil

@@ -122,6 +122,8 @@ actor StandInController {
             if let low = command.parameters.first, let high = command.parameters.dropFirst().first {
                 endLink(UInt16(low) | UInt16(high) << 8, .localHostTerminated)
             }
+        case .leConnectionUpdate, .leSetPHY: status(command.opcode, .success)
+        case .leReadPHY: complete(command.opcode, [0] + command.parameters + [2, 1])
         case .readRSSI: complete(command.opcode, [0] + command.parameters + [0xC8])
         default: complete(command.opcode, [0])
         }
