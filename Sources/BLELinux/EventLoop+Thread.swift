@@ -14,6 +14,8 @@ extension EventLoop {
         var jobs: [Job] = []
         var woken = false
         var started = false
+        /// Called when the thread of `start` has ended.
+        var ended: (@Sendable () -> Void)?
     }
 
     /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
@@ -32,24 +34,46 @@ extension EventLoop {
         _ = ble_wake(wakefd)
     }
 
+    /// Ends the thread of `start` when there is nothing left to do at this moment, and returns when it has ended.
+    ///
+    /// Timers are not waited for: they are forgotten. To be called from another thread, once.
+    package func end() async {
+        await withCheckedContinuation { continuation in
+            inbox.withLock { $0.ended = { continuation.resume() } }
+            ending.store(true, ordering: .releasing)
+            _ = ble_wake(wakefd)
+        }
+    }
+
     private func startThread() {
         var thread = pthread_t()
+        // Balanced by the thread's body, which runs exactly once for each thread that was made.
         let context = unsafe Unmanaged.passRetained(self)
         let result = unsafe pthread_create(&thread, nil, Self.threadBody, context.toOpaque())
+        // It fails for lack of memory or of threads alone, when the program starts its first central.
         precondition(result == 0, "no thread for the event loop")
         pthread_detach(thread)
     }
 
     // A function, not a closure written where it is used: that would inherit the isolation of the place.
     private static let threadBody: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        // What `startThread` passed, retained there for this one use.
         guard let context = unsafe context else { return nil }
-        let loop = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue()
         var signals = sigset_t()
         unsafe sigfillset(&signals)
         // Signals belong to the program's own threads.
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
-        loop.run()
-        loop.inbox.withLock { $0.started = false }
+        // The loop is let go of before its end is told.
+        let ended = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().runToEnd()
+        ended?()
         return nil
+    }
+
+    private func runToEnd() -> (@Sendable () -> Void)? {
+        run()
+        return inbox.withLock { inbox in
+            inbox.started = false
+            return inbox.ended.take()
+        }
     }
 }

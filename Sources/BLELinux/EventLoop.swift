@@ -18,14 +18,19 @@
 //   inside the closure of `withCheckedContinuation`, not before.
 // - An idle loop sleeps in one system call. A timer that is cancelled may leave one needless wake-up behind: arming the clock
 //   anew for each request that is answered in time would cost a system call every time.
-// - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes.
+// - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes. A loop for tests may have a
+//   time of its own instead, see `EventLoop+Time.swift`.
+// - No precondition in here depends on anything that a peer or a file has sent: they are about who calls from which thread, and
+//   about the loop's own three descriptors. What is read from a socket is never looked at here.
 
-package import BLECore
+internal import BLECore
 internal import CBluetooth
 internal import Glibc
 internal import Synchronization
 
 /// The thread that serves sockets, timers and the actors isolated to it.
+// Unchecked: what only the loop's thread touches (`watched`, `timers`, `armedFor`, `wakeUps`) is behind `checkAccess`, or in
+// handlers that the loop calls; all the rest is immutable, atomic, or in the inbox behind its lock.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     package typealias Handler = () -> Void
 
@@ -39,18 +44,27 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// The thread that drives the loop now; 0 when none does. Asked for at every step into an actor.
     let owner = Atomic<pthread_t>(0)
     let stopping = Atomic<Bool>(false)
+    /// Whether the loop stops as soon as it has nothing to do.
+    let ending = Atomic<Bool>(false)
+    /// Which time the timers follow.
+    package let time: TimeSource
+    /// What a loop with a time of its own calls now, in nanoseconds.
+    let virtualTime = Atomic<Int64>(0)
+    /// How many pieces of work of this loop are under way on other threads; a time of its own stands meanwhile.
+    let elsewhere = Atomic<Int>(0)
     private let epoll: Int32
     let wakefd: Int32
-    private let timerfd: Int32
+    let timerfd: Int32
     private var watched: [Int32: Watch] = [:]
     private var nextGeneration: UInt32 = 0
-    private var timers = TimerList()
-    private var armedFor: BootInstant?
+    var timers = TimerList()
+    var armedFor: BootInstant?
     /// How often the loop returned from sleep; for tests of its idleness. Read it on the loop.
-    package private(set) var wakeUps: UInt64 = 0
+    package internal(set) var wakeUps: UInt64 = 0
 
     /// Makes a loop that nothing drives yet: `run` on a thread of the caller's, or `start`.
-    package init() {
+    package init(time: TimeSource = .boot) {
+        self.time = time
         epoll = Self.open("epoll_create1", ble_epoll())
         wakefd = Self.open("eventfd", ble_wakefd())
         timerfd = Self.open("timerfd_create", ble_timerfd())
@@ -68,6 +82,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     ///
     /// Only one thread may do so at a time. Jobs that are queued when it returns wait for the next run.
     package func run(until done: () -> Bool = { false }) {
+        // Whoever calls this owns the loop or has just made it, and `start` asks before it starts a thread.
         let claimed = owner.compareExchange(expected: 0, desired: pthread_self(), ordering: .acquiringAndReleasing)
         precondition(claimed.exchanged, "the loop runs already")
         defer { owner.store(0, ordering: .releasing) }
@@ -98,28 +113,12 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         watch(descriptor) { $0.writable = handler }
     }
 
+    /// How many descriptors are watched, the loop's own two not counted.
+    package var watchedCount: Int { watched.count - 2 }
+
     /// Forgets a descriptor, also for events that have been collected already. To be called before it is closed.
     package func letGo(_ descriptor: Int32) {
         watch(descriptor) { $0 = Watch(generation: $0.generation) }
-    }
-
-    // MARK: Time
-
-    /// The time now on the clock that the timers follow.
-    package func now() -> BootInstant {
-        BootInstant(nanoseconds: ble_boot_nanoseconds())
-    }
-
-    /// Calls `handler` once on the loop when `deadline` has come; never from within this call.
-    package func schedule(at deadline: BootInstant, _ handler: @escaping Handler) -> TimerID {
-        checkAccess()
-        return timers.add(at: deadline, handler)
-    }
-
-    /// Takes back a timer; does nothing when it has fired or was cancelled.
-    package func cancel(_ timer: TimerID) {
-        checkAccess()
-        timers.remove(timer)
     }
 
     // MARK: Executor
@@ -136,6 +135,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     }
 
     package func checkIsolated() {
+        // The runtime asks this of code that was compiled to run here; only a fault of this package can be elsewhere.
         precondition(isIsolatingCurrentContext() == true, "not on the event loop")
     }
 
@@ -194,9 +194,13 @@ extension EventLoop {
         armTimer()
         // Other threads may have added jobs by now.
         let idle = inbox.withLock { $0.jobs.isEmpty } && !stopping.load(ordering: .acquiring)
-        let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), idle ? -1 : 0)
-        if idle { wakeUps &+= 1 }
+        let sleeps = idle && !mayLeap && !ending.load(ordering: .acquiring)
+        let count = unsafe ble_wait(epoll, &ready, Int32(ready.count), sleeps ? -1 : 0)
+        if sleeps { wakeUps &+= 1 }
+        if idle, !sleeps, count == 0 { return leap() }
         guard count > 0 else {
+            // The other errors are a descriptor that is no epoll, and memory that is not ours: neither can come about, as `epoll`
+            // is closed by nobody before `deinit`, and `ready` is a whole array.
             precondition(count == 0 || count == -EINTR, "epoll_wait failed")
             return
         }
@@ -251,40 +255,24 @@ extension EventLoop {
         UInt64(watch.generation) << 32 | UInt64(UInt32(bitPattern: descriptor))
     }
 
-    private func armTimer() {
-        guard let earliest = timers.earliest else { return }
-        if let armedFor, armedFor <= earliest { return }
-        armedFor = earliest
-        _ = ble_timer_set(timerfd, earliest.nanoseconds)
-    }
-
-    private func fireTimers() {
-        _ = ble_drain(timerfd)
-        armedFor = nil
-        let moment = now()
-        // No more than there were: a handler that schedules for now must not keep the others waiting.
-        for _ in 0..<timers.count {
-            guard let handler = timers.takeDue(at: moment) else { return }
-            handler()
-        }
-    }
-
     private func clearWakeUp() {
         _ = ble_drain(wakefd)
         inbox.withLock { $0.woken = false }
     }
 
-    private var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
+    var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
 
     private func takeStop() -> Bool {
         stopping.load(ordering: .acquiring) && stopping.exchange(false, ordering: .acquiringAndReleasing)
     }
 
-    private func checkAccess() {
+    func checkAccess() {
+        // Descriptors and timers belong to actors of the loop, whose code the runtime runs nowhere else.
         precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
     }
 
     private static func open(_ call: String, _ descriptor: Int32) -> Int32 {
+        // A loop is made before anything is connected, and a program that has no three descriptors left then cannot go on.
         precondition(descriptor >= 0, "\(call) failed: no descriptors left")
         return descriptor
     }

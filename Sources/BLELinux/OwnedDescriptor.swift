@@ -16,6 +16,8 @@ struct OwnedDescriptor: ~Copyable, Sendable {
     /// Closes a descriptor. One that is not open was closed twice, and next time it would have been somebody else's.
     static func close(_ number: Int32) {
         let result = ble_close(number)
+        // Each number has one owner, which cannot be copied and closes it in `deinit`; `EventLoop` does the same with its three. A
+        // caller who adopts a descriptor gives it away. What arrives on a socket has no part in it.
         precondition(result != -EBADF, "a descriptor was closed twice")
     }
 

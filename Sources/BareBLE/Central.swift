@@ -1,5 +1,5 @@
 internal import BLECore
-internal import BLELinux
+package import BLELinux
 internal import Logging
 
 /// This machine's side of Bluetooth Low Energy: scans, and connects to peers.
@@ -28,7 +28,7 @@ public actor Central {
     }
 
     /// A central on a loop that somebody else drives.
-    init(_ configuration: Configuration, loop: EventLoop) {
+    package init(_ configuration: Configuration, loop: EventLoop) {
         self.configuration = configuration
         self.loop = loop
         self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)

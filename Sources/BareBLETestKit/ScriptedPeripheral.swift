@@ -11,7 +11,7 @@ internal import BLELinux
 /// At the first PDU that differs from the file it hangs up, so that a test never waits for a peer that lost the thread.
 /// It is played once.
 public actor ScriptedPeripheral {
-    private let loop = EventLoop.peers
+    private nonisolated let loop: EventLoop
     private var player: DialoguePlayer
     private var link: PeerLink?
     private var hasEnded = false
@@ -19,6 +19,13 @@ public actor ScriptedPeripheral {
 
     /// A peer that plays `dialogue`, in which `<` is the client.
     public init(_ dialogue: Dialogue) {
+        loop = .peers
+        player = DialoguePlayer(dialogue)
+    }
+
+    /// A peer that plays `dialogue` in a virtual time, as the central that it is tested with must do.
+    public init(_ dialogue: Dialogue, time: VirtualTime) {
+        loop = time.loop
         player = DialoguePlayer(dialogue)
     }
 
@@ -26,9 +33,9 @@ public actor ScriptedPeripheral {
         link?.close()
     }
 
-    /// Isolates the peer to the test kit's own thread.
+    /// Isolates the peer to its loop: the test kit's own thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        unsafe EventLoop.peers.asUnownedSerialExecutor()
+        unsafe loop.asUnownedSerialExecutor()
     }
 
     /// Opens the link; returns the client's end of it, which the caller owns.

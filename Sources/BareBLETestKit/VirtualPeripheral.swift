@@ -5,12 +5,13 @@
 // request: answer late, not at all, or hang up.
 //
 // Invariants
-// - Everything runs on the loop of the test kit; the actor is isolated to it, so a readable socket enters it at once.
+// - Everything runs on one loop, that of the test kit or of a virtual time; the actor is isolated to it, so a readable socket
+//   enters it at once.
 // - One link at a time. Values survive it, client configurations do not.
 // - A link keeps its peripheral alive: it goes away when nobody holds it and no client is connected.
 
 public import BLECore
-internal import BLELinux
+package import BLELinux
 
 /// A GATT server to test a client against, without a radio.
 ///
@@ -20,7 +21,7 @@ public actor VirtualPeripheral {
     /// How many PDUs the transcript keeps; later ones are only counted.
     public static let transcriptLength = 65_536
 
-    private let loop = EventLoop.peers
+    package nonisolated let loop: EventLoop
     private let latency: Duration
     private var server: AttributeServer
     private var link: PeerLink?
@@ -37,15 +38,25 @@ public actor VirtualPeripheral {
         var timer: TimerID?
     }
 
-    /// A peripheral that serves `device` and answers `latency` after each request.
+    /// A peripheral that serves `device` and answers `latency` after each request, on a thread of the test kit's own.
     public init(_ device: VirtualDevice, latency: Duration = .zero) {
+        self.init(device, latency: latency, loop: .peers)
+    }
+
+    /// A peripheral that lives in a virtual time, as the central that it is tested with must do.
+    public init(_ device: VirtualDevice, latency: Duration = .zero, time: VirtualTime) {
+        self.init(device, latency: latency, loop: time.loop)
+    }
+
+    package init(_ device: VirtualDevice, latency: Duration, loop: EventLoop) {
         self.latency = latency
+        self.loop = loop
         server = AttributeServer(device)
     }
 
-    /// Isolates the peripheral to the test kit's own thread.
+    /// Isolates the peripheral to its loop: the test kit's own thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        unsafe EventLoop.peers.asUnownedSerialExecutor()
+        unsafe loop.asUnownedSerialExecutor()
     }
 
     // MARK: The link

@@ -40,14 +40,14 @@ extension Adapter {
         guard system.privileges().has(.netAdmin) else { return nil }
         let system = system
         // The kernel takes up to half a second; the loop goes on meanwhile.
-        let failure = await Task.detached { () -> SystemCallError? in
+        let failure = await loop.elsewhere { () -> SystemCallError? in
             do throws(SystemCallError) {
                 try system.powerUp(index)
                 return nil
             } catch {
                 return error
             }
-        }.value
+        }
         // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
         commandsReadable()
         checkPresence()

@@ -1,4 +1,5 @@
 internal import BLECore
+internal import BLELinux
 internal import Logging
 
 extension Central {
@@ -9,12 +10,12 @@ extension Central {
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
         let logger = configuration.logger
-        // Detached: a task that runs on the event loop would wait for the disk there.
+        // Elsewhere: a task that runs on the event loop would wait for the disk there.
         if policy.cache == nil {
-            policy.cache = await Task.detached { Self.load(file, logger: logger) }.value
+            policy.cache = await loop.elsewhere { Self.load(file, logger: logger) }
         }
-        policy.store = { cache in
-            await Task.detached { Self.save(cache, for: peer, in: directory, logger: logger) }.value
+        policy.store = { [loop] cache in
+            await loop.elsewhere { Self.save(cache, for: peer, in: directory, logger: logger) }
         }
         return policy
     }

@@ -60,7 +60,7 @@ extension Peripheral {
         guard let store = policy.store, let cache = knowledge.cache, cache != storedCache else { return }
         storedCache = cache
         let before = storing
-        storing = Task {
+        storing = Task(executorPreference: loop) {
             await before?.value
             await store(cache)
         }

@@ -1,0 +1,117 @@
+// The time that a loop's timers follow. A loop of a test may have a time of its own, which stands as long as there is anything to
+// do and leaps to the next deadline when there is not: hours pass in milliseconds, and the same test has the same order of
+// events every time.
+//
+// Invariants of a time of its own
+// - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work is under way
+//   elsewhere. Two events with a deadline between them can therefore not change places.
+// - That is exact only for what lives on the loop: whoever answers the code under test must be on it as well. Work on other threads
+//   goes by `elsewhere(_:)`, so that no deadline passes meanwhile.
+// - Without any timer the loop waits for real, for another thread or for a descriptor from outside.
+
+package import BLECore
+internal import CBluetooth
+internal import Synchronization
+
+extension EventLoop {
+    /// Which time a loop's timers follow.
+    package enum TimeSource: Hashable, Sendable {
+        /// The machine's, since it was started.
+        case boot
+        /// The loop's own, which leaps over all waiting.
+        case virtual
+    }
+
+    /// The time now on the clock that the timers follow.
+    package func now() -> BootInstant {
+        switch time {
+        case .boot: BootInstant(nanoseconds: ble_boot_nanoseconds())
+        case .virtual: BootInstant(nanoseconds: virtualTime.load(ordering: .relaxed))
+        }
+    }
+
+    /// Calls `handler` once on the loop when `deadline` has come; never from within this call.
+    package func schedule(at deadline: BootInstant, _ handler: @escaping Handler) -> TimerID {
+        checkAccess()
+        return timers.add(at: deadline, handler)
+    }
+
+    /// Takes back a timer; does nothing when it has fired or was cancelled.
+    package func cancel(_ timer: TimerID) {
+        checkAccess()
+        timers.remove(timer)
+    }
+
+    /// How many timers wait.
+    package var timerCount: Int { timers.count }
+}
+
+// MARK: - The machine's time
+
+extension EventLoop {
+    func armTimer() {
+        guard time == .boot, let earliest = timers.earliest else { return }
+        if let armedFor, armedFor <= earliest { return }
+        armedFor = earliest
+        _ = ble_timer_set(timerfd, earliest.nanoseconds)
+    }
+
+    func fireTimers() {
+        _ = ble_drain(timerfd)
+        armedFor = nil
+        fireDue()
+    }
+
+    /// Calls the handlers of the timers whose time has come.
+    private func fireDue() {
+        let moment = now()
+        // No more than there were: a handler that schedules for now must not keep the others waiting.
+        for _ in 0..<timers.count {
+            guard let handler = timers.takeDue(at: moment) else { return }
+            handler()
+        }
+    }
+}
+
+// MARK: - A time of its own
+
+extension EventLoop {
+    /// Does work on another thread that would block this one; a time of the loop's own stands until the caller goes on.
+    package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async -> Value {
+        hold()
+        defer { release() }
+        return await Task.detached { work() }.value
+    }
+
+    /// Keeps a time of the loop's own where it is, until `release` has been called as often.
+    package func hold() {
+        elsewhere.add(1, ordering: .relaxed)
+    }
+
+    /// Ends `hold`.
+    package func release() {
+        elsewhere.subtract(1, ordering: .releasing)
+        if time == .virtual, !isOnThread { _ = ble_wake(wakefd) }
+    }
+
+    /// Whether time may leap to the next deadline; one at the end of all time stands for none.
+    var mayLeap: Bool {
+        guard time == .virtual, elsewhere.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {
+            return false
+        }
+        return earliest.nanoseconds < .max
+    }
+
+    /// There is nothing to do now: ends the loop if that was asked for, or goes on to the next deadline.
+    func leap() {
+        if ending.exchange(false, ordering: .acquiringAndReleasing) {
+            timers = TimerList()
+            stopping.store(true, ordering: .releasing)
+            return
+        }
+        guard mayLeap, let earliest = timers.earliest else { return }
+        wakeUps &+= 1
+        virtualTime.store(max(earliest.nanoseconds, virtualTime.load(ordering: .relaxed)), ordering: .relaxed)
+        fireDue()
+    }
+}

@@ -1,0 +1,76 @@
+public import BLECore
+package import BLELinux
+
+/// The clock of a central: boot-time semantics, and served by the central's event loop without another thread.
+///
+/// A daemon that waits on `central.clock` keeps time with its links: a deadline that passed while the machine slept is due when
+/// it wakes, and in a test with virtual time the wait is over as soon as nothing else is left to do.
+///
+///     try await central.clock.sleep(for: .seconds(60))
+public struct CentralClock: Clock {
+    private let sleepers: Sleepers
+
+    package init(loop: EventLoop) {
+        sleepers = Sleepers(loop: loop)
+    }
+
+    /// The time now, on the clock that all of the central's timers follow.
+    public var now: BootInstant { sleepers.loop.now() }
+
+    /// A nanosecond.
+    public var minimumResolution: Duration { .nanoseconds(1) }
+
+    /// Waits until `deadline` has come; at once when it is past. The tolerance is not made use of.
+    ///
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    public func sleep(until deadline: BootInstant, tolerance: Duration? = nil) async throws {
+        try Task.checkCancellation()
+        if await !sleepers.sleep(until: deadline) { throw CancellationError() }
+    }
+}
+
+extension BootInstant: InstantProtocol {}
+
+extension Central {
+    /// The clock that the central's timers follow, to wait on: in a test with virtual time it is virtual as well.
+    public nonisolated var clock: CentralClock { CentralClock(loop: loop) }
+}
+
+/// The tasks that wait for a moment, on the loop that serves it.
+///
+/// A sleeper is in `waiting` exactly while its task waits, and its timer as long.
+private actor Sleepers {
+    nonisolated let loop: EventLoop
+    private var waiting: [UInt64: (continuation: CheckedContinuation<Bool, Never>, timer: TimerID)] = [:]
+    private var lastNumber: UInt64 = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    init(loop: EventLoop) {
+        self.loop = loop
+    }
+
+    /// Answers whether the moment came; else the task was cancelled first.
+    func sleep(until deadline: BootInstant) async -> Bool {
+        lastNumber &+= 1
+        let number = lastNumber
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled { return continuation.resume(returning: false) }
+                if deadline <= loop.now() { return continuation.resume(returning: true) }
+                let timer = loop.schedule(at: deadline) { self.assumeIsolated { $0.wake(number, true) } }
+                waiting[number] = (continuation, timer)
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.wake(number, false) }
+        }
+    }
+
+    private func wake(_ number: UInt64, _ hasCome: Bool) {
+        guard let (continuation, timer) = waiting.removeValue(forKey: number) else { return }
+        loop.cancel(timer)
+        continuation.resume(returning: hasCome)
+    }
+}
