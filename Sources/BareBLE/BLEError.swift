@@ -32,6 +32,10 @@ public struct BLEError: Error, Sendable {
         public static let connectFailed = Code("connectFailed")
         /// The link ended; `disconnectReason` tells why.
         public static let disconnected = Code("disconnected")
+        /// This program has asked for the link's end behind the calls made before; this one came later.
+        public static let disconnecting = Code("disconnecting")
+        /// Another subscription has taken this one's place.
+        public static let replaced = Code("replaced")
         /// The peer has no attribute of that kind.
         public static let attributeNotFound = Code("attributeNotFound")
         /// Several attributes match; name one by its handle.
@@ -58,7 +62,7 @@ public struct BLEError: Error, Sendable {
         public static let queueFull = Code("queueFull")
         /// An argument is outside what the specification allows.
         public static let invalidArgument = Code("invalidArgument")
-        /// The surrounding task was cancelled.
+        /// The surrounding task was cancelled, or everything on the link was.
         public static let cancelled = Code("cancelled")
         /// A system call failed in a way that has no code of its own; `errorNumber` holds it.
         public static let system = Code("system")

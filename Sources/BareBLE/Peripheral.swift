@@ -44,7 +44,7 @@ public actor Peripheral {
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     var isEndRequested = false
     /// A few at most: finding one here costs less than hashing.
-    var waiters: [(id: OperationID, waiter: Waiter)] = []
+    var waiters: [(id: OperationID, waiter: Waiter, isOfCall: Bool)] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     let policy: CachePolicy
     var knowledge: DatabaseKnowledge
@@ -65,6 +65,9 @@ public actor Peripheral {
     var listeners: [Subscriptions.ID: Listener] = [:]
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
+    /// Who may call now, and the callers that may not yet.
+    var gate = CallGate()
+    var gateWaiters: [CallGate.Ticket: GateWaiter] = [:]
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []
     /// The extended properties that have been read.
@@ -167,10 +170,15 @@ extension Peripheral {
         }
     }
 
-    /// Ends the link at once. What is under way fails with `.disconnected`; the subscriptions end.
+    /// Ends the link: at once, so that what is under way fails with `.disconnected`; or behind it, where later calls fail with
+    /// `.disconnecting`. The subscriptions end with the link.
     ///
-    /// Does nothing when the link is down already.
-    public func disconnect() async {
+    /// Does nothing when the link is down already. With `.afterQueue` a cancelled task does not wait any longer: the link ends
+    /// at once. Inside `exclusively` only the calls of that are waited for, others fail.
+    public func disconnect(_ mode: DisconnectMode = .now) async {
+        if mode == .afterQueue, end == nil {
+            try? await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")
+        }
         guard end == nil else { return }
         isEndRequested = true
         await controls?.disconnect()

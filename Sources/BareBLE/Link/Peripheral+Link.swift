@@ -36,8 +36,9 @@ extension Peripheral {
         }
     }
 
+    /// Runs one operation: of a call, or of the library's own, which `cancelAll()` does not concern.
     func runOperation(
-        until deadline: BootInstant,
+        until deadline: BootInstant, isOfCall: Bool = true,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async -> Result<GATTOutcome, OperationFailure> {
         if end != nil { return .failure(.linkLost) }
@@ -46,8 +47,10 @@ extension Peripheral {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (waiter: Waiter) in
                     // A cancellation from here on finds the waiter: its job enters the actor behind this one.
-                    if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
-                    waiters.append((id, waiter))
+                    if Task.isCancelled || isOfCall && gate.isClearing {
+                        return waiter.resume(returning: .failure(.cancelled))
+                    }
+                    waiters.append((id, waiter, isOfCall))
                     let now = loop.now()
                     perform(start(&client, id, deadline, now))
                     if isObservingDue { observeBehind() }
@@ -210,6 +213,7 @@ extension Peripheral {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
+        perform(gate.linkLost())
         endRaises()
         let error = endError(during: "go on with a subscription")
         let ended = reason == .requested ? nil : error

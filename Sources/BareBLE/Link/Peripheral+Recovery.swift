@@ -51,7 +51,7 @@ struct SecurityRaise {
 }
 
 extension Peripheral {
-    /// Makes a call, and again behind a cure of what it failed with.
+    /// Makes a call when it is its turn, and again behind a cure of what it failed with.
     ///
     /// `attempt` must look up everything anew, handles too: a cure may have changed what is known of the peer. Where it
     /// cannot, or must not be made again behind a change of the peer's services, `repetition` says so.
@@ -61,6 +61,17 @@ extension Peripheral {
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let deadline = loop.now() + timeout
+        return try await calling(until: deadline, during: operation()) { () async throws(BLEError) in
+            try await recovering(until: deadline, during: operation(), repeating: repetition, attempt)
+        }
+    }
+
+    /// A part of a call that may be made again by itself.
+    func recovering<Value: Sendable>(
+        until deadline: BootInstant, during operation: @autoclosure () -> String,
+        repeating repetition: Repetition = .always,
+        _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
+    ) async throws(BLEError) -> Value {
         var applied: Set<Cure> = []
         while true {
             let failure: BLEError
@@ -153,13 +164,17 @@ extension Peripheral {
     private func askHook() {
         while let first = raises.first, first.waiters.isEmpty { raises.removeFirst() }
         guard let request = raises.first?.request, let raiseSecurity else { return }
+        // What the hook calls on this link must not wait for the calls that wait for the hook.
+        let room = CallRooms.next()
+        gate.open(room)
         Task(executorPreference: loop) { [weak self] in
-            let isRaised = await raiseSecurity(request)
-            await self?.raiseEnded(isRaised)
+            let isRaised = await CallRooms.$current.withValue([room]) { await raiseSecurity(request) }
+            await self?.raiseEnded(isRaised, room)
         }
     }
 
-    private func raiseEnded(_ isRaised: Bool) {
+    private func raiseEnded(_ isRaised: Bool, _ room: CallGate.Room) {
+        perform(gate.close(room: room))
         guard !raises.isEmpty else { return }
         for (_, waiter) in raises.removeFirst().waiters { waiter.resume(returning: isRaised) }
         askHook()
@@ -169,6 +184,15 @@ extension Peripheral {
         for index in raises.indices {
             guard let position = raises[index].waiters.firstIndex(where: { $0.number == number }) else { continue }
             return raises[index].waiters.remove(at: position).waiter.resume(returning: false)
+        }
+    }
+
+    /// Releases all calls that wait for a cure; the hook's word may be of use to later ones.
+    func stopWaitingForRaises() {
+        for index in raises.indices {
+            let waiting = raises[index].waiters
+            raises[index].waiters = []
+            for (_, waiter) in waiting { waiter.resume(returning: false) }
         }
     }
 

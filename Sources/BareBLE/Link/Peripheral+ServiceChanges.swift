@@ -58,17 +58,22 @@ extension Peripheral {
     /// Called when a request of the application has been queued: what the library itself wants goes behind it.
     func observeBehind() {
         isObservingDue = false
-        Task(executorPreference: loop) {
-            let operation = "observe the services"
-            do throws(BLEError) {
-                try await self.recovering(within: Self.backgroundTimeout, during: operation) {
-                    (deadline) async throws(BLEError) in
-                    try await self.observe(until: deadline, during: operation)
+        // Not as part of the call that led here: it waits for leases like everybody else.
+        CallRooms.$current.withValue([]) {
+            _ = Task(executorPreference: loop) {
+                let operation = "observe the services"
+                do throws(BLEError) {
+                    try await self.recovering(within: Self.backgroundTimeout, during: operation) {
+                        (deadline) async throws(BLEError) in
+                        try await self.observe(until: deadline, during: operation)
+                    }
+                } catch {
+                    // It was not its turn; the next request brings it about again.
+                    if [.cancelled, .timedOut, .busy].contains(error.code) { return await self.knowledgeGrew() }
+                    self.logger.debug(
+                        "changes of the services stay unannounced",
+                        metadata: ["peer": "\(self.name)", "reason": "\(error)"])
                 }
-            } catch {
-                self.logger.debug(
-                    "changes of the services stay unannounced",
-                    metadata: ["peer": "\(self.name)", "reason": "\(error)"])
             }
         }
     }
@@ -182,7 +187,7 @@ extension Peripheral {
             knowledge.hashRead(reading)
         }
         for range in ranges where isComplete {
-            let result = await runOperation(until: deadline) { client, id, deadline, now in
+            let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
                 let procedure = GATTDiscovery(level: level, in: range, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
             }
@@ -253,7 +258,7 @@ extension Peripheral {
         settling.removeValue(forKey: number)?.resume(returning: false)
     }
 
-    private func resumeSettling(_ isSettled: Bool) {
+    func resumeSettling(_ isSettled: Bool) {
         let waiting = settling
         settling = [:]
         for (_, waiter) in waiting.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: isSettled) }

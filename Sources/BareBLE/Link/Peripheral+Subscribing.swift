@@ -129,7 +129,7 @@ extension Peripheral {
     ) async -> Result<Void, OperationFailure> {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
-                if Task.isCancelled { return continuation.resume(returning: .failure(.cancelled)) }
+                if Task.isCancelled || gate.isClearing { return continuation.resume(returning: .failure(.cancelled)) }
                 let timer = loop.schedule(at: deadline) { [weak self] in
                     self?.assumeIsolated { $0.giveUp(id, .timedOut) }
                 }
@@ -143,7 +143,7 @@ extension Peripheral {
         }
     }
 
-    private func giveUp(_ id: Subscriptions.ID, _ failure: OperationFailure) {
+    func giveUp(_ id: Subscriptions.ID, _ failure: OperationFailure) {
         guard listeners[id]?.starter != nil else { return }
         tellStarter(of: id, .failure(failure))
         listeners[id] = nil
@@ -181,7 +181,9 @@ extension Peripheral {
     ) -> Task<Result<Void, OperationFailure>, Never> {
         let timeout = value == Subscriptions.silence ? Self.farewellTimeout : Self.valueTimeout
         return Task(executorPreference: loop) {
-            let result = await self.runOperation(until: self.loop.now() + timeout) { client, id, deadline, now in
+            let result = await self.runOperation(
+                until: self.loop.now() + timeout, isOfCall: false
+            ) { client, id, deadline, now in
                 let procedure = WriteRequest(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
             }.map { _ in () }

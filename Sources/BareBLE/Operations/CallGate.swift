@@ -1,0 +1,278 @@
+// Decides which calls may go on to a link now, and which must wait: the queue in front of the queue of requests.
+//
+// Duties
+// - Calls go in as they come, any number at a time, until somebody wants the link to itself: a lease. The lease begins when
+//   the calls made before it are over, and what is called behind it waits for its end, in the order of arrival.
+// - A lease opens a room of its own. Calls of its holder are made from that room and pass; in it the same rules hold once
+//   more, so leases nest: an inner one keeps the holder's other tasks out.
+// - A room can be opened without a lease too, for calls that a call waits for.
+// - Whole calls pass the gate, never single requests. What the library does of its own accord does not come here at all, so
+//   nothing that a call waits for can wait for a lease.
+//
+// Invariants
+// - Every ticket that waits is admitted or refused exactly once.
+// - Calls that began in a room count there; when the room closes before they end, they count in the room around it.
+// - A lease has no calls beside it in its room, except those that a closed inner room left behind.
+// - While it is being cleared, the gate admits nobody; that ends with the last call that had been admitted.
+// - A closing gate refuses everything that comes later, and opens no more.
+
+/// Who may call on one link. A pure value: waiting callers and time are the owner's affair.
+package struct CallGate {
+    /// One who wants to enter; numbered in the order of arrival.
+    package typealias Ticket = UInt64
+
+    /// Where calls are made from. Rooms are told apart over all links.
+    package struct Room: Hashable, Sendable {
+        package let number: UInt64
+
+        /// Where everybody is who holds no lease.
+        package static let hall = Room(number: 0)
+
+        package init(number: UInt64) {
+            self.number = number
+        }
+    }
+
+    /// What somebody wants.
+    package enum Entry: Hashable, Sendable {
+        /// To make a call.
+        case call
+        /// To be alone; the room is the lease's own.
+        case lease(Room, others: ExclusiveEntry)
+        /// To be the last one.
+        case last
+    }
+
+    /// Why somebody does not get in.
+    package enum Refusal: Error, Hashable, Sendable {
+        /// A lease lets nobody wait.
+        case busy
+        /// The link is to end behind what was called before.
+        case disconnecting
+        /// Everything that waited was given up.
+        case cleared
+        /// So many wait already.
+        case queueFull(limit: Int)
+        /// The link is gone.
+        case linkLost
+        /// It was not the turn of this one in time.
+        case timedOut
+        /// The task was cancelled.
+        case cancelled
+    }
+
+    /// What becomes of one who comes.
+    package enum Answer: Hashable, Sendable {
+        case admitted
+        case waits
+        case refused(Refusal)
+    }
+
+    /// What the owner must tell one who waits.
+    package enum Action: Hashable, Sendable {
+        case admit(Ticket)
+        case refuse(Ticket, Refusal)
+    }
+
+    private struct Waiting {
+        let ticket: Ticket
+        let entry: Entry
+    }
+
+    private struct Inside {
+        let outer: Room?
+        var calls = 0
+        var lease: Room?
+        var leaseLetsWait = true
+        var isClosing = false
+        var waiting: [Waiting] = []
+
+        var refusal: Refusal? {
+            if isClosing { return .disconnecting }
+            if lease != nil, !leaseLetsWait { return .busy }
+            let isKeptOut = waiting.contains { waiting in
+                if case .lease(_, .failFast) = waiting.entry { true } else { false }
+            }
+            return isKeptOut ? .busy : nil
+        }
+    }
+
+    /// How many may wait in one room.
+    package static let limit = 64
+
+    private var hall = Inside(outer: nil)
+    private var inner: [Room: Inside] = [:]
+    /// Whether the calls that are inside are being ended, so that nobody may enter before they are gone.
+    package private(set) var isClearing = false
+    /// Whether a call may pass without being looked at: nobody has, or wants, more than that.
+    private var isFree = true
+
+    package init() {}
+
+    /// How many calls are inside.
+    package var callCount: Int { inner.values.reduce(hall.calls) { $0 + $1.calls } }
+}
+
+// MARK: - Coming and going
+
+extension CallGate {
+    /// Admits a call if there is nothing to think about, which is so nearly always.
+    package mutating func enterFreely() -> Bool {
+        guard isFree else { return false }
+        hall.calls += 1
+        return true
+    }
+
+    /// Somebody comes who was in `rooms` before, the innermost one last.
+    package mutating func enter(_ ticket: Ticket, as entry: Entry, from rooms: [Room] = []) -> Answer {
+        let room = innermost(of: rooms)
+        defer { update() }
+        if let refusal = self[room].refusal { return .refused(refusal) }
+        if case .last = entry { close(room) }
+        guard self[room].waiting.isEmpty, admit(entry, in: room) else {
+            guard self[room].waiting.count < Self.limit || entry == .last else {
+                return .refused(.queueFull(limit: Self.limit))
+            }
+            self[room].waiting.append(Waiting(ticket: ticket, entry: entry))
+            return .waits
+        }
+        return .admitted
+    }
+
+    /// One who waits does not want to any more.
+    package mutating func withdraw(_ ticket: Ticket, _ refusal: Refusal) -> [Action] {
+        for room in rooms {
+            guard let index = self[room].waiting.firstIndex(where: { $0.ticket == ticket }) else { continue }
+            self[room].waiting.remove(at: index)
+            return [.refuse(ticket, refusal)] + admitNext(in: room)
+        }
+        return []
+    }
+
+    /// A call from `rooms` has ended.
+    package mutating func leave(_ rooms: [Room] = []) -> [Action] {
+        let room = innermost(of: rooms)
+        self[room].calls -= 1
+        guard !isFree else { return [] }
+        return isClearing ? endClearing() : admitNext(in: room)
+    }
+
+    /// Opens a room without a lease.
+    package mutating func open(_ room: Room, from rooms: [Room] = []) {
+        inner[room] = Inside(outer: innermost(of: rooms))
+        update()
+    }
+
+    /// A lease has ended, or an open room is needed no longer.
+    package mutating func close(room: Room) -> [Action] {
+        guard let closed = inner.removeValue(forKey: room) else { return [] }
+        let outer = closed.outer ?? .hall
+        for (other, inside) in inner where inside.outer == room {
+            inner[other] = Inside(
+                outer: outer, calls: inside.calls, lease: inside.lease, leaseLetsWait: inside.leaseLetsWait,
+                isClosing: inside.isClosing, waiting: inside.waiting)
+        }
+        self[outer].calls += closed.calls
+        if self[outer].lease == room {
+            // An inner lease that outlives it takes its place.
+            self[outer].lease = closed.lease
+            self[outer].leaseLetsWait = closed.leaseLetsWait
+        }
+        if !closed.waiting.isEmpty {
+            self[outer].waiting += closed.waiting
+            self[outer].waiting.sort { $0.ticket < $1.ticket }
+        }
+        return admitNext(in: outer)
+    }
+}
+
+// MARK: - All at once
+
+extension CallGate {
+    /// Refuses all who wait, and admits nobody until those who are inside have gone.
+    package mutating func clear() -> [Action] {
+        var actions: [Action] = []
+        for room in rooms {
+            let given = self[room].waiting.filter { $0.entry != .last }
+            self[room].waiting.removeAll { $0.entry != .last }
+            actions += given.map { .refuse($0.ticket, .cleared) }
+        }
+        isClearing = true
+        return actions + endClearing()
+    }
+
+    /// Refuses all who wait: the link is gone.
+    package mutating func linkLost() -> [Action] {
+        var actions: [Action] = []
+        for room in rooms {
+            actions += self[room].waiting.map { .refuse($0.ticket, .linkLost) }
+            self[room].waiting = []
+        }
+        update()
+        return actions
+    }
+
+    private mutating func endClearing() -> [Action] {
+        guard callCount == 0 else {
+            update()
+            return []
+        }
+        isClearing = false
+        return rooms.flatMap { admitNext(in: $0) }
+    }
+}
+
+// MARK: - Inside
+
+extension CallGate {
+    /// All rooms, from the oldest on.
+    private var rooms: [Room] { [.hall] + inner.keys.sorted { $0.number < $1.number } }
+
+    private subscript(room: Room) -> Inside {
+        get { inner[room] ?? hall }
+        set {
+            if inner[room] == nil { hall = newValue } else { inner[room] = newValue }
+        }
+    }
+
+    private func innermost(of rooms: [Room]) -> Room {
+        rooms.last { inner[$0] != nil } ?? .hall
+    }
+
+    /// Lets one in if the room allows it now.
+    private mutating func admit(_ entry: Entry, in room: Room) -> Bool {
+        guard !isClearing, self[room].lease == nil else { return false }
+        switch entry {
+        case .call:
+            self[room].calls += 1
+        case .lease(let lease, let others):
+            guard self[room].calls == 0 else { return false }
+            self[room].lease = lease
+            self[room].leaseLetsWait = others == .waiting
+            inner[lease] = Inside(outer: room)
+        case .last:
+            guard self[room].calls == 0 else { return false }
+        }
+        return true
+    }
+
+    private mutating func admitNext(in room: Room) -> [Action] {
+        var actions: [Action] = []
+        while let first = self[room].waiting.first, admit(first.entry, in: room) {
+            self[room].waiting.removeFirst()
+            actions.append(.admit(first.ticket))
+        }
+        update()
+        return actions
+    }
+
+    /// Nothing that comes later gets in, here and further out.
+    private mutating func close(_ room: Room) {
+        self[room].isClosing = true
+        if let outer = self[room].outer { close(outer) }
+    }
+
+    private mutating func update() {
+        isFree = inner.isEmpty && !isClearing && !hall.isClosing && hall.waiting.isEmpty
+    }
+}

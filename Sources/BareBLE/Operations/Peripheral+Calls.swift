@@ -1,0 +1,132 @@
+internal import BLECore
+internal import BLELinux
+
+// Where calls meet the gate: a caller that must wait is kept here, and released once, by its turn, its deadline, its task,
+// `cancelAll()` or the end of the link.
+
+/// The rooms that a task is in, the innermost one last; tasks that it starts are in them too.
+enum CallRooms {
+    @TaskLocal static var current: [CallGate.Room] = []
+
+    private static let lastNumber = Lock<UInt64>(0)
+
+    /// A room that no link has had.
+    static func next() -> CallGate.Room {
+        CallGate.Room(
+            number: lastNumber.withLock { number in
+                number &+= 1
+                return number
+            })
+    }
+}
+
+extension Peripheral {
+    typealias GateWaiter = CheckedContinuation<Result<Void, CallGate.Refusal>, Never>
+
+    /// Makes a whole call when it is its turn.
+    func calling<Value: Sendable>(
+        until deadline: BootInstant, during operation: @autoclosure () -> String,
+        _ body: () async throws(BLEError) -> Value
+    ) async throws(BLEError) -> Value {
+        let rooms = try await beginCall(until: deadline, during: operation())
+        defer { endCall(rooms) }
+        do {
+            return try await body()
+        } catch {
+            // What it fails with says how it was interrupted, not why.
+            guard gate.isClearing, error.code != .disconnected else { throw error }
+            throw cleared(during: operation())
+        }
+    }
+
+    /// Waits for a call's turn; answers where it was made, which `endCall` wants to know.
+    func beginCall(
+        until deadline: BootInstant, during operation: @autoclosure () -> String
+    ) async throws(BLEError) -> [CallGate.Room] {
+        if gate.enterFreely() { return [] }
+        let rooms = CallRooms.current
+        try await enter(as: .call, from: rooms, until: deadline, during: operation())
+        return rooms
+    }
+
+    func endCall(_ rooms: [CallGate.Room]) {
+        perform(gate.leave(rooms))
+    }
+
+    /// Waits until the gate lets the caller in.
+    func enter(
+        as entry: CallGate.Entry, from rooms: [CallGate.Room], until deadline: BootInstant?, during operation: String
+    ) async throws(BLEError) {
+        lastNumber &+= 1
+        let number = lastNumber
+        let timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.perform($0.gate.withdraw(number, .timedOut)) }
+            }
+        }
+        defer { timer.map(loop.cancel) }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: GateWaiter) in
+                if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
+                if end != nil { return waiter.resume(returning: .failure(.linkLost)) }
+                switch gate.enter(number, as: entry, from: rooms) {
+                case .admitted: waiter.resume(returning: .success(()))
+                case .refused(let refusal): waiter.resume(returning: .failure(refusal))
+                case .waits: gateWaiters[number] = waiter
+                }
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.withdraw(number) }
+        }
+        guard case .failure(let refusal) = result else { return }
+        throw error(refusal, during: operation)
+    }
+
+    private func withdraw(_ number: CallGate.Ticket) {
+        perform(gate.withdraw(number, .cancelled))
+    }
+
+    /// How many calls wait for their turn; for tests.
+    package var waitingCallCount: Int { gateWaiters.count }
+
+    /// How many operations are unfinished; for tests.
+    package var unfinishedCount: Int { waiters.count }
+
+    func perform(_ actions: [CallGate.Action]) {
+        for action in actions {
+            switch action {
+            case .admit(let number):
+                gateWaiters.removeValue(forKey: number)?.resume(returning: .success(()))
+            case .refuse(let number, let refusal):
+                gateWaiters.removeValue(forKey: number)?.resume(returning: .failure(refusal))
+            }
+        }
+    }
+
+    func cleared(during operation: String) -> BLEError {
+        BLEError(
+            .cancelled, subject: name, during: operation, because: "everything on this link was cancelled",
+            hint: "The link is still up.")
+    }
+
+    private func error(_ refusal: CallGate.Refusal, during operation: String) -> BLEError {
+        switch refusal {
+        case .busy:
+            BLEError(
+                .busy, subject: name, during: operation, because: "somebody has the link alone, and lets nobody wait",
+                hint: "Try again when that is over.")
+        case .disconnecting:
+            BLEError(
+                .disconnecting, subject: name, during: operation,
+                because: "this program ends the link behind what was called before")
+        case .cleared: cleared(during: operation)
+        case .queueFull(let limit): BLEError(.queueFull(limit: limit), subject: name, during: operation)
+        case .linkLost: endError(during: operation)
+        case .timedOut:
+            BLEError(
+                .timedOut, subject: name, during: operation, because: "its turn did not come in time",
+                hint: "Somebody has the link alone, or waits to; allow more time.")
+        case .cancelled: BLEError(.cancelled, subject: name, during: operation)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Giving up everything, and ending the link behind everything.
+@Suite(.timeLimit(.minutes(1))) struct CancelAllTests {
+    private let central = Central()
+
+    private func code(_ call: () async throws -> Void) async -> BLEError.Code? {
+        do {
+            try await call()
+            return nil
+        } catch {
+            return (error as? BLEError)?.code
+        }
+    }
+
+    @Test func everyCallFailsOnceAndTheLinkStays() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        let values = try await device.subscribe(to: 0x2A19)
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let first = Task { await code { _ = try await device.read(.handle(5)) } }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        let calls: [@Sendable () async throws -> Void] = [
+            { _ = try await device.read(.handle(3)) },
+            { try await device.write([1], to: .handle(3)) },
+            { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
+            { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
+            { _ = try await device.discover(.full, afresh: true) },
+            { _ = try await device.readMultiple([3, 5]) },
+        ]
+        let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
+            for call in calls { group.addTask { await code(call) } }
+            while await device.unfinishedCount < calls.count + 1 { await Task.yield() }
+            await device.cancelAll()
+            return await group.reduce(into: [BLEError.Code?]()) { $0.append($1) }
+        }
+        #expect(await first.value == .cancelled)
+        #expect(codes == calls.map { _ in .cancelled })
+        #expect(await device.isConnected)
+        // Only the one that was under way had been sent; its answer, when it comes at last, is nobody's.
+        #expect(await peripheral.receivedCount == before + 1)
+        await peripheral.resumeAnswering()
+        let next = Task { try await device.read(.handle(8)) }
+        await peripheral.send(raw: [0x0B, 0xEE])
+        #expect(try await next.value == [64])
+        try await peripheral.notify(0x2A19, [9])
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.next()?.bytes == [9])
+    }
+
+    @Test func aLeaseStaysAndThoseWhoWaitForItFail() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        try await device.exclusively { device in
+            await peripheral.stopAnswering()
+            async let own = code { _ = try await device.read(.handle(3)) }
+            let others = Task.detached { await code { _ = try await device.read(.handle(5)) } }
+            while await device.waitingCallCount < 1 { await Task.yield() }
+            while await device.unfinishedCount < 1 { await Task.yield() }
+            await device.cancelAll()
+            #expect(await own == .cancelled)
+            #expect(await others.value == .cancelled)
+            await peripheral.resumeAnswering()
+            await peripheral.send(raw: [0x0B, 0xEE])
+            let value = try await device.read(.handle(8))
+            #expect(value == [64])
+        }
+    }
+
+    @Test func aSubscriptionThatIsBeingMadeIsGivenUp() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        try await device.discover()
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let subscribing = Task { await code { _ = try await device.subscribe(to: 0x2A19) } }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        await device.cancelAll()
+        #expect(await subscribing.value == .cancelled)
+        await peripheral.resumeAnswering()
+        await peripheral.send(raw: [0x13])
+        _ = try await device.read(.handle(3))
+        _ = try await device.subscribe(to: 0x2A19)
+    }
+
+    @Test func nothingToCancelIsFine() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        await device.cancelAll()
+        #expect(try await device.read(.handle(8)) == [64])
+        await device.disconnect()
+        await device.cancelAll()
+    }
+
+    // MARK: The end behind the queue
+
+    @Test func whatWasCalledBeforeEndsFirst() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let call = Task { try await device.read(.handle(3)) }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        let end = Task { await device.disconnect(.afterQueue) }
+        while await device.waitingCallCount < 1 { await Task.yield() }
+        #expect(await code { _ = try await device.read(.handle(3)) } == .disconnecting)
+        #expect(await code { try await device.exclusively { _ in } } == .disconnecting)
+        #expect(await device.isConnected)
+        await peripheral.send(raw: [0x0B, 0x07])
+        #expect(try await call.value == [7])
+        await end.value
+        #expect(await device.disconnectReason == .requested)
+        #expect(await code { _ = try await device.read(.handle(3)) } == .disconnected)
+    }
+
+    @Test func itWaitsForALease() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        let end = try await device.exclusively { device in
+            let end = Task.detached { await device.disconnect(.afterQueue) }
+            while await device.waitingCallCount < 1 { await Task.yield() }
+            let value = try await device.read(.handle(8))
+            #expect(value == [64])
+            return end
+        }
+        await end.value
+        #expect(await !device.isConnected)
+    }
+
+    @Test func theHolderOfALeaseMayEndTheLink() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        try await device.exclusively { device in
+            let other = Task.detached { await code { _ = try await device.read(.handle(3)) } }
+            while await device.waitingCallCount < 1 { await Task.yield() }
+            await device.disconnect(.afterQueue)
+            #expect(await other.value == .disconnected)
+        }
+        #expect(await device.disconnectReason == .requested)
+    }
+
+    @Test func aCancelledWaitEndsTheLinkAtOnce() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let call = Task { await code { _ = try await device.read(.handle(3)) } }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        let end = Task { await device.disconnect(.afterQueue) }
+        while await device.waitingCallCount < 1 { await Task.yield() }
+        end.cancel()
+        await end.value
+        #expect(await call.value == .disconnected)
+    }
+
+    @Test func withNothingUnderWayItIsOverAtOnce() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        await device.disconnect(.afterQueue)
+        #expect(await device.disconnectReason == .requested)
+        await device.disconnect(.afterQueue)
+    }
+}
