@@ -42,6 +42,9 @@ package struct HCISocket: ~Copyable, Sendable {
         case control = 3
     }
 
+    /// What a simulated controller refuses commands with, because the other end of a socketpair cannot.
+    package var refusal: (@Sendable () -> Int32?)?
+
     private let owned: OwnedDescriptor
     private var goneReason: Int32?
     private var wokenForNothing = false
@@ -116,6 +119,7 @@ package struct HCISocket: ~Copyable, Sendable {
     ///
     /// Most commands need CAP_NET_RAW (`EPERM`), and all of them an adapter that is on (`ENETDOWN`).
     package func send(_ packet: [UInt8]) -> SendOutcome {
+        if let errno = refusal?() { return .failed(errno: errno) }
         let result = unsafe packet.withUnsafeBytes { unsafe ble_send(descriptor, $0.baseAddress, $0.count) }
         guard result < 0 else { return .sent }
         return result == -Int(EAGAIN) ? .wouldBlock : .failed(errno: Int32(truncatingIfNeeded: -result))

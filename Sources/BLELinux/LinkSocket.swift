@@ -47,6 +47,9 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// Whether `finishConnect` has still to say how the connect went.
     package var isConnecting = false
 
+    /// What a simulated radio says of the link's end, because the other end of a socketpair can tell no reason.
+    package var toldReason: (@Sendable () -> Int32?)?
+
     private let isBluetooth: Bool
     private var endReason: Int32?
     private var wokenForNothing = false
@@ -80,7 +83,7 @@ package struct LinkSocket: ~Copyable, Sendable {
                 wokenForNothing = false
                 return .packet(count: min(length, buffer.count), length: length)
             case 0:
-                if isEnd() { return .ended(errno: endReason ?? 0) }
+                if isEnd() { return .ended(errno: endReason ?? toldReason?() ?? 0) }
                 wokenForNothing = false
                 return .packet(count: 0, length: 0)
             case -Int(EAGAIN):

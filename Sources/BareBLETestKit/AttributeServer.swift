@@ -117,6 +117,12 @@ public struct AttributeServer: Sendable {
         }
     }
 
+    /// Begins again with the values that the device is described with; what was counted stays.
+    mutating func restart(_ device: VirtualDevice) {
+        table = AttributeTable(device)
+        disconnected()
+    }
+
     // MARK: Requests
 
     /// Why a request is not carried out, and at which handle.

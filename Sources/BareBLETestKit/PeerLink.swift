@@ -10,10 +10,19 @@ package final class PeerLink {
     private var outgoing: [[UInt8]] = []
     private var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     private var isClosed = false
+    /// Whether nothing crosses the link for now; what is sent waits.
+    private var isHeld = false
+    private var handler: (() -> Void)?
 
     private init(loop: EventLoop, socket: consuming LinkSocket) {
         self.loop = loop
         self.socket = socket
+    }
+
+    /// The link at this end, connected or connecting, whatever has arrived on it so far.
+    package convenience init(adopting descriptor: Int32, on loop: EventLoop) {
+        self.init(loop: loop, socket: LinkSocket(adopting: descriptor))
+        while case .packet = socket.receive(into: &buffer) {}
     }
 
     /// Opens a link; the other end's descriptor belongs to the caller.
@@ -28,10 +37,10 @@ package final class PeerLink {
 
     /// Calls `packet` for each packet, in order, and `ended` once when the other end is gone.
     package func start(packet: @escaping ([UInt8]) -> Void, ended: @escaping () -> Void) {
-        loop.onReadable(socket.descriptor) { [weak self] in
+        let handler = { [weak self] in
             // A handler may close the link, and the last reference to it may go with that.
             guard let link = self else { return }
-            while !link.isClosed {
+            while !link.isClosed, !link.isHeld {
                 switch link.socket.receive(into: &link.buffer) {
                 case .packet(let count, _): packet(Array(link.buffer.prefix(count)))
                 case .wouldBlock: return
@@ -41,6 +50,22 @@ package final class PeerLink {
                 }
             }
         }
+        self.handler = handler
+        loop.onReadable(socket.descriptor, handler)
+    }
+
+    /// Lets nothing cross the link until `release`: the peer is out of reach.
+    package func hold() {
+        guard !isClosed else { return }
+        isHeld = true
+        loop.letGo(socket.descriptor)
+    }
+
+    package func release() {
+        guard isHeld, !isClosed else { return }
+        isHeld = false
+        loop.onReadable(socket.descriptor, handler)
+        flush()
     }
 
     package func send(_ pdu: [UInt8]) {
@@ -51,12 +76,13 @@ package final class PeerLink {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
+        handler = nil
         loop.letGo(socket.descriptor)
         socket.shutdown()
     }
 
     private func flush() {
-        while !isClosed, let pdu = outgoing.first {
+        while !isClosed, !isHeld, let pdu = outgoing.first {
             switch socket.send(pdu) {
             case .wouldBlock:
                 loop.onWritable(socket.descriptor) { [weak self] in self?.flush() }
@@ -65,7 +91,7 @@ package final class PeerLink {
                 outgoing.removeFirst()
             }
         }
-        if !isClosed { loop.onWritable(socket.descriptor, nil) }
+        if !isClosed, !isHeld { loop.onWritable(socket.descriptor, nil) }
     }
 }
 

@@ -24,7 +24,14 @@ public actor VirtualPeripheral {
     package nonisolated let loop: EventLoop
     private let latency: Duration
     private var server: AttributeServer
+    private var device: VirtualDevice
     private var link: PeerLink?
+    /// A link that the device forgot when it was reset; the client does not know of that yet.
+    private var forgottenLink: PeerLink?
+    /// Told that the device ended its link, before it does.
+    private var hangingUp: (@Sendable () -> Void)?
+    /// Told that the client's end is gone.
+    private var clientGone: (@Sendable () -> Void)?
     private var answers = true
     private var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
@@ -51,6 +58,7 @@ public actor VirtualPeripheral {
     package init(_ device: VirtualDevice, latency: Duration, loop: EventLoop) {
         self.latency = latency
         self.loop = loop
+        self.device = device
         server = AttributeServer(device)
     }
 
@@ -67,18 +75,33 @@ public actor VirtualPeripheral {
     public func connect() throws(TestLinkError) -> Int32 {
         guard link == nil else { throw .connectedAlready }
         let (link, other) = try PeerLink.open(on: loop)
+        begin(link)
+        return other
+    }
+
+    private func begin(_ link: PeerLink) {
         self.link = link
         connectionCount += 1
         answers = true
         link.start(
             packet: { pdu in self.assumeIsolated { $0.received(pdu) } },
-            ended: { self.assumeIsolated { $0.disconnect() } })
-        return other
+            ended: {
+                self.assumeIsolated { peripheral in
+                    let gone = peripheral.clientGone.take()
+                    peripheral.hangingUp = nil
+                    peripheral.disconnect()
+                    gone?()
+                }
+            })
     }
 
     /// Ends the link; what the client has sent and was not answered stays unanswered.
     public func disconnect() {
         guard let link else { return }
+        clientGone = nil
+        hangingUp.take()?()
+        // The radio has ended it meanwhile.
+        guard self.link != nil else { return }
         link.close()
         self.link = nil
         for plan in plans.values { plan.timer.map(loop.cancel) }
@@ -98,6 +121,48 @@ public actor VirtualPeripheral {
     /// Ends `stopAnswering`. What went unanswered meanwhile stays so.
     public func resumeAnswering() {
         answers = true
+    }
+
+    // MARK: On a virtual radio
+
+    /// Takes one end of a link that a virtual radio has made.
+    package func connect(
+        over descriptor: Int32, hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
+    ) {
+        self.hangingUp = hangingUp
+        self.clientGone = clientGone
+        begin(PeerLink(adopting: descriptor, on: loop))
+    }
+
+    /// The radio ended the link.
+    package func connectionLost() {
+        hangingUp = nil
+        clientGone = nil
+        disconnect()
+    }
+
+    /// The radio ended the link that `restart` forgot.
+    package func forgottenConnectionLost() {
+        forgottenLink?.close()
+        forgottenLink = nil
+    }
+
+    /// Lets nothing cross the link, because the peripheral is out of reach, or lets it cross again.
+    package func hold(_ isHeld: Bool) {
+        if isHeld { link?.hold() } else { link?.release() }
+    }
+
+    /// Forgets everything but what it is, as when its battery is taken out: the link is not ended but dead.
+    package func restart() {
+        hangingUp = nil
+        clientGone = nil
+        forgottenLink?.close()
+        forgottenLink = link.take()
+        forgottenLink?.hold()
+        for plan in plans.values { plan.timer.map(loop.cancel) }
+        plans = [:]
+        server.restart(device)
+        record(.linkLost)
     }
 
     // MARK: Values
@@ -129,6 +194,7 @@ public actor VirtualPeripheral {
     /// - Returns: The handles that changed; `nil` when nothing did.
     @discardableResult
     public func changeServices(to device: VirtualDevice, isAnnounced: Bool = true) -> ClosedRange<AttributeHandle>? {
+        self.device = device
         guard let range = server.changeServices(to: device) else { return nil }
         if isAnnounced, let handle = server.handle(of: 0x2A05) {
             let value = range.lowerBound.littleEndianBytes + range.upperBound.littleEndianBytes

@@ -12,6 +12,11 @@ package struct AdapterSockets: ~Copyable, Sendable {
         self.commands = commands
         self.reports = reports
     }
+
+    /// Has a simulated controller refuse commands with an error number, as the kernel does.
+    package mutating func refuseCommands(_ refusal: @escaping @Sendable () -> Int32?) {
+        commands.refusal = refusal
+    }
 }
 
 /// Where an adapter's descriptors come from: the kernel, or stand-ins for it in tests.

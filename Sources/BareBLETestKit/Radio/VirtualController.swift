@@ -1,0 +1,251 @@
+// A Bluetooth controller as a value: a command in, events and what the radio has to do out. It answers as the specification
+// says a controller does, and where controllers differ, as the stricter ones do: it takes no call while it scans.
+//
+// Duties: answer every command once; know whether it scans, whom it calls, and its links.
+//
+// Invariants
+// - It has the legacy commands or the extended ones as well; a report and the end of a call come in the event that belongs to the
+//   command which asked for it.
+// - Nothing in here knows the time, a socket or the peers: `VirtualRadio` does, and tests that want a controller of their own.
+
+package import BLECore
+
+/// A controller without a radio under it.
+package struct VirtualController: Sendable {
+    /// What the owner has to do, in this order.
+    package enum Action: Hashable, Sendable {
+        /// Hand this packet to everybody who listens.
+        case send([UInt8])
+        /// Scanning or calling has begun or ended.
+        case listeningChanged
+        /// The link is to be ended.
+        case hangUp(ConnectionHandle)
+        /// The link is to run like this.
+        case update(ConnectionHandle, ConnectionParameters)
+        /// The link is to use these PHYs, for sending and receiving.
+        case changePHY(ConnectionHandle, PHY, PHY)
+    }
+
+    /// A call that is out.
+    package struct Call: Hashable, Sendable {
+        package let peer: PeerID
+        package let parameters: ConnectionParameters
+        /// Whether its end is told by the enhanced event.
+        let isExtended: Bool
+    }
+
+    /// A link that is up.
+    package struct Link: Hashable, Sendable {
+        package let peer: PeerID
+        package var parameters: ConnectionParameters
+        package var rssi: Int8
+        package var transmit = PHY.le1M
+        package var receive = PHY.le1M
+
+        package init(peer: PeerID, parameters: ConnectionParameters, rssi: Int8) {
+            self.peer = peer
+            self.parameters = parameters
+            self.rssi = rssi
+        }
+    }
+
+    package let address: BluetoothAddress
+    private let isExtended: Bool
+    package private(set) var isScanning = false
+    /// Whether it asks advertisers for their scan responses.
+    package private(set) var isActive = false
+    /// Whether reports come in the extended event.
+    var reportsExtended = false
+    package private(set) var call: Call?
+    package var links: [ConnectionHandle: Link] = [:]
+
+    /// A controller that was just switched on.
+    package init(address: BluetoothAddress, isExtended: Bool) {
+        self.address = address
+        self.isExtended = isExtended
+    }
+
+    /// Whether it hears advertisers now.
+    package var isListening: Bool { isScanning || call != nil }
+
+    /// A command has come in.
+    package mutating func received(_ command: HCICommandPacket) -> [Action] {
+        let opcode = command.opcode
+        switch opcode {
+        case .leReadLocalFeatures: return [complete(opcode, [0] + features)]
+        case .readLocalSupportedCommands: return [complete(opcode, [0] + supportedCommands)]
+        case .readAddress: return [complete(opcode, [0] + address.littleEndianBytes)]
+        case .leSetScanParameters, .leSetExtendedScanParameters, .leSetScanEnable, .leSetExtendedScanEnable:
+            return scanning(command)
+        case .leCreateConnection, .leExtendedCreateConnection, .leCreateConnectionCancel:
+            return calling(command)
+        case .disconnect, .readRSSI, .leReadPHY, .leConnectionUpdate, .leSetPHY, .leReadRemoteFeatures,
+            .readRemoteVersion, .leSetDataLength:
+            return aboutLink(command)
+        default:
+            return [complete(opcode, [0])]
+        }
+    }
+
+    private var features: [UInt8] {
+        let legacy: LEFeatures = [.encryption, .connectionParametersRequest, .dataLengthExtension]
+        var writer = ByteWriter()
+        writer.u64((isExtended ? legacy.union([.le2M, .coded, .extendedAdvertising]) : legacy).rawValue)
+        return writer.bytes
+    }
+
+    private var supportedCommands: [UInt8] {
+        var octets = [UInt8](repeating: 0xFF, count: 64)
+        // Octets 36 and 37 hold what came with extended advertising.
+        if !isExtended { for octet in 36...37 { octets[octet] = 0 } }
+        return octets
+    }
+
+    private func isUnknown(_ opcode: HCIOpcode) -> Bool {
+        switch opcode {
+        case .leSetExtendedScanParameters, .leSetExtendedScanEnable, .leExtendedCreateConnection: !isExtended
+        default: false
+        }
+    }
+}
+
+// MARK: - Scanning and calling
+
+extension VirtualController {
+    private mutating func scanning(_ command: HCICommandPacket) -> [Action] {
+        let opcode = command.opcode
+        if isUnknown(opcode) { return [complete(opcode, .unknownCommand)] }
+        switch opcode {
+        case .leSetScanParameters, .leSetExtendedScanParameters:
+            if isScanning { return [complete(opcode, .commandDisallowed)] }
+            reportsExtended = opcode == .leSetExtendedScanParameters
+            // Whether to scan actively: the first byte, or the first one behind own type, policy and PHYs.
+            isActive = command.parameters.dropFirst(reportsExtended ? 3 : 0).first == 1
+            return [complete(opcode, .success)]
+        default:
+            isScanning = command.parameters.first == 1
+            return [complete(opcode, .success), .listeningChanged]
+        }
+    }
+
+    private mutating func calling(_ command: HCICommandPacket) -> [Action] {
+        let opcode = command.opcode
+        if opcode == .leCreateConnectionCancel {
+            guard let call else { return [complete(opcode, .commandDisallowed)] }
+            return [complete(opcode, .success)] + callEnded(.unknownConnection, call)
+        }
+        if isUnknown(opcode) { return [status(opcode, .unknownCommand)] }
+        if call != nil || isScanning { return [status(opcode, .commandDisallowed)] }
+        guard let call = Call(command) else { return [status(opcode, .invalidParameters)] }
+        if links.values.contains(where: { $0.peer == call.peer }) { return [status(opcode, .connectionAlreadyExists)] }
+        self.call = call
+        return [status(opcode, .success), .listeningChanged]
+    }
+
+    /// The peer that is called was heard: the call ends with a link, which may be given its number, or with the status.
+    package mutating func answer(
+        _ status: HCIStatus, rssi: Int8, as number: ConnectionHandle? = nil
+    ) -> (handle: ConnectionHandle?, actions: [Action]) {
+        guard let call else { return (nil, []) }
+        guard status.isSuccess else { return (nil, callEnded(status, call)) }
+        let handle = number ?? nextHandle
+        links[handle] = Link(peer: call.peer, parameters: call.parameters, rssi: rssi)
+        return (handle, callEnded(.success, call, handle))
+    }
+
+    /// The kernel has made a link by its own means.
+    package mutating func accept(_ peer: PeerID, rssi: Int8) -> ConnectionHandle {
+        let handle = nextHandle
+        links[handle] = Link(peer: peer, parameters: .balanced, rssi: rssi)
+        return handle
+    }
+
+    /// Forgets everything, without a word about it.
+    package mutating func reset() {
+        self = VirtualController(address: address, isExtended: isExtended)
+    }
+
+    private var nextHandle: ConnectionHandle {
+        var handle: ConnectionHandle = 0x0040
+        while links[handle] != nil { handle &+= 1 }
+        return handle
+    }
+
+    private mutating func callEnded(_ status: HCIStatus, _ call: Call, _ handle: ConnectionHandle = 0) -> [Action] {
+        self.call = nil
+        return [
+            .send(
+                Self.connectionComplete(
+                    status, handle, call.peer, call.parameters, isEnhanced: call.isExtended)),
+            .listeningChanged,
+        ]
+    }
+}
+
+// MARK: - Links
+
+extension VirtualController {
+    private func aboutLink(_ command: HCICommandPacket) -> [Action] {
+        let opcode = command.opcode
+        var reader = ByteReader(command.parameters.span)
+        let isAnsweredAtOnce = opcode == .readRSSI || opcode == .leReadPHY || opcode == .leSetDataLength
+        guard let handle = reader.u16(), let link = links[handle] else {
+            return [isAnsweredAtOnce ? complete(opcode, .unknownConnection) : status(opcode, .unknownConnection)]
+        }
+        let taken = status(opcode, .success)
+        switch opcode {
+        case .readRSSI:
+            return [complete(opcode, [0] + handle.littleEndianBytes + [UInt8(bitPattern: link.rssi)])]
+        case .leReadPHY:
+            return [complete(opcode, [0] + handle.littleEndianBytes + [link.transmit.rawValue, link.receive.rawValue])]
+        case .leSetDataLength:
+            return [complete(opcode, [0] + handle.littleEndianBytes)]
+        case .disconnect:
+            return [taken, .hangUp(handle)]
+        case .leConnectionUpdate:
+            let parameters = reader.linkParameters()
+            guard let parameters else { return [status(opcode, .invalidParameters)] }
+            return [taken, .update(handle, parameters)]
+        case .leSetPHY:
+            let rules = reader.u8()
+            let transmit = reader.u8()
+            let receive = reader.u8()
+            guard let rules, let transmit, let receive else { return [status(opcode, .invalidParameters)] }
+            return [
+                taken,
+                .changePHY(
+                    handle, rules & 1 != 0 ? link.transmit : Self.fastest(transmit),
+                    rules & 2 != 0 ? link.receive : Self.fastest(receive)),
+            ]
+        default:
+            return [taken]
+        }
+    }
+
+    private static func fastest(_ phys: UInt8) -> PHY {
+        let phys = LEPHYs(rawValue: phys)
+        return phys.contains(.le2M) ? .le2M : phys.contains(.le1M) ? .le1M : .leCoded
+    }
+}
+
+extension VirtualController.Call {
+    fileprivate init?(_ command: HCICommandPacket) {
+        isExtended = command.opcode == .leExtendedCreateConnection
+        var reader = ByteReader(command.parameters.span)
+        // Behind the scan's interval and window and the filter policy, or behind the filter policy and our own type.
+        guard reader.skip(isExtended ? 2 : 5), let type = reader.u8(), let address = reader.address(),
+            // Behind our own type, or behind the PHYs and the first one's interval and window.
+            reader.skip(isExtended ? 5 : 1), let parameters = reader.linkParameters()
+        else { return nil }
+        peer = PeerID(address: address, type: type & 1 == 0 ? .public : .random)
+        self.parameters = parameters
+    }
+}
+
+extension ByteReader {
+    /// Interval, latency and time-out, as commands have them.
+    fileprivate mutating func linkParameters() -> ConnectionParameters? {
+        guard let shortest = u16(), let longest = u16(), let latency = u16(), let timeout = u16() else { return nil }
+        return ConnectionParameters(intervalMin: shortest, intervalMax: longest, latency: latency, timeout: timeout)
+    }
+}

@@ -1,0 +1,172 @@
+internal import BLECore
+internal import BLELinux
+internal import Glibc
+
+// The adapters: what may happen to them, and the way of a command and of an event.
+
+extension VirtualRadio {
+    /// Plugs in another adapter, which is on.
+    ///
+    /// - Parameter isExtended: Whether its controller has the extended commands of Bluetooth 5.
+    /// - Returns: Its name, such as `hci1`.
+    @discardableResult
+    public func addAdapter(isExtended: Bool = true) -> String {
+        let index = machine.withLock { machine -> UInt16 in
+            let index = machine.adapters.map(\.index).max().map { $0 + 1 } ?? 0
+            machine.adapters.append(
+                ControllerInfo(index: index, name: "hci\(index)", address: Self.address(of: index), isUp: true))
+            return index
+        }
+        controllers[index] = RunningController(
+            controller: VirtualController(address: Self.address(of: index), isExtended: isExtended))
+        return "hci\(index)"
+    }
+
+    /// Switches an adapter off, as `hciconfig down` does: its links end, and commands are refused.
+    public func powerOff(_ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        setPower(index, false)
+        fallSilent(index)
+    }
+
+    /// Switches an adapter on.
+    public func powerOn(_ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        setPower(index, true)
+    }
+
+    /// Resets an adapter, as `hciconfig reset` does: its links end, and it goes on empty.
+    public func reset(_ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        fallSilent(index)
+        send(VirtualController.commandComplete(.reset, [0]), index)
+    }
+
+    /// Pulls an adapter out.
+    public func unplug(_ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        machine.withLock { $0.adapters.removeAll { $0.index == index } }
+        fallSilent(index)
+        for client in controllers[index]?.clients.values ?? [:].values {
+            client.commands.close()
+            client.reports.close()
+        }
+        unplugged[Self.address(of: index)] = controllers.removeValue(forKey: index)?.controller
+    }
+
+    /// Plugs an adapter in again that was pulled out; its number is another one if wanted.
+    ///
+    /// - Parameter isUp: Whether somebody has switched it on already; the kernel does not.
+    public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
+        guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), controllers[new] == nil,
+            let address = unplugged.keys.first(where: { $0 == Self.address(of: old) }),
+            let controller = unplugged.removeValue(forKey: address)
+        else { return }
+        controllers[new] = RunningController(controller: controller)
+        machine.withLock { machine in
+            machine.adapters.append(ControllerInfo(index: new, name: "hci\(new)", address: address, isUp: isUp))
+            machine.adapters.sort { $0.index < $1.index }
+        }
+    }
+
+    /// Gives the program these permissions and no others. An adapter that is in use asks when it is opened again.
+    public func setPermissions(_ permissions: VirtualPermissions) {
+        machine.withLock { $0.permissions = permissions }
+    }
+
+    /// Switches the Low Energy side of a dual-mode adapter on or off.
+    public func setLowEnergy(_ isOn: Bool, _ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        _ = machine.withLock { machine in
+            if isOn { machine.withoutLowEnergy.remove(index) } else { machine.withoutLowEnergy.update(with: index) }
+        }
+    }
+
+    // MARK: Inside
+
+    private func index(of name: String) -> UInt16? {
+        machine.withLock { machine in machine.adapters.first { $0.name == name }?.index }
+    }
+
+    private static func number(of name: String) -> UInt16? {
+        name.hasPrefix("hci") ? UInt16(name.dropFirst(3)) : nil
+    }
+
+    func isUp(_ index: UInt16) -> Bool {
+        machine.withLock { machine in machine.adapters.contains { $0.index == index && $0.isUp } }
+    }
+
+    private func setPower(_ index: UInt16, _ isUp: Bool) {
+        machine.withLock { _ = $0.setPower(of: index, isUp) }
+    }
+
+    /// Ends what an adapter was doing, without an event: it is the kernel that knows.
+    private func fallSilent(_ index: UInt16) {
+        for handle in (controllers[index]?.links.keys.sorted() ?? []) {
+            end(index, handle, .localHostTerminated, tell: false)
+        }
+        for call in controllers[index]?.kernelCalls ?? [] { call.fate.withLock { $0 = ECONNABORTED } }
+        controllers[index]?.kernelCalls = []
+        controllers[index]?.controller.reset()
+        scheduleAdvertisements()
+    }
+
+    // MARK: Bytes
+
+    /// Opens both sockets of a program.
+    func open(_ index: UInt16) -> Result<(commands: Int32, reports: Int32), SystemCallError> {
+        guard controllers[index] != nil else { return .failure(SystemCallError(call: "bind", errno: ENODEV)) }
+        do throws(TestLinkError) {
+            let (commands, theirCommands) = try PeerLink.open(on: loop)
+            let (reports, theirReports) = try PeerLink.open(on: loop)
+            lastClient += 1
+            let number = lastClient
+            controllers[index]?.clients[number] = Client(commands: commands, reports: reports)
+            commands.start(
+                packet: { [weak self] packet in self?.assumeIsolated { $0.received(packet, index) } },
+                ended: { [weak self] in self?.assumeIsolated { $0.clientLeft(number, index) } })
+            return .success((theirCommands, theirReports))
+        } catch {
+            return .failure(SystemCallError(call: "socketpair", errno: EMFILE))
+        }
+    }
+
+    private func clientLeft(_ number: UInt64, _ index: UInt16) {
+        controllers[index]?.clients.removeValue(forKey: number)?.reports.close()
+    }
+
+    private func received(_ packet: [UInt8], _ index: UInt16) {
+        guard isUp(index), packet.first == HCIPacketType.command.rawValue,
+            let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1)),
+            let actions = controllers[index]?.controller.received(command)
+        else { return }
+        if command.opcode == .writeLEHostSupport, command.parameters.first == 1 {
+            _ = machine.withLock { $0.withoutLowEnergy.remove(index) }
+        }
+        perform(actions, index)
+    }
+
+    func perform(_ actions: [VirtualController.Action], _ index: UInt16) {
+        for action in actions {
+            switch action {
+            case .send(let packet): send(packet, index)
+            case .listeningChanged: scheduleAdvertisements()
+            case .hangUp(let handle): end(index, handle, .localHostTerminated, tell: true)
+            case .update(let handle, let parameters):
+                controllers[index]?.controller.links[handle]?.parameters = parameters
+                send(VirtualController.updateComplete(handle, parameters), index)
+            case .changePHY(let handle, let transmit, let receive):
+                controllers[index]?.controller.links[handle]?.transmit = transmit
+                controllers[index]?.controller.links[handle]?.receive = receive
+                send(VirtualController.phyUpdateComplete(handle, transmit, receive), index)
+            }
+        }
+    }
+
+    /// Hands an event to all programs that use the adapter: LE events by one socket, all others by the other.
+    func send(_ packet: [UInt8], _ index: UInt16) {
+        for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
+            if packet.dropFirst().first == 0x3E { client.reports.send(packet) } else { client.commands.send(packet) }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+internal import BLECore
+internal import BLELinux
+internal import Glibc
+
+// Links: from the controller's event to the descriptor, and to their end.
+
+extension VirtualRadio {
+    /// A link is up that nobody is attached to yet.
+    func begin(
+        _ handle: ConnectionHandle, _ adapter: UInt16, _ peripheral: VirtualPeripheral, _ peer: PeerID,
+        fate: Lock<Int32?> = Lock(nil)
+    ) {
+        controllers[adapter]?.links[handle] = RadioLink(peripheral: peripheral, peer: peer, fate: fate)
+        change(peripheral) { $0.isLinked = true }
+        end(adapter, handle, .localHostTerminated, after: Self.unattachedTime)
+    }
+
+    /// Gives the far end of a link to its peripheral.
+    func attach(_ adapter: UInt16, _ handle: ConnectionHandle, _ descriptor: Int32) {
+        guard let link = controllers[adapter]?.links[handle] else { return _ = LinkEndpoint(descriptor) }
+        controllers[adapter]?.links[handle]?.isAttached = true
+        keepUp(adapter, handle)
+        let isHeld = placement(of: link.peripheral).map { placements[$0].proximity.rssi == nil } ?? true
+        link.peripheral.assumeIsolated { peripheral in
+            peripheral.connect(over: descriptor) { [weak self] in
+                self?.assumeIsolated { $0.end(adapter, handle, .remoteUserTerminated, tell: true) }
+            } clientGone: { [weak self] in
+                // The kernel keeps a link for a while that has no socket any more.
+                self?.assumeIsolated { $0.end(adapter, handle, .localHostTerminated, after: Self.unattachedTime) }
+            }
+            if isHeld { peripheral.hold(true) }
+        }
+        if isHeld { loseTouch(adapter, handle) }
+    }
+
+    /// The peer of a link is not heard any more.
+    func loseTouch(_ adapter: UInt16, _ handle: ConnectionHandle) {
+        guard let running = controllers[adapter], running.links[handle]?.timer == nil,
+            let parameters = running.controller.links[handle]?.parameters
+        else { return }
+        end(adapter, handle, .connectionTimeout, after: parameters.supervisionTimeout)
+    }
+
+    /// Takes back the end that was near.
+    func keepUp(_ adapter: UInt16, _ handle: ConnectionHandle) {
+        controllers[adapter]?.links[handle]?.timer.map(loop.cancel)
+        controllers[adapter]?.links[handle]?.timer = nil
+    }
+
+    private func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, after pause: Duration) {
+        keepUp(adapter, handle)
+        controllers[adapter]?.links[handle]?.timer = loop.schedule(at: loop.now() + pause) { [weak self] in
+            self?.assumeIsolated { $0.end(adapter, handle, reason, tell: true) }
+        }
+    }
+
+    /// Ends a link; `tell` unless the controller cannot, because it was reset or is gone.
+    func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, tell: Bool) {
+        keepUp(adapter, handle)
+        guard let link = controllers[adapter]?.links.removeValue(forKey: handle) else { return }
+        controllers[adapter]?.controller.links[handle] = nil
+        link.fate.withLock { $0 = Self.errno(of: reason) }
+        if tell { send(VirtualController.disconnectionComplete(handle, reason), adapter) }
+        guard !link.isForgotten else {
+            return link.peripheral.assumeIsolated { $0.forgottenConnectionLost() }
+        }
+        link.peripheral.assumeIsolated { $0.connectionLost() }
+        change(link.peripheral) { $0.isLinked = false }
+    }
+
+    private static func errno(of reason: HCIStatus) -> Int32 {
+        switch reason {
+        case .connectionTimeout: ETIMEDOUT
+        case .localHostTerminated: ECONNABORTED
+        default: ECONNRESET
+        }
+    }
+
+    // MARK: What the kernel is asked for
+
+    /// Connects a socket from the adapter with this address, to the link that is up or by the kernel's own means.
+    func connect(
+        from own: BluetoothAddress, to peer: PeerID, timeout: Duration
+    ) -> Result<(descriptor: Int32, fate: Lock<Int32?>, isConnecting: Bool), SystemCallError> {
+        let adapter = machine.withLock { machine in machine.adapters.first { $0.address == own && $0.isUp }?.index }
+        guard let adapter, let running = controllers[adapter] else { return failure(EHOSTUNREACH) }
+        if machine.withLock({ $0.withoutLowEnergy.contains(adapter) }) { return failure(ECONNREFUSED) }
+        let known = running.links.first { $0.value.peer == peer }
+        if let known, known.value.isAttached { return failure(EBUSY) }
+        do throws(SystemCallError) {
+            let (ours, theirs) = try LinkSocket.pair()
+            if let known {
+                attach(adapter, known.key, theirs)
+                return .success((ours, known.value.fate, false))
+            }
+            let fate = Lock<Int32?>(nil)
+            let call = KernelCall(peer: peer, end: LinkEndpoint(theirs), fate: fate)
+            controllers[adapter]?.kernelCalls.append(call)
+            _ = loop.schedule(at: loop.now() + timeout) { [weak self] in
+                self?.assumeIsolated { $0.giveUp(call, adapter) }
+            }
+            scheduleAdvertisements()
+            return .success((ours, fate, true))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func giveUp(_ call: KernelCall, _ adapter: UInt16) {
+        call.fate.withLock { $0 = $0 ?? ECONNREFUSED }
+        controllers[adapter]?.kernelCalls.removeAll { $0.end === call.end }
+        scheduleAdvertisements()
+    }
+
+    private func failure<Value>(_ errno: Int32) -> Result<Value, SystemCallError> {
+        .failure(SystemCallError(call: "connect", errno: errno))
+    }
+}

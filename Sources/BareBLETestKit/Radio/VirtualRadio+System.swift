@@ -1,0 +1,72 @@
+internal import BLECore
+internal import BLELinux
+package import BareBLE
+internal import Glibc
+
+extension VirtualRadio {
+    /// What the library asks of the kernel, answered by this radio.
+    package nonisolated var system: AdapterSystem {
+        var system = AdapterSystem.kernel
+        system.list = { () throws(SystemCallError) in self.machine.withLock { $0.adapters } }
+        system.info = { index throws(SystemCallError) in
+            let found = self.machine.withLock { machine in machine.adapters.first { $0.index == index } }
+            guard let found else { throw SystemCallError(call: "HCIGETDEVINFO", errno: ENODEV) }
+            return found
+        }
+        system.open = { index throws(SystemCallError) in
+            let (commands, reports) = try self.assumeIsolated { $0.open(index) }.get()
+            var sockets = AdapterSockets(
+                commands: HCISocket(adopting: commands), reports: HCISocket(adopting: reports))
+            sockets.refuseCommands { self.machine.withLock { $0.refusal(of: index) } }
+            return sockets
+        }
+        system.connect = { own, _, peer, timeout throws(SystemCallError) in
+            let answer = try self.assumeIsolated { $0.connect(from: own, to: peer, timeout: timeout) }.get()
+            var socket = LinkSocket(adopting: answer.descriptor)
+            let fate = answer.fate
+            socket.toldReason = { fate.withLock(\.self) }
+            // One that is full polls as one that connects does.
+            while answer.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            socket.isConnecting = answer.isConnecting
+            return socket
+        }
+        system.openChannel = { _, _, _, _ throws(SystemCallError) in
+            // No peripheral here listens for channels.
+            throw SystemCallError(call: "connect", errno: ECONNREFUSED)
+        }
+        system.hasLink = { index, address in
+            self.assumeIsolated { radio in
+                radio.controllers[index]?.links.values.contains { $0.peer.address == address } ?? false
+            }
+        }
+        system.powerUp = { index throws(SystemCallError) in
+            let isThere = self.machine.withLock { $0.setPower(of: index, true) }
+            if !isThere { throw SystemCallError(call: "HCIDEVUP", errno: ENODEV) }
+        }
+        system.privileges = {
+            let permissions = self.machine.withLock { $0.permissions }
+            let bits: [(VirtualPermissions, Privileges.Capability)] = [
+                (.commands, .netRaw), (.administration, .netAdmin),
+            ]
+            return Privileges(
+                effective: bits.reduce(0) { permissions.contains($1.0) ? $0 | 1 << $1.1.rawValue : $0 })
+        }
+        return system
+    }
+}
+
+extension VirtualRadio.Machine {
+    /// Answers whether the adapter is there.
+    mutating func setPower(of index: UInt16, _ isUp: Bool) -> Bool {
+        guard let place = adapters.firstIndex(where: { $0.index == index }) else { return false }
+        let known = adapters[place]
+        adapters[place] = ControllerInfo(index: index, name: known.name, address: known.address, isUp: isUp)
+        return true
+    }
+
+    /// What the kernel refuses a command to an adapter with.
+    func refusal(of index: UInt16) -> Int32? {
+        guard permissions.contains(.commands) else { return EPERM }
+        return adapters.contains { $0.index == index && $0.isUp } ? nil : ENETDOWN
+    }
+}

@@ -1,0 +1,260 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+@Suite("Virtual radio", .timeLimit(.minutes(1)))
+struct VirtualRadioTests {
+    @Test("A device is found, connected to, read and disconnected", arguments: [true, false])
+    func wholeWay(isExtended: Bool) async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let adapter = await radio.addAdapter(isExtended: isExtended)
+            let belt = await radio.add(.heartRate)
+            var configuration = Configuration()
+            configuration.adapter = .named(adapter)
+            let central = Central(configuration, radio: radio)
+            let (device, sighting) = try await central.connect(toFirst: .services(0x180D))
+            #expect(sighting.name == "Virtual HRM")
+            #expect(sighting.rssi == -60)
+            #expect(await device.id == radio.id(of: belt))
+            #expect(try await device.read(0x2A38) == [1])
+            #expect(try await device.rssi() == -60)
+            await radio.move(belt, to: .immediate)
+            #expect(try await device.rssi() == -35)
+            #expect(try await device.connectionParameters().supervisionTimeout == .seconds(5))
+            try await device.requestConnectionParameters(.lowPower)
+            #expect(try await device.connectionParameters().latency == 2)
+            if isExtended {
+                try await device.requestPHY(.le2M)
+                #expect(try await device.phy().transmit == .le2M)
+            }
+            await device.disconnect()
+            #expect(await !belt.isConnected)
+            // It advertises again, and can be connected to again.
+            let again = try await central.connect(try #require(device.id))
+            await again.disconnect()
+        }
+    }
+
+    @Test("Every connection parameter and name comes from real HCI bytes: names in scan responses, long advertisements")
+    func advertisements() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let wordy = VirtualDevice(
+                name: "A device with a long name", services: [VirtualService(0x180F, []), .battery(level: 1)])
+            await radio.add(wordy)
+            let long = radio.peripheral(.battery)
+            let data: [UInt8] = [3, 0x09, 0x4C, 0x47] + [250, 0xFF, 0xFF, 0xFF] + [UInt8](repeating: 7, count: 247)
+            let id = PeerID(address: BluetoothAddress(rawValue: 0x1122_3344_5566), type: .public)
+            await radio.place(long, as: id, advertising: VirtualAdvertisement(data, isConnectable: false))
+            let central = Central(radio: radio)
+            let found = try await central.collect(for: .seconds(1))
+            #expect(found.count == 2)
+            #expect(found.contains { $0.name == "A device with a long name" })
+            let heard = try #require(found.first { $0.peer == id })
+            #expect(heard.name == "LG")
+            #expect(heard.advertisement?.data == data)
+            #expect(heard.isConnectable == false)
+        }
+    }
+
+    @Test("Out of range a link dies after its supervision time, unless the device comes back before")
+    func outOfRange() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let device = try await central.connect(toFirst: .any).peripheral
+            await radio.move(belt, to: .outOfRange)
+            let left = time.now
+            async let level = device.read(0x2A19)
+            try await time.clock.sleep(for: .seconds(4))
+            await radio.move(belt, to: .far)
+            #expect(try await level == [87])
+            #expect(time.now - left < .seconds(5))
+            await radio.move(belt, to: .outOfRange)
+            let gone = time.now
+            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0x2A19) }
+            #expect(time.now - gone == .seconds(5))
+            #expect(await device.disconnectReason == .supervisionTimeout)
+            // Nobody hears it: the connect ends with its time.
+            let options = ConnectOptions(timeout: .seconds(20))
+            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                try await central.connect(device.id!, options)
+            }
+            #expect(time.now - gone == .seconds(25))
+            // One for deadlines that were met goes off in vain.
+            try await time.clock.sleep(for: .seconds(60))
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+
+    @Test("A device that is reset forgets, advertises again at once, and the old link dies by itself")
+    func peerReset() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let line = await radio.add(.longValue)
+            let central = Central(radio: radio)
+            let device = try await central.connect(toFirst: .any).peripheral
+            await radio.reset(line)
+            let ended = await device.disconnected()
+            #expect(ended == .supervisionTimeout)
+            let again = try await central.connect(toFirst: .any).peripheral
+            #expect(again.id == device.id)
+            #expect(await line.connectionCount == 2)
+            await radio.hangUp(line, because: .remotePowerOff)
+            #expect(await again.disconnected() == .byPeer(.remotePowerOff))
+            let third = try await central.connect(toFirst: .any).peripheral
+            await line.disconnect()
+            #expect(await third.disconnected() == .byPeer(.remoteUserTerminated))
+        }
+    }
+
+    @Test("Connects are refused, delayed, and miss a device that has another address by now")
+    func connects() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let id = try #require(await radio.id(of: belt))
+            await radio.refuseConnections(to: belt, with: [.connectionLimitExceeded])
+            await #expect(throws: BLEError(.busy, during: "", because: "")) { try await central.connect(id) }
+            await radio.delayConnections(to: belt, by: .seconds(3))
+            let start = time.now
+            let device = try await central.connect(id)
+            #expect(time.now - start > .seconds(3))
+            #expect(time.now - start < .seconds(4))
+            let new = PeerID(address: BluetoothAddress(rawValue: 0x4000_0000_0001), type: .random)
+            await radio.changeAddress(of: belt, to: new)
+            // The link does not mind.
+            #expect(try await device.read(0x2A19) == [87])
+            await device.disconnect()
+            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                try await central.connect(id, ConnectOptions(timeout: .seconds(5)))
+            }
+            await radio.delayConnections(to: belt, by: .zero)
+            #expect(try await central.connect(toFirst: .services(0x180D)).peripheral.id == new)
+        }
+    }
+
+    @Test("Without permission for commands the kernel connects, and nobody scans")
+    func kernelConnects() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.setPermissions([])
+            let belt = await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let id = try #require(await radio.id(of: belt))
+            let device = try await central.connect(id)
+            #expect(try await device.read(0x2A19) == [87])
+            await radio.move(belt, to: .outOfRange)
+            #expect(await device.disconnected() == .supervisionTimeout)
+            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                try await central.connect(id, ConnectOptions(timeout: .seconds(5)))
+            }
+            await #expect(throws: BLEError(.notPermitted, during: "", because: "")) {
+                try await central.first(.services(0x180D))
+            }
+            await radio.setLowEnergy(false)
+            await #expect(throws: BLEError(.lowEnergyOff, during: "", because: "")) { try await central.connect(id) }
+        }
+    }
+
+    @Test("The adapter is switched off and on, reset, and comes back under another number")
+    func adapterLoss() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            await radio.add(.battery)
+            let central = Central(radio: radio)
+            var device = try await central.connect(toFirst: .services(0x180D)).peripheral
+            await radio.powerOff()
+            #expect(await device.disconnected() == .adapterLost)
+            await #expect(throws: BLEError(.adapterDown, during: "", because: "")) {
+                try await central.ready(timeout: .zero)
+            }
+            try await central.ready(powerOn: true)
+            device = try await central.connect(toFirst: .services(0x180D)).peripheral
+            await radio.reset()
+            #expect(await device.disconnected() == .adapterLost)
+            device = try await central.connect(toFirst: .services(0x180D)).peripheral
+            // A scan lives through it all.
+            var events: [String] = []
+            for try await event in central.scan(.services(0x180F), duration: .seconds(60)) {
+                switch event {
+                case .found:
+                    events.append("found")
+                    await radio.unplug()
+                    #expect(await device.disconnected() == .adapterLost)
+                    time.task {
+                        try await time.clock.sleep(for: .seconds(10))
+                        await radio.plugIn(as: "hci3", isUp: true)
+                    }
+                case .paused: events.append("paused")
+                case .resumed: events.append("resumed")
+                case .updated, .lost, .dropped: continue
+                }
+                if events.count == 3 { break }
+            }
+            #expect(events == ["found", "paused", "resumed"])
+            #expect(await central.adapterName == "hci3")
+            _ = try await central.first(.services(0x180F))
+        }
+    }
+
+    @Test("Two centrals share the peripherals, on one adapter or on two")
+    func twoCentrals() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.addAdapter()
+            let belt = await radio.add(.heartRate)
+            let line = await radio.add(.uart)
+            var second = Configuration()
+            second.adapter = .named("hci1")
+            let centrals = [Central(radio: radio), Central(second, radio: radio), Central(radio: radio)]
+            let ids = try #require(await [radio.id(of: belt), radio.id(of: line)] as? [PeerID])
+            async let one = centrals[0].connect(ids[0])
+            async let two = centrals[1].connect(ids[1])
+            let devices = try await [one, two]
+            // What is connected is heard no more, by none of them.
+            for central in centrals {
+                #expect(try await central.collect(for: .seconds(1)).isEmpty)
+                await #expect(throws: BLEError.self) {
+                    try await central.connect(ids[0], ConnectOptions(timeout: .seconds(2)))
+                }
+            }
+            for device in devices { await device.disconnect() }
+            #expect(try await centrals[2].collect(for: .seconds(1)).count == 2)
+        }
+    }
+
+    @Test("Ten idle links cost no wake-up in an hour")
+    func idleLinks() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            for _ in 0..<10 { await radio.add(.battery) }
+            let central = Central(radio: radio)
+            var devices: [Peripheral] = []
+            for _ in 0..<10 { devices.append(try await central.connect(toFirst: .any).peripheral) }
+            try await time.clock.sleep(for: .seconds(60))
+            let before = time.loop.wakeUps
+            try await time.clock.sleep(for: .seconds(3600))
+            // The one that ends the sleep.
+            #expect(time.loop.wakeUps - before == 1)
+            #expect(time.loop.timerCount == 0)
+            for device in devices { await device.disconnect() }
+        }
+    }
+
+    @Test("It also works in real time, on the library's own thread")
+    func realTime() async throws {
+        let radio = VirtualRadio()
+        let belt = await radio.add(.battery, latency: .zero)
+        let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
+        #expect(try await device.read(0x2A19) == [64])
+        await device.disconnect()
+        await radio.remove(belt)
+    }
+}
