@@ -24,10 +24,10 @@ extension Central {
     /// The peer at the other end of a link that is up, with what is kept of it from earlier links.
     package func peripheral(
         over socket: consuming LinkSocket, to peer: PeerID, controls: LinkControls? = nil, _ options: ConnectOptions,
-        until deadline: BootInstant
+        policy given: CachePolicy? = nil, until deadline: BootInstant
     ) async throws(BLEError) -> Peripheral {
         let mtu = try mtu(options, connectingTo: "\(peer)")
-        let policy = await cachePolicy(for: peer, options)
+        let policy = if let given { given } else { await cachePolicy(for: peer, options) }
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             policy: policy, controls: controls)

@@ -46,7 +46,8 @@ public struct Configuration: Sendable {
     ///
     /// The call is then made again, once. Calls that need the same level at the same time share one question, and each level
     /// is asked for on its own. It runs on the event loop, so it must await and not block. Without it, such a call fails
-    /// with `BLEError.Code.insufficientSecurity`, as it does when the answer is no.
+    /// with `BLEError.Code.insufficientSecurity`, as it does when the answer is no. So does a call that the hook itself
+    /// makes to that peripheral, which it may.
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
     /// Where what peers offer is kept from one connection to the next, a file for each peer; `nil`: nowhere.
     ///

@@ -51,16 +51,24 @@ public actor Peripheral {
     /// Whether the peer has been asked to announce changes of its services, and whether it is to be, behind a request.
     var isObserving = false
     var isObservingDue = false
+    /// Whether the library's own calls for that are being made.
+    var isObservationUnderWay = false
+    /// Whether a change of the services has taken the observation of changes away.
+    var isObservationLost = false
     var changeObservers: [UInt64: StreamBuffer<ServiceChange>] = [:]
     /// What has changed and was not told to observers yet.
     var untoldChanges = HandleRanges()
     var rediscoveryTimer: TimerID?
+    /// What is being looked for, so that nobody else has to.
+    var searches: [UInt64: Search] = [:]
     /// Whether a call finds out what became of the services because the peer contradicts what is known.
     var isResynchronizing = false
-    /// Calls that wait until nothing is stale.
+    /// Calls that wait until more is known, or nothing is stale any more.
     var settling: [UInt64: CheckedContinuation<Bool, Never>] = [:]
     var storedCache: GATTCache?
-    var storing: Task<Void, Never>?
+    let writer: CacheWriter?
+    /// Calls that wait until what is known has been stored.
+    var storageWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
     var channels: [UInt64: WeakChannel] = [:]
@@ -96,6 +104,7 @@ public actor Peripheral {
         self.policy = policy
         self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)
         self.storedCache = policy.cache
+        self.writer = policy.store.map { CacheWriter(on: loop, $0) }
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
         limits.mtu = mtu
@@ -124,7 +133,7 @@ extension Peripheral {
     public var mtu: Int { Int(client.mtu) }
 
     /// What is known of the peer's services: from a cache that was found valid, and from what was discovered; `nil` when
-    /// nothing is.
+    /// nothing is. Where only some services were looked for, the others are not in it.
     public var database: GATTDatabase? { knowledge.database }
 
     /// What happened on the link so far, counted: requests sent, values received, packets refused.
@@ -173,17 +182,19 @@ extension Peripheral {
     /// Ends the link: at once, so that what is under way fails with `.disconnected`; or behind it, where later calls fail with
     /// `.disconnecting`. The subscriptions end with the link.
     ///
-    /// Does nothing when the link is down already. With `.afterQueue` a cancelled task does not wait any longer: the link ends
-    /// at once. Inside `exclusively` only the calls of that are waited for, others fail.
+    /// Returns when what was found out is stored too, where it is kept; it waits 5 s for a disk at most. Does nothing else when
+    /// the link is down already. With `.afterQueue` a cancelled task does not wait for calls any longer: the link ends at once.
+    /// Inside `exclusively` only the calls of that are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         if mode == .afterQueue, end == nil {
             try? await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")
         }
-        guard end == nil else { return }
-        isEndRequested = true
-        await controls?.disconnect()
-        close(.requested)
-        await storing?.value
+        if end == nil {
+            isEndRequested = true
+            await controls?.disconnect()
+            close(.requested)
+        }
+        await finishStoring()
     }
 
     /// Waits until the link is down.

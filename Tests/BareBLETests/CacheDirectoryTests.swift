@@ -84,6 +84,74 @@ import Testing
         #expect(await second.database == database)
     }
 
+    // MARK: When it is stored
+
+    /// A disk that takes its time.
+    private actor SlowDisk {
+        private(set) var stored: [GATTCache] = []
+        private(set) var begun = 0
+        private var isOpen = false
+        private var waiting: [CheckedContinuation<Void, Never>] = []
+
+        func store(_ cache: GATTCache) async {
+            begun += 1
+            if !isOpen { await withCheckedContinuation { waiting.append($0) } }
+            stored.append(cache)
+        }
+
+        func open() {
+            isOpen = true
+            for waiter in waiting { waiter.resume() }
+            waiting = []
+        }
+    }
+
+    private func connect(storingOn disk: SlowDisk) async throws -> Peripheral {
+        var policy = CachePolicy(ConnectOptions())
+        policy.store = { await disk.store($0) }
+        return try await central.peripheral(
+            over: LinkSocket(adopting: try await peripheral.connect()),
+            to: try #require(PeerID("C0:00:00:00:00:07/random")), ConnectOptions(), policy: policy,
+            until: BootInstant(nanoseconds: .max))
+    }
+
+    @Test func ofTheCachesThatWaitTheNewestIsStored() async throws {
+        let disk = SlowDisk()
+        let device = try await connect(storingOn: disk)
+        try await device.discover(services: [0x180F], level: .structure)
+        while await disk.begun == 0 { await Task.yield() }
+        try await device.discover(services: [0x1800], level: .structure)
+        try await device.discover(.structure)
+        try await device.discover(.full)
+        #expect(await disk.begun == 1)
+        await disk.open()
+        await disconnect(device)
+        #expect(await disk.stored.map(\.coverage) == [.services([0x180F: .structure]), .whole(.full)])
+    }
+
+    @Test func disconnectWaitsForTheDiskAlsoBehindALostLink() async throws {
+        let disk = SlowDisk()
+        let device = try await connect(storingOn: disk)
+        try await device.discover(.full)
+        while await disk.begun == 0 { await Task.yield() }
+        await peripheral.disconnect()
+        _ = await device.disconnected()
+        async let end: Void = device.disconnect()
+        await disk.open()
+        await end
+        #expect(await disk.stored.count == 1)
+    }
+
+    @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
+        let disk = SlowDisk()
+        let device = try await connect(storingOn: disk)
+        try await device.discover(.full)
+        while await disk.begun == 0 { await Task.yield() }
+        await device.disconnect()
+        #expect(await disk.stored.isEmpty)
+        await disk.open()
+    }
+
     @Test func aPeerWhoseAddressChangesIsNotKept() async throws {
         let (device, requests) = try await connect("4A:00:00:00:00:07/random")
         #expect(requests == 0)

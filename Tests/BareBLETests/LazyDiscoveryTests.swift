@@ -58,6 +58,19 @@ import Testing
         #expect(await device.database?.services.count == 5)
     }
 
+    /// The only one that is known need not be the only one.
+    @Test func aWriteDoesNotGuess() async throws {
+        let twin = VirtualCharacteristic(0xFFF1, [.read, .write, .notify], value: [7])
+        let virtual = VirtualDevice(
+            name: "Twins", services: [VirtualService(0xFFE0, [twin]), VirtualService(0xFFE1, [twin])])
+        let device = try await central.attach(to: VirtualPeripheral(virtual))
+        try await device.discover(services: [0xFFE1])
+        let ambiguous = BLEError(.ambiguous, during: "", because: "")
+        await #expect(throws: ambiguous) { try await device.write([1], to: 0xFFF1) }
+        await #expect(throws: ambiguous) { _ = try await device.subscribe(to: 0xFFF1) }
+        try await device.write([1], to: .uuid(0xFFF1, service: 0xFFE1))
+    }
+
     @Test func whatIsKnownCostsNothing() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
         let device = try await central.attach(to: peripheral)

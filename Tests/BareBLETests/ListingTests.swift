@@ -59,6 +59,17 @@ import Testing
         #expect(try await device.discoverServices(limit: 1) == [first])
     }
 
+    /// Who lists by hand is not asked to pay for a discovery.
+    @Test func whatWasListedCanBeWrittenByItsUUID() async throws {
+        let peripheral = VirtualPeripheral(listed)
+        let device = try await central.attach(to: peripheral)
+        let service = try #require(try await device.discoverSecondaryServices().first)
+        _ = try await device.discoverCharacteristics(of: service)
+        let before = await peripheral.requestCount
+        try await device.write([1], to: 0xFFF1)
+        #expect(await peripheral.requestCount == before + 1)
+    }
+
     @Test func handleZeroIsRefusedHere() async throws {
         let peripheral = VirtualPeripheral(listed)
         let device = try await central.attach(to: peripheral)

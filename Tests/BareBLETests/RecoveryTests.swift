@@ -205,6 +205,51 @@ import Testing
         #expect(await peripheral.errorCount == 4)
     }
 
+    /// What the peer refused for ever may be something else by now.
+    @Test func aChangeOfTheServicesIsAReasonToAskAgain() async throws {
+        let hook = Hook(answers: true)
+        var virtual = locked
+        virtual.services.append(.genericAttribute)
+        let peripheral = VirtualPeripheral(virtual)
+        let device = try await central(hook).attach(to: peripheral)
+        let handle = try #require(try await device.discover().characteristics(0x2A05).first?.valueHandle)
+        for _ in 0..<2 { await #expect(throws: BLEError.self) { try await device.read(.handle(3)) } }
+        #expect(hook.requests.withLock { $0.count } == 1)
+        await peripheral.send(raw: [0x1D, UInt8(truncatingIfNeeded: handle), 0, 1, 0, 0xFF, 0xFF])
+        while await device.statistics.confirmations == 0 { await Task.yield() }
+        await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
+        #expect(hook.requests.withLock { $0.count } == 2)
+    }
+
+    /// A call that the hook makes fails as it would without one, and not by waiting for itself.
+    @Test func theHookMayCallThePeripheral() async throws {
+        let device = Mutex<Peripheral?>(nil)
+        let heard = Mutex<[BLEError.Code]>([])
+        var configuration = Configuration()
+        configuration.raiseSecurity = { _ in
+            guard let device = device.withLock({ $0 }) else { return false }
+            let open = try? await device.read(.handle(7))
+            for handle in [3, 5] as [AttributeHandle] {
+                do throws(BLEError) {
+                    _ = try await device.read(.handle(handle))
+                } catch {
+                    heard.withLock { $0.append(error.code) }
+                }
+            }
+            return open == [3]
+        }
+        let peripheral = VirtualPeripheral(locked)
+        let link = try await Central(configuration).attach(to: peripheral)
+        device.withLock { $0 = link }
+        await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+            _ = try await link.read(.handle(3))
+        }
+        #expect(heard.withLock { $0 } == [.insufficientSecurity, .insufficientSecurity])
+        // Refused, twice inside the hook, and once more behind it.
+        #expect(await peripheral.errorCount == 4)
+        device.withLock { $0 = nil }
+    }
+
     @Test func aLostLinkEndsTheWait() async throws {
         let hook = SlowHook()
         let (device, peripheral) = try await attach(hook, locked)

@@ -49,6 +49,19 @@ extension ATTQueue {
         return actions
     }
 
+    /// The writes to `handles` that wait for their turn; none that the owner may be writing.
+    package func unsentWrites(to handles: ClosedRange<AttributeHandle>) -> [RequestID] {
+        let offered = if case .offered(.operation) = writing { 1 } else { 0 }
+        return waiting.dropFirst(offered).compactMap { operation in
+            var reader = ByteReader(operation.pdu.span)
+            guard let opcode = reader.u8(), let handle = reader.u16(), handles.contains(handle) else { return nil }
+            switch ATTOpcode(rawValue: opcode) {
+            case .writeRequest, .writeCommand, .signedWriteCommand: return operation.id
+            default: return nil
+            }
+        }
+    }
+
     /// Tells that the last `.send` was written.
     package mutating func sent(at now: BootInstant) -> ATTActions {
         var actions = ATTActions()

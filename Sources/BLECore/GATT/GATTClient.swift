@@ -104,10 +104,17 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Gives up the writes that go in several pieces: the peer's services have changed, and with them what handles mean.
-    package mutating func servicesChanged(at now: BootInstant) -> [Action] {
+    /// Gives up the writes that go in several pieces, and of the others those to `handles` that were not sent: the peer's
+    /// services have changed, and with them what handles mean.
+    package mutating func servicesChanged(
+        in handles: ClosedRange<AttributeHandle>, at now: BootInstant
+    ) -> [Action] {
         var actions: [Action] = []
         for id in running.ids where running[id]?.usesPreparedQueue == true {
+            giveUp(id, .servicesChanged, &actions, at: now)
+        }
+        for request in queue.unsentWrites(to: handles) {
+            guard let (id, _) = running.waiting(for: request) else { continue }
             giveUp(id, .servicesChanged, &actions, at: now)
         }
         return actions

@@ -1,14 +1,14 @@
-internal import BLECore
+package import BLECore
 
 /// What a link does with caches, put together from the options of the central and of the connection.
-struct CachePolicy: Sendable {
+package struct CachePolicy: Sendable {
     var cache: GATTCache?
     var validation = CacheValidation.required
     var observesServiceChanges = true
     /// Where what is known is kept; `nil`: nowhere.
-    var store: (@Sendable (GATTCache) async -> Void)?
+    package var store: (@Sendable (GATTCache) async -> Void)?
 
-    init(_ options: ConnectOptions) {
+    package init(_ options: ConnectOptions) {
         cache = options.cache
         validation = options.validation
         observesServiceChanges = options.observesServiceChanges

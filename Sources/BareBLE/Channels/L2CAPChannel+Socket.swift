@@ -183,6 +183,8 @@ extension L2CAPChannel {
     /// The socket is over. Whether only the channel is, or the link as well, it does not tell.
     private func socketEnded(_ errno: Int32) {
         isEnding = true
+        // Who closes it does not want to know why it ended.
+        if isClosing { return finish(.closed) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         Task(executorPreference: loop) {
             if await self.peripheral.isLinkUp() {
@@ -197,6 +199,7 @@ extension L2CAPChannel {
     private func awaitLinkEnd(_ errno: Int32) {
         guard end == nil else { return }
         let reason = DisconnectReason(errno: errno, status: nil)
+        if let timer { loop.cancel(timer) }
         timer = loop.schedule(at: loop.now() + Self.linkEndTime) { [weak self] in
             self?.assumeIsolated { $0.finish(.link(reason)) }
         }

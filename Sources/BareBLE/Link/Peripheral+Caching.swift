@@ -6,6 +6,8 @@ internal import Logging
 // given up when the peer's answers say that it is wrong.
 
 extension Peripheral {
+    /// How long the end of a link waits for a disk.
+    private static let storageTimeout: Duration = .seconds(5)
     /// How long asking for the hash, and the writes that nobody waits for, may take.
     static let backgroundTimeout: Duration = .seconds(30)
 
@@ -55,15 +57,33 @@ extension Peripheral {
 
     // MARK: Storing
 
-    /// Stores what is known, if it is to be stored and is not already; one after the other, off the event loop.
+    /// Stores what is known, if it is to be stored and is not already.
     func storeCache() {
-        guard let store = policy.store, let cache = knowledge.cache, cache != storedCache else { return }
+        guard let writer, let cache = knowledge.cache, cache != storedCache else { return }
         storedCache = cache
-        let before = storing
-        storing = Task(executorPreference: loop) {
-            await before?.value
-            await store(cache)
+        writer.write(cache)
+    }
+
+    /// Returns when what is known has been stored, or the disk has taken too long.
+    func finishStoring() async {
+        guard let storing = writer?.task else { return }
+        lastNumber &+= 1
+        let number = lastNumber
+        let timer = loop.schedule(at: loop.now() + Self.storageTimeout) { [weak self] in
+            self?.assumeIsolated { $0.stopWaitingForStorage(number) }
         }
+        await withCheckedContinuation { waiter in
+            storageWaiters[number] = waiter
+            Task(executorPreference: loop) {
+                await storing.value
+                await self.stopWaitingForStorage(number)
+            }
+        }
+        loop.cancel(timer)
+    }
+
+    private func stopWaitingForStorage(_ number: UInt64) {
+        storageWaiters.removeValue(forKey: number)?.resume()
     }
 
     // MARK: A database that the peer contradicts
@@ -130,16 +150,18 @@ extension Peripheral {
         }
         logger.notice("what was known of the services is wrong", metadata: ["peer": "\(name)"])
         if let reading { knowledge.hashRead(reading) }
-        perform(client.servicesChanged(at: loop.now()))
+        perform(client.servicesChanged(in: 1...0xFFFF, at: loop.now()))
+        uselessCures = []
         do throws(BLEError) {
             switch coverage {
             case .whole(let level):
-                _ = try await discovery(of: nil, level: level, until: deadline, during: operation)
+                try await discovery(of: nil, level: level, until: deadline, during: operation)
             case .services(let levels):
                 let level = levels.values.max() ?? .structure
                 let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
-                _ = try await discovery(of: services, level: level, until: deadline, during: operation)
+                try await discovery(of: services, level: level, until: deadline, during: operation)
             }
+            try await settle(until: deadline, during: operation)
         } catch {
             // Nobody knows what the handles mean now.
             endSubscriptions(in: 1...0xFFFF)
@@ -154,6 +176,7 @@ extension Peripheral {
         // The subscription to announcements may have ended with the others.
         knowledgeGrew()
         tellServiceChange(1...0xFFFF)
+        observeAgain()
     }
 
     private func mayRepeat(

@@ -2,7 +2,21 @@ public import BLECore
 internal import BLELinux
 
 // How the peer's services become known: by a discovery of everything, of some services, or of just the one that a call
-// names. What is known already costs nothing.
+// names. What is known already costs nothing, and what another call looks for already is waited for: calls that overlap
+// never ask for the same.
+
+/// A discovery under way.
+struct Search {
+    /// The kinds of services that it looks for; `nil`: all.
+    let services: [BluetoothUUID]?
+    let level: DiscoveryLevel
+
+    /// Whether it finds services of the kind `uuid`, or all, to `level`.
+    func finds(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
+        guard self.level >= level, let services else { return self.level >= level }
+        return uuid.map(services.contains) ?? false
+    }
+}
 
 extension Peripheral {
     /// How long a discovery may take, whatever the peer's pace is.
@@ -23,11 +37,14 @@ extension Peripheral {
         let operation = "discover the services"
         return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
             (deadline) async throws(BLEError) in
-            if !afresh, knowledge.coverage.includesAll(to: level) {
+            if afresh {
+                try await discovery(of: nil, level: level, afresh: true, until: deadline, during: operation)
                 try await settle(until: deadline, during: operation)
-                if let known = knowledge.database, knowledge.coverage.includesAll(to: level) { return known }
+            } else {
+                try await know(nil, to: level, until: deadline, during: operation)
             }
-            return try await discovery(of: nil, level: level, until: deadline, during: operation)
+            guard let known = knowledge.database else { throw changed(during: operation) }
+            return known
         }
     }
 
@@ -46,26 +63,70 @@ extension Peripheral {
         let operation = "discover \(names)"
         return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
             (deadline) async throws(BLEError) in
-            try await settle(until: deadline, during: operation)
-            let missing = afresh ? services : services.filter { !knowledge.coverage.includes($0, to: level) }
-            if !missing.isEmpty {
-                _ = try await discovery(
-                    of: missing, level: level, afresh: afresh, until: deadline, during: operation)
+            if services.isEmpty { return GATTDatabase() }
+            if afresh {
+                try await discovery(of: services, level: level, afresh: true, until: deadline, during: operation)
+                try await settle(until: deadline, during: operation)
+            } else {
+                try await know(services, to: level, until: deadline, during: operation)
             }
-            return knowledge.database?.restricted(to: services) ?? GATTDatabase()
+            guard let known = knowledge.database else { throw changed(during: operation) }
+            return known.restricted(to: services)
         }
     }
 
-    /// Discovers once, and remembers what was found.
+    /// Returns when `services`, or all, are known to `level`, and nothing that is known is stale.
+    ///
+    /// - Parameter reach: how far a discovery goes, if there must be one.
+    func know(
+        _ services: [BluetoothUUID]?, to level: DiscoveryLevel, reach: DiscoveryLevel? = nil,
+        until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) {
+        var attempts = 0
+        while true {
+            let wanted: [BluetoothUUID?] = services ?? [nil]
+            let missing = wanted.filter { !isKnown($0, to: level) }
+            if missing.isEmpty {
+                if knowledge.isSettled { return }
+                try await settle(until: deadline, during: operation)
+                continue
+            }
+            let unsought = missing.filter { uuid in !searches.values.contains { $0.finds(uuid, to: level) } }
+            if unsought.isEmpty {
+                let numbers = searches.filter { search in missing.contains { search.value.finds($0, to: level) } }.keys
+                try await waitForSettling(until: deadline, during: operation) {
+                    numbers.contains { searches[$0] == nil }
+                }
+                continue
+            }
+            // A peer whose services change faster than they are found must not keep a call going.
+            guard attempts < 2 else { throw changed(during: operation) }
+            attempts += 1
+            try await discovery(
+                of: services == nil ? nil : unsought.compactMap(\.self), level: reach ?? level, until: deadline,
+                during: operation)
+        }
+    }
+
+    private func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
+        if let uuid { knowledge.coverage.includes(uuid, to: level) } else { knowledge.coverage.includesAll(to: level) }
+    }
+
+    /// Discovers once, and remembers what was found. What changed while it ran is stale behind it.
     func discovery(
         of services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false, until deadline: BootInstant,
         during operation: String
-    ) async throws(BLEError) -> GATTDatabase {
+    ) async throws(BLEError) {
+        lastNumber &+= 1
+        let number = lastNumber
+        searches[number] = Search(services: services, level: level)
         knowledge.discoveryBegan()
         let result = await runOperation(until: deadline) { client, id, deadline, now in
             let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
         }
+        searches[number] = nil
+        defer { resumeSettling(true) }
         guard case .success(.database(let found)) = result else {
             knowledge.discoveryFailed()
             // What changed while it ran waited for its end.
@@ -78,11 +139,8 @@ extension Peripheral {
             rediscover()
             throw BLEError(error, subject: name, during: operation)
         }
+        obeyMissedChanges()
         knowledgeGrew()
-        // What changed while it ran is looked at once more before anybody uses it.
-        try await settle(until: deadline, during: operation)
-        guard let known = knowledge.database else { throw changed(during: operation) }
-        return known
     }
 
     private func failure(
@@ -105,32 +163,30 @@ extension Peripheral {
         _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTCharacteristic {
         if let found = known(reference) { return found }
-        try await settle(until: deadline, during: operation)
         switch reference {
         case .uuid(_, let service?, _):
-            if !knowledge.coverage.includes(service, to: .structure) {
-                _ = try await discovery(of: [service], level: .structure, until: deadline, during: operation)
-            }
+            try await know([service], to: .structure, until: deadline, during: operation)
         case .characteristic(let characteristic):
+            try await settle(until: deadline, during: operation)
             // Nothing is known that speaks against it.
             if !knowledge.contradicts(characteristic) { return characteristic }
             throw changed(during: operation)
         case .handle, .uuid:
-            if !knowledge.coverage.includesAll(to: .structure) {
-                _ = try await discovery(of: nil, level: .subscribable, until: deadline, during: operation)
-            }
+            try await know(nil, to: .structure, reach: .subscribable, until: deadline, during: operation)
         }
         guard let database = knowledge.database else { throw changed(during: operation) }
         return try database.resolve(reference, for: operation, at: name)
     }
 
     /// The one characteristic that `reference` means by what is known, if that settles the question.
-    func known(_ reference: CharacteristicReference) -> GATTCharacteristic? {
+    ///
+    /// - Parameter soFar: whether the only one that is known is enough, although there may be others.
+    func known(_ reference: CharacteristicReference, soFar: Bool = false) -> GATTCharacteristic? {
         guard let database = knowledge.database else { return nil }
-        // Where not everything is known, the n-th one that is known need not be the n-th one.
-        if case .uuid(_, let service, .some) = reference {
-            let isCovered = service.map { knowledge.coverage.includes($0, to: .structure) } ?? false
-            guard isCovered || knowledge.coverage.includesAll(to: .structure) else { return nil }
+        // Where not everything is known, the n-th one that is known need not be the n-th one, nor the only one. Who lists
+        // by hand has chosen.
+        if case .uuid(_, let service, let index) = reference, !isKnown(service, to: .structure) {
+            guard index == nil, service != nil || soFar || knowledge.hasListing else { return nil }
         }
         if case .characteristic(let characteristic) = reference {
             return database.characteristic(valueHandle: characteristic.valueHandle) == nil

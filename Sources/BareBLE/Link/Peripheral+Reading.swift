@@ -86,7 +86,11 @@ extension Peripheral {
                 let value = try await readValue(handle, until: deadline, during: operation)
                 return (handle, knowledge.database?.type(at: handle), value)
             case .uuid(let uuid, nil, nil)
-            where !knowledge.coverage.includesAll(to: .structure) && known(characteristic) == nil:
+            where !knowledge.coverage.includesAll(to: .structure):
+                if let found = known(characteristic, soFar: true) {
+                    let value = try await readValue(found.valueHandle, until: deadline, during: operation)
+                    return (found.valueHandle, found.uuid, value)
+                }
                 let (handle, value) = try await readByType(uuid, until: deadline, during: operation)
                 return (handle, uuid, value)
             case .uuid, .characteristic:

@@ -13,7 +13,9 @@ internal import BLELinux
 // Invariants
 // - A call is repeated only where its first attempt had no effect: a peer that refuses has not carried out the request.
 // - A wait for the hook is in `raises` until it has been answered, exactly once.
-// - An attribute that still wanted more security behind a successful raise is not asked about again on this link.
+// - An attribute that still wanted more security behind a successful raise is not asked about again, unless the services
+//   change.
+// - The hook may call the same peripheral. Such a call is never cured by the hook that makes it: both would wait for ever.
 
 /// What may be done about a failed call before it is made again.
 enum Cure: Hashable, Sendable {
@@ -47,6 +49,8 @@ struct SecurityRaise {
     typealias Waiter = CheckedContinuation<Bool, Never>
 
     let request: SecurityRequest
+    /// Where the hook's own calls come from, as soon as it was asked.
+    var room: CallGate.Room?
     var waiters: [(number: UInt64, waiter: Waiter)] = []
 }
 
@@ -140,6 +144,7 @@ extension Peripheral {
 extension Peripheral {
     /// Waits for the hook's word on `request`; a call that finds the same level under way shares it.
     private func raise(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
+        if let room = raises.first?.room, CallRooms.current.contains(room) { return false }
         lastNumber &+= 1
         let number = lastNumber
         let timer = loop.schedule(at: deadline) { [weak self] in
@@ -167,6 +172,7 @@ extension Peripheral {
         // What the hook calls on this link must not wait for the calls that wait for the hook.
         let room = CallRooms.next()
         gate.open(room)
+        raises[0].room = room
         Task(executorPreference: loop) { [weak self] in
             let isRaised = await CallRooms.$current.withValue([room]) { await raiseSecurity(request) }
             await self?.raiseEnded(isRaised, room)

@@ -51,30 +51,34 @@ extension Peripheral {
     func knowledgeGrew() {
         isObservingDue =
             policy.observesServiceChanges && policy.validation != .skipped && !isObserving
-            && knowledge.serviceChangedHandle != nil
+            && (knowledge.serviceChangedHandle != nil || isObservationLost)
         storeCache()
     }
 
     /// Called when a request of the application has been queued: what the library itself wants goes behind it.
     func observeBehind() {
         isObservingDue = false
+        guard !isObservationUnderWay else { return }
+        isObservationUnderWay = true
         // Not as part of the call that led here: it waits for leases like everybody else.
         CallRooms.$current.withValue([]) {
-            _ = Task(executorPreference: loop) {
-                let operation = "observe the services"
-                do throws(BLEError) {
-                    try await self.recovering(within: Self.backgroundTimeout, during: operation) {
-                        (deadline) async throws(BLEError) in
-                        try await self.observe(until: deadline, during: operation)
-                    }
-                } catch {
-                    // It was not its turn; the next request brings it about again.
-                    if [.cancelled, .timedOut, .busy].contains(error.code) { return await self.knowledgeGrew() }
-                    self.logger.debug(
-                        "changes of the services stay unannounced",
-                        metadata: ["peer": "\(self.name)", "reason": "\(error)"])
-                }
+            _ = Task(executorPreference: loop) { await self.observeUnasked() }
+        }
+    }
+
+    private func observeUnasked() async {
+        defer { isObservationUnderWay = false }
+        let operation = "observe the services"
+        do throws(BLEError) {
+            try await recovering(within: Self.backgroundTimeout, during: operation) {
+                (deadline) async throws(BLEError) in
+                try await observe(until: deadline, during: operation)
             }
+        } catch {
+            // It was not its turn; the next request brings it about again.
+            if [.cancelled, .timedOut, .busy].contains(error.code) { return knowledgeGrew() }
+            logger.debug(
+                "changes of the services stay unannounced", metadata: ["peer": "\(name)", "reason": "\(error)"])
         }
     }
 
@@ -85,6 +89,7 @@ extension Peripheral {
         do {
             characteristic = try await resolve(reference, until: deadline, during: operation)
         } catch  where error.code == .attributeNotFound {
+            isObservationLost = false
             throw BLEError(
                 .notSupported, subject: name, during: operation,
                 because: "the peer has no Service Changed characteristic, so its services should never change")
@@ -92,6 +97,7 @@ extension Peripheral {
         guard !isObserving else { return }
         isObserving = true
         isObservingDue = false
+        isObservationLost = false
         do throws(BLEError) {
             try await writeClientFeatures(until: deadline, during: operation)
             var descriptor = knowledge.database?.cccd(of: characteristic)
@@ -140,20 +146,36 @@ extension Peripheral {
         do throws(MalformedPacket) {
             let change = try ServiceChanged(value)
             logger.info("services changed", metadata: ["peer": "\(name)", "handles": "\(change.handles)"])
-            guard let range = knowledge.serviceChanged(change.handles) else { return }
-            perform(client.servicesChanged(at: loop.now()))
-            endSubscriptions(in: range)
-            untoldChanges.insert(range)
-            rediscover()
+            obey(change.handles)
         } catch {
             logger.warning("a change of services makes no sense", metadata: ["peer": "\(name)", "reason": "\(error)"])
         }
     }
 
+    private func obey(_ handles: ClosedRange<AttributeHandle>) {
+        guard let range = knowledge.serviceChanged(handles) else { return }
+        perform(client.servicesChanged(in: range, at: loop.now()))
+        endSubscriptions(in: range)
+        uselessCures = []
+        untoldChanges.insert(range, atMost: DatabaseKnowledge.rangeLimit)
+        rediscover()
+    }
+
+    /// An indication that nobody asked for came from a handle of which nothing is known.
+    func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
+        guard let change = try? ServiceChanged(value), knowledge.indicated(change.handles, at: handle) else { return }
+        if policy.observesServiceChanges, !isObserving { observeBehind() }
+    }
+
+    /// Obeys the announcements that came before it was known what they were.
+    func obeyMissedChanges() {
+        for handles in knowledge.missedChanges() { obey(handles) }
+    }
+
     /// Ends the subscriptions to values in `range`, without a word to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
         for id in subscriptions.servicesChanged(in: range) {
-            if id == Self.ownSubscriber { isObserving = false }
+            if id == Self.ownSubscriber { (isObserving, isObservationLost) = (false, true) }
             endListener(id, .servicesChanged, with: changed(during: "go on with a subscription"))
         }
     }
@@ -212,56 +234,16 @@ extension Peripheral {
         knowledgeGrew()
         for range in changes { tellServiceChange(range) }
         resumeSettling(true)
+        if !changes.isEmpty { observeAgain() }
+    }
+
+    /// Observes at once where the observation was lost: who waits for changes may ask for nothing behind which it could go.
+    func observeAgain() {
+        if isObservationLost, !changeObservers.isEmpty, !isObserving { observeBehind() }
     }
 
     func tellServiceChange(_ range: ClosedRange<AttributeHandle>) {
         for buffer in changeObservers.values { buffer.yield(ServiceChange(handles: range)) }
-    }
-
-    // MARK: Waiting for it
-
-    /// Returns when nothing that is known is stale.
-    func settle(until deadline: BootInstant, during operation: String) async throws(BLEError) {
-        guard !knowledge.isSettled else { return }
-        rediscover()
-        guard !knowledge.isSettled else { return }
-        try await waitForSettling(until: deadline, during: operation) { knowledge.isSettled }
-    }
-
-    /// Waits for the next time that everything is settled, unless what is waited for `isOver`.
-    func waitForSettling(
-        until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
-    ) async throws(BLEError) {
-        lastNumber &+= 1
-        let number = lastNumber
-        let timer = loop.schedule(at: deadline) { [weak self] in
-            self?.assumeIsolated { $0.stopSettling(number) }
-        }
-        let isSettled = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CheckedContinuation<Bool, Never>) in
-                if Task.isCancelled || end != nil || isOver() {
-                    return waiter.resume(returning: isOver())
-                }
-                settling[number] = waiter
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.stopSettling(number) }
-        }
-        loop.cancel(timer)
-        if end != nil { throw endError(during: operation) }
-        guard !isSettled else { return }
-        throw BLEError(
-            Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: operation)
-    }
-
-    private func stopSettling(_ number: UInt64) {
-        settling.removeValue(forKey: number)?.resume(returning: false)
-    }
-
-    func resumeSettling(_ isSettled: Bool) {
-        let waiting = settling
-        settling = [:]
-        for (_, waiter) in waiting.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: isSettled) }
     }
 
     /// The link is gone: who waits is told, and who observes.

@@ -203,12 +203,17 @@ extension Peripheral {
 
     /// Hands a value to everybody who listens. The machine counts those that nobody wants.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
-        if handle == knowledge.serviceChangedHandle { serviceChanged(value) }
         let received = ReceivedValue(
             bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0)
         for id in subscriptions.recipients(of: handle) {
             guard let buffer = listeners[id]?.buffer else { continue }
             if !buffer.yield(received, bytes: value.count) { unsubscribeLater(id.number) }
+        }
+        // Behind it: obeying may end the subscription that the value is for.
+        if handle == knowledge.serviceChangedHandle {
+            serviceChanged(value)
+        } else if isIndication, !subscriptions.isWanted(handle) {
+            mayBeServiceChanged(value, from: handle)
         }
     }
 

@@ -26,9 +26,18 @@ private final class ClientLink {
         return id
     }
 
+    func write(_ handle: AttributeHandle) -> OperationID {
+        let id = client.nextID()
+        let procedure = WriteRequest(handle: handle, value: [9], mtu: client.mtu)
+        perform(client.start(procedure, id: id, deadline: nil, at: now) { _ in .done })
+        return id
+    }
+
     func receive(_ pdu: [UInt8]) { perform(client.received(pdu, at: now)) }
     func cancel(_ id: OperationID) { perform(client.cancel(id, at: now)) }
-    func changeServices() { perform(client.servicesChanged(at: now)) }
+    func changeServices(in handles: ClosedRange<AttributeHandle> = 1...0xFFFF) {
+        perform(client.servicesChanged(in: handles, at: now))
+    }
     func lose() { perform(client.linkLost(104, at: now)) }
 
     func pass(_ time: Duration) {
@@ -167,6 +176,19 @@ private final class ClientLink {
         let next = link.read(3)
         link.receive([0x0B])
         #expect(link.outcome(of: next) == .success(.value([])))
+    }
+
+    /// What was sent is the peer's; what was not, and is for a handle that may mean something else now, never is.
+    @Test func changedServicesGiveUpWritesThatWereNotSent() {
+        let sent = link.write(5)
+        let (inside, outside) = (link.write(6), link.write(20))
+        link.changeServices(in: 1...10)
+        #expect(link.outcome(of: inside) == .failure(.servicesChanged))
+        link.receive([0x13])
+        link.receive([0x13])
+        #expect(link.outcome(of: sent) == .success(.done))
+        #expect(link.outcome(of: outside) == .success(.done))
+        #expect(link.sent == [[0x12, 5, 0, 9], [0x12, 20, 0, 9]])
     }
 
     /// Row G20: handles may mean something else, so the pieces must not be written.

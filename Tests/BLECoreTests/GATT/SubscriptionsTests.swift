@@ -99,6 +99,16 @@ import Testing
         #expect(actions == [])
     }
 
+    @Test func comingBackWhileSwitchingOnKeepsWhatWasWritten() {
+        var subscriptions = Subscriptions()
+        _ = subscriptions.subscribe(ID(1), to: both, cccd: bothCCCD)
+        _ = subscriptions.unsubscribe(ID(1))
+        var actions = subscriptions.subscribe(ID(2), to: both, cccd: bothCCCD, preferring: .indication)
+        #expect(actions == [])
+        actions = subscriptions.configured(7, .success(()))
+        #expect(actions == [.began(ID(2), .notification)])
+    }
+
     @Test(arguments: [true, false])
     func joiningWhileSwitchingOffSwitchesOnAgain(agreed: Bool) {
         var subscriptions = subscribed(ID(1))

@@ -68,7 +68,7 @@ struct KernelChannelTests {
         let link = try await courier()
         let channel = try await link.openChannel(psm: PSM.source, ChannelOptions(capacity: 8))
         let total: UInt32 = 800
-        let held = try await standstill { try await number(link.read(progress)) }
+        let held = try await standstill(link) { try await number(link.read(progress)) }
         #expect(held > 8 && held < total)
         var expected: UInt32 = 0
         for try await packet in channel.packets {
@@ -96,15 +96,14 @@ struct KernelChannelTests {
                 sent.withLock { $0 = number + 1 }
             }
         }
-        let held = try await standstill { sent.withLock { $0 } }
+        let held = try await standstill(link) { sent.withLock { $0 } }
         #expect(held < total)
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
             try await channel.send([0xFF], timeout: .milliseconds(50))
         }
         try await link.write([1], to: purse)
         try await sender.value
-        _ = try await standstill { try await number(link.read(purse)) }
-        #expect(try await link.read(purse) == numbered(total) + numbered(0))
+        while try await link.read(purse) != numbered(total) + numbered(0) {}
         await channel.close()
         await link.disconnect()
     }
@@ -158,14 +157,14 @@ struct KernelChannelTests {
         unwanted.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await unwanted.value }
         // Nothing of it is left in the kernel, and the link is as it was.
-        try await becomes(0)
+        try await becomes(0, link)
         let channel = try await link.openChannel(psm: PSM.echo)
         #expect(channelCount() == 1)
         try await channel.send([4])
         var iterator = channel.packets.makeAsyncIterator()
         #expect(try await iterator.next() == [4])
         await channel.close()
-        try await becomes(0)
+        try await becomes(0, link)
         await link.disconnect()
     }
 
@@ -181,20 +180,22 @@ struct KernelChannelTests {
         }
     }
 
-    private func becomes(_ count: Int) async throws {
-        while channelCount() != count { try await Task.sleep(for: .milliseconds(50)) }
+    /// Waits for the kernel, a round trip on the link at a time.
+    private func becomes(_ count: Int, _ link: Peripheral) async throws {
+        while channelCount() != count { _ = try await link.read(progress) }
     }
 
     private func number(_ packet: [UInt8]) -> UInt32 {
         packet.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// Waits until a number does not change for two seconds; there is nothing else to go by on the radio.
-    private func standstill(_ measure: () async throws -> UInt32) async throws -> UInt32 {
+    /// Waits until a number stays the same for a hundred round trips on the link: what the channel has to send goes by the
+    /// same link, so it would have gone in between.
+    private func standstill(_ link: Peripheral, _ measure: () async throws -> UInt32) async throws -> UInt32 {
         var last = try await measure()
         var still = 0
-        while still < 10 {
-            try await Task.sleep(for: .milliseconds(200))
+        while still < 100 {
+            _ = try await link.read(progress)
             let now = try await measure()
             still = now == last && now > 0 ? still + 1 : 0
             last = now

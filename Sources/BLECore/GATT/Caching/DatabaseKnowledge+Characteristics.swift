@@ -24,6 +24,8 @@ extension DatabaseKnowledge {
 }
 
 extension BluetoothUUID {
+    /// The service that says what there is to know of a peer's database.
+    package static let genericAttribute = BluetoothUUID(0x1801 as UInt16)
     /// The type of the hash over a peer's database.
     package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
     /// The type of the value into which a client writes what it can do.

@@ -12,7 +12,8 @@
 // Invariants
 // - Something is covered only while `database` is there; what a user lists by hand is in it and not covered.
 // - A change that is told while a discovery runs makes the range stale again behind that discovery: what it found there
-//   may be older than the change.
+//   may be older than the change. So does one that was told before it was known where the peer tells changes.
+// - A discovery never takes away what another one, that goes further, has found meanwhile.
 // - Where single services are known, there is nothing to find anew: those in the range are forgotten, and found when wanted.
 //
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
@@ -20,8 +21,8 @@
 package struct DatabaseKnowledge: Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
-    /// How many separate stale ranges are kept apart.
-    private static let rangeLimit = 16
+    /// How many separate ranges of changed handles are kept apart.
+    package static let rangeLimit = 16
 
     /// What came of reading the peer's Database Hash.
     package enum HashReading: Hashable, Sendable {
@@ -57,12 +58,16 @@ package struct DatabaseKnowledge: Sendable {
     package private(set) var stale = HandleRanges()
     /// Whether the database was not found on this link.
     package private(set) var isFromCache = false
+    /// Whether something was listed by hand, by a user who decides alone what the peer is asked for.
+    package private(set) var hasListing = false
 
     private var unchecked: GATTCache?
     private var hash = Hash.unknown
-    private var runningDiscoveries = 0
+    private(set) var runningDiscoveries = 0
     private var isRediscovering = false
     private var changedMeanwhile = HandleRanges()
+    /// What may have been announcements, by the handles that they came from.
+    package internal(set) var unplaced: [AttributeHandle: HandleRanges] = [:]
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
 
@@ -154,6 +159,7 @@ extension DatabaseKnowledge {
     ) throws(GATTFailure) {
         defer { discoveryEnded() }
         unchecked = nil
+        if services == nil, !afresh, case .whole(let reached) = coverage, reached > level { return }
         if let services, let database {
             let news = services.filter { service in
                 guard !afresh, let reached = coverage.level(of: service) else { return true }
@@ -166,6 +172,7 @@ extension DatabaseKnowledge {
             database = part
             stale = HandleRanges()
             isFromCache = false
+            if services == nil { hasListing = false }
             coverage = coverage.adding(services, to: level)
         }
     }
@@ -178,13 +185,13 @@ extension DatabaseKnowledge {
     /// Something was listed by hand: it can be used, and covers nothing.
     package mutating func add(_ listing: (GATTDatabase) -> GATTDatabase) {
         database = listing(database ?? GATTDatabase())
+        hasListing = true
     }
 
     private mutating func discoveryEnded() {
         runningDiscoveries = max(0, runningDiscoveries - 1)
-        guard runningDiscoveries == 0 else { return }
         let changed = changedMeanwhile
-        changedMeanwhile = HandleRanges()
+        if runningDiscoveries == 0 { changedMeanwhile = HandleRanges() }
         for range in changed.ranges { _ = invalidate(range) }
     }
 }
@@ -267,6 +274,7 @@ extension DatabaseKnowledge {
         stale = HandleRanges()
         unchecked = nil
         isFromCache = false
+        hasListing = false
         if hash != .absent { hash = .unknown }
     }
 }

@@ -122,6 +122,15 @@ import Testing
         try knowledge.found(Self.database().restricted(to: [0x180F]), services: [0x180F], level: .structure)
         #expect(knowledge.database == full)
         #expect(knowledge.coverage == .whole(.full))
+        // The same, of everything; unless it was meant to be fresh.
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.database(), services: nil, level: .structure)
+        #expect(knowledge.database == full)
+        #expect(knowledge.coverage == .whole(.full))
+        var fresh = knowledge
+        fresh.discoveryBegan()
+        try fresh.found(Self.database(), services: nil, level: .structure, afresh: true)
+        #expect(fresh.coverage == .whole(.structure))
         // The same, of single services, one of them new.
         knowledge = DatabaseKnowledge()
         knowledge.discoveryBegan()
@@ -192,6 +201,72 @@ import Testing
         #expect(knowledge.serviceChanged(21...30) == nil)
         try knowledge.found(Self.database(), services: nil, level: .full)
         #expect(knowledge.nextRediscovery(at: at(0)) == .now([21...30], .full))
+    }
+
+    @Test func aChangeIsStaleBehindTheFirstOfTwoDiscoveries() throws {
+        var knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        knowledge.discoveryBegan()
+        #expect(knowledge.serviceChanged(21...30) == nil)
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(!knowledge.isSettled)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .nothing, "the other one still runs")
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(knowledge.nextRediscovery(at: at(0)) == .now([21...30], .full))
+    }
+
+    // MARK: Announcements from a place that is not known yet
+
+    private static let announcing = GATTDatabase(
+        services: [GATTService(handles: 1...9, uuid: 0x1801), GATTService(handles: 11...20, uuid: 0x180F)],
+        characteristics: [
+            GATTCharacteristic(
+                declarationHandle: 2, valueHandle: 3, endHandle: 4, properties: .indicate, uuid: 0x2A05)
+        ])
+
+    @Test func anAnnouncementDuringTheFirstDiscoveryIsTold() throws {
+        var knowledge = DatabaseKnowledge()
+        var isKept = knowledge.indicated(11...20, at: 3)
+        #expect(!isKept, "nothing is known that could be wrong")
+        knowledge.discoveryBegan()
+        isKept = knowledge.indicated(11...12, at: 3)
+        #expect(isKept)
+        isKept = knowledge.indicated(1...2, at: 99)
+        #expect(isKept)
+        for handle in 100..<200 as Range<AttributeHandle> { _ = knowledge.indicated(1...2, at: handle) }
+        #expect(knowledge.unplaced.count <= 16)
+        try knowledge.found(Self.announcing, services: nil, level: .full)
+        var missed = knowledge.missedChanges()
+        #expect(missed == [11...12])
+        missed = knowledge.missedChanges()
+        #expect(missed == [])
+        isKept = knowledge.indicated(1...2, at: 99)
+        #expect(!isKept, "it is known where changes are announced")
+    }
+
+    @Test func anAnnouncementBesideALazyDiscoveryIsKeptUntilThePlaceIsFound() throws {
+        var knowledge = DatabaseKnowledge()
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.announcing.restricted(to: [0x180F]), services: [0x180F], level: .structure)
+        let isKept = knowledge.indicated(11...20, at: 3)
+        #expect(isKept)
+        var missed = knowledge.missedChanges()
+        #expect(missed == [])
+        knowledge.discoveryBegan()
+        try knowledge.found(Self.announcing.restricted(to: [0x1801]), services: [0x1801], level: .structure)
+        missed = knowledge.missedChanges()
+        #expect(missed == [11...20])
+    }
+
+    @Test func aPeerThatAnnouncesNothingIsNotListenedTo() throws {
+        var knowledge = try known()
+        let isKept = knowledge.indicated(11...20, at: 99)
+        #expect(!isKept)
+        knowledge.discoveryBegan()
+        _ = knowledge.indicated(11...20, at: 99)
+        try knowledge.found(Self.database(), services: nil, level: .full)
+        #expect(knowledge.missedChanges() == [])
+        #expect(knowledge.unplaced.isEmpty)
     }
 
     @Test func afterAFailedRediscoveryNothingIsKnown() throws {

@@ -1,0 +1,86 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Calls that overlap and need the same discovery: the peer counts what it is asked.
+@Suite(.timeLimit(.minutes(1))) struct SharedDiscoveryTests {
+    private let central = Central()
+    private let options = ConnectOptions(observesServiceChanges: false)
+
+    private func attach(_ latency: Duration = .milliseconds(5)) async throws -> (Peripheral, VirtualPeripheral) {
+        let peripheral = VirtualPeripheral(.heartRate, latency: latency)
+        return (try await central.attach(to: peripheral, options), peripheral)
+    }
+
+    @Test func twoFirstCallsDiscoverOnce() async throws {
+        let (alone, one) = try await attach()
+        let kept = (try await alone.subscribe(to: 0x2A37), try await alone.subscribe(to: 0x2A19))
+        let (device, both) = try await attach()
+        async let beats = device.subscribe(to: 0x2A37)
+        async let level = device.subscribe(to: 0x2A19)
+        let keptToo = try await (beats, level)
+        #expect(await both.transcript.requests == one.transcript.requests)
+        // Who lets go of a sequence unsubscribes.
+        withExtendedLifetime((kept, keptToo)) {}
+    }
+
+    @Test func twoFirstCallsForOneServiceDiscoverItOnce() async throws {
+        let (device, peripheral) = try await attach()
+        async let rate = device.read(.uuid(0x2A38, service: 0x180D))
+        async let control: Void = device.write([1], to: .uuid(0x2A39, service: 0x180D))
+        _ = try await (rate, control)
+        #expect(await peripheral.transcript.requests.dropLast(2) == ["02", "06", "06", "08"])
+        #expect(await peripheral.requestCount == 6)
+    }
+
+    /// What is being looked for is not asked for again, and what is not is.
+    @Test func aCallLooksForWhatNobodyElseDoes() async throws {
+        let (device, peripheral) = try await attach()
+        async let one = device.discover(services: [0x180F], level: .structure)
+        async let two = device.discover(services: [0x180F, 0x180A], level: .structure)
+        let (first, second) = try await (one, two)
+        #expect(first.services.map(\.uuid) == [0x180F])
+        #expect(second.services.map(\.uuid) == [0x180F, 0x180A])
+        let searched = await peripheral.transcript.requests.filter { $0 == "06" }
+        #expect(searched.count == 4)
+    }
+
+    /// Who shares a discovery does not share its fate.
+    @Test func aSharedDiscoveryThatIsCancelledIsMadeByTheOther() async throws {
+        let (device, peripheral) = try await attach()
+        let first = Task { try await device.discover() }
+        while await peripheral.receivedCount < 2 { await Task.yield() }
+        let second = Task { try await device.discover() }
+        let third = Task { try await device.read(.uuid(0x2A19, service: 0x180F)) }
+        first.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await first.value }
+        #expect(try await second.value.services.count == 5)
+        #expect(try await third.value == [87])
+    }
+
+    @Test func whoWaitsForAnothersDiscoveryGivesUpInTime() async throws {
+        let (device, peripheral) = try await attach()
+        await peripheral.stopAnswering()
+        let first = Task { try await device.discover() }
+        while await peripheral.receivedCount < 2 { await Task.yield() }
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            try await device.discover(timeout: .milliseconds(30))
+        }
+        let second = Task { try await device.discover() }
+        second.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await second.value }
+        await device.disconnect()
+        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await first.value }
+    }
+
+    @Test func aDiscoveryThatGoesLessFarReplacesNothing() async throws {
+        let (device, peripheral) = try await attach()
+        async let structure = device.discover(.structure)
+        async let full = device.discover(.full)
+        _ = try await (structure, full)
+        let before = await peripheral.requestCount
+        let known = try await device.discover(.full)
+        #expect(await peripheral.requestCount == before)
+        #expect(try await device.discover(.full, afresh: true) == known)
+    }
+}
