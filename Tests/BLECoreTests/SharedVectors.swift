@@ -3,14 +3,17 @@ import Foundation
 /// The folder of recorded vectors beside the checkout. It is not part of the project: tests that need it say so and are
 /// skipped without it.
 enum SharedVectors {
-    static let root: URL? = {
+    static let root = folder("vectors")
+
+    /// A folder of what lies beside the checkout, or where `BAREBLE_SHARED` says.
+    static func folder(_ name: String) -> URL? {
         let named = ProcessInfo.processInfo.environment["BAREBLE_SHARED"]
         let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        let folder = named.map { URL(filePath: $0) } ?? package.deletingLastPathComponent().appending(path: "shared")
-        let vectors = folder.appending(path: "vectors")
-        return FileManager.default.fileExists(atPath: vectors.path) ? vectors : nil
-    }()
+        let shared = named.map { URL(filePath: $0) } ?? package.deletingLastPathComponent().appending(path: "shared")
+        let folder = shared.appending(path: name)
+        return FileManager.default.fileExists(atPath: folder.path) ? folder : nil
+    }
 
     /// Whether the vectors are here; prints which suite goes without them when they are not.
     static func available(for suite: String) -> Bool {
@@ -25,8 +28,11 @@ enum SharedVectors {
     }
 
     /// The objects of a file that holds one JSON object a line.
-    static func lines<T: Decodable>(_ path: String, as type: T.Type) throws -> [T] {
+    static func lines<T: Decodable>(
+        _ path: String, as type: T.Type, keys: JSONDecoder.KeyDecodingStrategy = .useDefaultKeys
+    ) throws -> [T] {
         let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = keys
         return try data(path).split(separator: 0x0A).map { try decoder.decode(type, from: Data($0)) }
     }
 }

@@ -5,25 +5,19 @@ import Glibc
 ///
 /// Both are outside the project: the script beside the checkout, Bumble in the environment that the kernel tests make.
 final class BumblePeer {
-    private static let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+    private static let shared = SharedVectors.folder("peers")
 
-    static let shared: URL? = {
-        let named = ProcessInfo.processInfo.environment["BAREBLE_SHARED"].map { URL(filePath: $0) }
-        let folder = (named ?? package.deletingLastPathComponent().appending(path: "shared")).appending(path: "peers")
-        return FileManager.default.fileExists(atPath: folder.appending(path: "gatt_peer.py").path) ? folder : nil
-    }()
-
-    static let python: URL? = {
+    private static let python: URL? = {
         let named = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].map { URL(filePath: $0) }
-        let program = named ?? package.appending(path: ".build/vm/python/bin/python")
+        let program = named ?? RepositoryFiles.root.appending(path: ".build/vm/python/bin/python")
         return FileManager.default.isExecutableFile(atPath: program.path) ? program : nil
     }()
 
+    /// Whether it can be started; prints which suite goes without it when it cannot.
     static func available(for suite: String) -> Bool {
-        if shared == nil { print("SKIPPED: \(suite): ../shared/peers is missing") }
-        if python == nil { print("SKIPPED: \(suite): no Python with Bumble (BAREBLE_PYTHON)") }
-        return shared != nil && python != nil
+        if shared != nil, python != nil { return true }
+        print("SKIPPED: \(suite): \(shared == nil ? "../shared is missing" : "no Python with Bumble (BAREBLE_PYTHON)")")
+        return false
     }
 
     let path: String

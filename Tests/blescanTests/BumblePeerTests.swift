@@ -59,7 +59,7 @@ import Testing
         #expect(outcome.status == 0)
         #expect(outcome.errors.isEmpty)
         let found = try JSONDecoder().decode(Explored.self, from: Data(outcome.output.utf8))
-        let described = try JSONDecoder().decode(Description.self, from: Data(contentsOf: BumblePeer.database))
+        let described = try JSONDecoder().decode(Description.self, from: BumblePeer.description())
         #expect(found.v == 1)
         #expect(found.mtu == mtu)
         #expect(found.attributes == 29)

@@ -6,7 +6,7 @@ import Testing
 ///
 /// Reads and writes must ask exactly what the recorded client asked. Discovery goes another way, so there the recorded
 /// database answers, or one that has what the recorded client found.
-@Suite(.enabled(if: GATTVectors.isAvailable)) struct GATTVectorTests {
+@Suite(.enabled(if: SharedVectors.available(for: "GATTVectorTests"))) struct GATTVectorTests {
     private static func cases(_ operations: String...) -> [GATTVectors.Case] {
         GATTVectors.cases.filter { operations.contains($0.operation) }
     }
@@ -31,7 +31,7 @@ import Testing
     func readsByUUID(recorded: GATTVectors.Case) throws {
         let parameters = recorded.params
         let range = try #require(parameters.start)...(try #require(parameters.end))
-        let uuid = try GATTVectors.uuid(try #require(parameters.uuid))
+        let uuid = try GATTVectors.uuid(parameters.uuid)
         let result = try run(ReadByUUID(uuid, in: range, mtu: recorded.mtu), as: recorded)
         try check(result, of: recorded) { values, expected in
             #expect(values.map(\.handle) == expected.values?.map(\.handle))
@@ -72,8 +72,8 @@ import Testing
     @Test(arguments: cases("exchange-mtu"))
     func exchangesMTU(recorded: GATTVectors.Case) throws {
         let offer = try #require(recorded.params.clientRxMtu)
-        let result = try run(MTUExchange(offer: offer), as: recorded)
-        try check(result, of: recorded) { mtu, expected in #expect(mtu == expected.mtu) }
+        let result = try run(MTUExchange(offer: UInt16(clamping: offer)), as: recorded)
+        try check(result, of: recorded) { mtu, expected in #expect(Int(mtu) == expected.mtu) }
     }
 
     @Test(arguments: cases("subscribe-notify"))
@@ -99,48 +99,44 @@ import Testing
 
     @Test(arguments: cases("discover-primary", "discover-primary-by-uuid"))
     func discoversServices(recorded: GATTVectors.Case) throws {
-        var server = TestAttributeServer(try recorded.expect.model(), mtu: Int(recorded.mtu))
+        var server = TestAttributeServer(try recorded.findings.model(), mtu: recorded.clientMtu)
         let name = try recorded.params.uuid.map { try GATTVectors.uuid($0) }
         let found = try server.run(
             GATTDiscovery(level: .structure, services: name.map { [$0] }, mtu: recorded.mtu, isStrict: true)
         ).get()
-        try expect(recorded.expect.services, in: found)
+        try expect(recorded.findings.services, in: found)
     }
 
     @Test(arguments: cases("discover-characteristics", "discover-characteristics-by-uuid"))
     func discoversCharacteristics(recorded: GATTVectors.Case) throws {
         let range = try #require(recorded.params.start)...(try #require(recorded.params.end))
-        // The answers of the script hold more than a filtered search reports.
-        var answers = GATTVectors.Expectation()
-        answers.characteristics = try recorded.script.compactMap(\.s2c).flatMap { text in
-            try listed(Hex.decode(text))
-        }
-        var server = TestAttributeServer(try answers.model(in: range), mtu: Int(recorded.mtu))
+        let answers = GATTVectors.Findings(characteristics: try recorded.listedCharacteristics())
+        var server = TestAttributeServer(try answers.model(in: range), mtu: recorded.clientMtu)
         let found = try server.run(GATTDiscovery(level: .full, mtu: recorded.mtu, isStrict: true)).get()
         var all = found.characteristics
         if let uuid = recorded.params.uuid { all = found.characteristics(try GATTVectors.uuid(uuid)) }
         if let limit = recorded.params.limit { all = Array(all.prefix(limit)) }
-        try expect(recorded.expect.characteristics, all)
+        try expect(recorded.findings.characteristics, all)
     }
 
     @Test(arguments: cases("discover-descriptors"))
     func discoversDescriptors(recorded: GATTVectors.Case) throws {
         let range = try #require(recorded.params.start)...(try #require(recorded.params.end))
         let value = try #require(recorded.params.valueHandle)
-        let model = try recorded.expect.model(in: range, valueHandle: value)
-        var server = TestAttributeServer(model, mtu: Int(recorded.mtu))
+        let model = try recorded.findings.model(in: range, valueHandle: value)
+        var server = TestAttributeServer(model, mtu: recorded.clientMtu)
         let found = try server.run(GATTDiscovery(level: .full, mtu: recorded.mtu, isStrict: true)).get()
-        #expect(found.descriptors.map(\.handle) == recorded.expect.descriptors?.map(\.handle))
+        #expect(found.descriptors.map(\.handle) == recorded.findings.descriptors?.map(\.handle))
         #expect(model.differences(from: found, level: .full) == [])
     }
 
     @Test(arguments: cases("discover-includes"))
     func discoversIncludes(recorded: GATTVectors.Case) throws {
         let range = try #require(recorded.params.start)...(try #require(recorded.params.end))
-        var server = TestAttributeServer(try recorded.expect.model(in: range), mtu: Int(recorded.mtu))
+        var server = TestAttributeServer(try recorded.findings.model(in: range), mtu: recorded.clientMtu)
         let found = try server.run(GATTDiscovery(level: .full, mtu: recorded.mtu)).get()
         let includes = found.services.flatMap(\.includes)
-        let expected = try #require(recorded.expect.includes)
+        let expected = try #require(recorded.findings.includes)
         #expect(includes.map(\.handle) == expected.map(\.handle))
         #expect(includes.map(\.handles) == expected.map { $0.start...$0.end })
         #expect(try includes.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
@@ -149,11 +145,11 @@ import Testing
     @Test(arguments: cases("discover-all"))
     func discoversEverything(recorded: GATTVectors.Case) throws {
         let database = try #require(try GATTVectors.databases()[recorded.database ?? ""])
-        var server = TestAttributeServer(try database.model, mtu: Int(recorded.mtu))
+        var server = TestAttributeServer(try database.model(), mtu: recorded.clientMtu)
         let found = try server.run(GATTDiscovery(level: .full, mtu: recorded.mtu, isStrict: true)).get()
-        try expect(recorded.expect.services, in: found)
-        try expect(recorded.expect.characteristics, found.characteristics)
-        #expect(found.descriptors.map(\.handle) == recorded.expect.descriptors?.map(\.handle))
+        try expect(recorded.findings.services, in: found)
+        try expect(recorded.findings.characteristics, found.characteristics)
+        #expect(found.descriptors.map(\.handle) == recorded.findings.descriptors?.map(\.handle))
         let recordedRequests = recorded.script.count { $0.c2s != nil }
         #expect(server.requests.count < recordedRequests)
     }
@@ -162,7 +158,7 @@ import Testing
     @Test(arguments: [23, 100, 512], DiscoveryLevel.allCases)
     func discoversTheRecordedTables(mtu: Int, level: DiscoveryLevel) throws {
         for (name, database) in try GATTVectors.databases() {
-            let model = try database.model
+            let model = try database.model()
             var server = TestAttributeServer(model, mtu: mtu)
             let found = try server.run(GATTDiscovery(level: level, mtu: UInt16(mtu))).get()
             #expect(model.differences(from: found, level: level) == [], "\(name)")
@@ -189,6 +185,11 @@ import Testing
 }
 
 // MARK: - Comparing
+
+extension GATTVectors.Case {
+    /// The MTU as the procedures take it.
+    fileprivate var mtu: UInt16 { UInt16(clamping: clientMtu) }
+}
 
 extension GATTVectorTests {
     /// Runs a procedure on the recorded answers; every request must be the recorded one.
@@ -261,17 +262,5 @@ extension GATTVectorTests {
         #expect(found.map(\.valueHandle) == expected.map(\.valueHandle))
         #expect(found.map(\.properties.rawValue) == expected.map(\.properties))
         #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
-    }
-
-    /// The characteristics in one recorded answer.
-    private func listed(_ answer: [UInt8]) throws -> [GATTVectors.Characteristic] {
-        guard answer.first == ATTReadByTypeResponse.opcode.rawValue else { return [] }
-        return try ATTReadByTypeResponse(answer).entries.map { entry in
-            let bytes = Array(entry.value.dropFirst(3))
-            guard let uuid = BluetoothUUID(littleEndian: bytes.span) else { throw AnswersRanOut(request: "") }
-            return GATTVectors.Characteristic(
-                declarationHandle: entry.handle, valueHandle: UInt16(entry.value[1]) | UInt16(entry.value[2]) << 8,
-                properties: entry.value[0], uuid: uuid.dashed)
-        }
     }
 }

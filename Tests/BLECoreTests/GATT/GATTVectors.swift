@@ -2,7 +2,8 @@ import BLECore
 import Foundation
 import Testing
 
-/// The recorded client operations of `vectors/gatt`, as far as these tests use them.
+/// The recorded client operations and profile sessions of `vectors/gatt`, as far as the tests use them. Its README says where
+/// they come from.
 enum GATTVectors {
     struct Line: Decodable {
         var c2s: String?
@@ -18,17 +19,21 @@ enum GATTVectors {
     struct Parameters: Decodable {
         var handle: UInt16?
         var handles: [UInt16]?
-        var offset: UInt16?
-        var value: String?
-        var writes: [Write]?
         var start: UInt16?
         var end: UInt16?
         var uuid: String?
-        var limit: Int?
+        var offset: UInt16?
+        var value: String?
         var valueHandle: UInt16?
         var cccdHandle: UInt16?
-        var clientRxMtu: UInt16?
+        var writes: [Write]?
+        var limit: Int?
+        var length: Int?
+        var request: String?
+        var clientRxMtu: Int?
         var autoSecurityUpgrade: Bool?
+        var csrkLsbFirst: String?
+        var signCounter: UInt32?
     }
 
     struct Service: Decodable {
@@ -52,37 +57,72 @@ enum GATTVectors {
         var value: String?
     }
 
-    struct Expectation: Decodable {
-        var result: String?
-        var value: String?
-        var values: [Attribute]?
+    /// What a client learnt of a peer.
+    struct Findings: Decodable {
         var services: [Service]?
         var includes: [Service]?
         var characteristics: [Characteristic]?
         var descriptors: [Attribute]?
-        var mtu: UInt16?
+    }
+
+    struct Expectation: Decodable {
+        var result: String?
+        var value: String?
+        var values: [Attribute]?
+        var events: [Attribute]?
+        var mtu: Int?
         var error: UInt8?
         var errorHandle: UInt16?
         var reason: String?
+        var accepted: Bool?
     }
 
     struct Case: Decodable, CustomTestStringConvertible {
         var name: String
-        var clientMtu: UInt16
+        var clientMtu: Int
         var database: String?
         var operation: String
         var params: Parameters
         var script: [Line]
         var expect: Expectation
+        /// What stands beside the rest of the expectation.
+        var findings: Findings
         var testDescription: String { "\(name) \(operation)" }
 
-        enum CodingKeys: String, CodingKey {
+        private enum CodingKeys: String, CodingKey {
             case name = "case"
             case clientMtu, database, operation, params, script, expect
         }
 
-        /// The MTU in force. What a reply holds tells it where the set-up is not part of the case.
-        var mtu: UInt16 { clientMtu }
+        init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: CodingKeys.self)
+            name = try fields.decode(String.self, forKey: .name)
+            clientMtu = try fields.decode(Int.self, forKey: .clientMtu)
+            database = try fields.decodeIfPresent(String.self, forKey: .database)
+            operation = try fields.decode(String.self, forKey: .operation)
+            params = try fields.decode(Parameters.self, forKey: .params)
+            script = try fields.decode([Line].self, forKey: .script)
+            expect = try fields.decode(Expectation.self, forKey: .expect)
+            findings = try fields.decode(Findings.self, forKey: .expect)
+        }
+    }
+
+    struct Session: Decodable, CustomTestStringConvertible {
+        struct Expectation: Decodable {
+            var discovered: Findings
+            var events: [Attribute]
+        }
+
+        var name: String
+        var setup: [Line]
+        var script: [Line]
+        var expect: Expectation
+        var testDescription: String { name }
+
+        private enum CodingKeys: String, CodingKey {
+            case name = "case"
+            case setup, script, expect
+        }
     }
 
     struct Database: Decodable {
@@ -94,89 +134,28 @@ enum GATTVectors {
 
         var services: [Service]
         var attributes: [Entry]
-
-        var model: ModelDatabase {
-            get throws {
-                var ends: [UInt16: UInt16] = [:]
-                for service in services { ends[service.start] = service.end }
-                return ModelDatabase(
-                    attributes: try attributes.map { entry in
-                        ModelAttribute(
-                            handle: entry.handle, type: try uuid(entry.type), value: try Hex.decode(entry.value),
-                            groupEnd: entry.type == "2800" || entry.type == "2801" ? ends[entry.handle] : nil)
-                    })
-            }
-        }
     }
 
-    static func uuid(_ text: String) throws -> BluetoothUUID {
-        try #require(BluetoothUUID(text))
-    }
-
-    static let isAvailable = SharedVectors.available(for: "GATTVectorTests")
-
-    static let cases: [Case] = {
-        guard isAvailable else { return [] }
-        return (try? lines("gatt/client_cases.jsonl", as: Case.self)) ?? []
-    }()
-
-    private static func lines<T: Decodable>(_ path: String, as type: T.Type) throws -> [T] {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        return try SharedVectors.data(path).split(separator: 0x0A).map { try decoder.decode(type, from: Data($0)) }
-    }
+    static let cases: [Case] = (try? lines("client_cases.jsonl", as: Case.self)) ?? []
+    static let sessions: [Session] = (try? lines("profile_sessions.jsonl", as: Session.self)) ?? []
 
     static func databases() throws -> [String: Database] {
         try JSONDecoder().decode([String: Database].self, from: SharedVectors.data("gatt/databases.json"))
     }
 
     /// What the devices of real connections had, as far as the recorded client asked.
-    static func realDatabases() throws -> [Expectation] {
-        struct Session: Decodable {
-            var discovered: Expectation
+    static func realDatabases() throws -> [Findings] {
+        struct Connection: Decodable {
+            var discovered: Findings
         }
-        return try lines("gatt/real_sessions.jsonl", as: Session.self).map(\.discovered)
+        return try lines("real_sessions.jsonl", as: Connection.self).map(\.discovered)
     }
-}
 
-extension GATTVectors.Expectation {
-    /// A server that has what is expected to be found. Attributes of which only a part is known are completed.
-    func model(in range: ClosedRange<UInt16>? = nil, valueHandle: UInt16? = nil) throws -> ModelDatabase {
-        var attributes: [ModelAttribute] = []
-        func add(_ handle: UInt16, _ type: BluetoothUUID, _ value: [UInt8] = [], groupEnd: UInt16? = nil) {
-            guard !attributes.contains(where: { $0.handle == handle }) else { return }
-            attributes.append(ModelAttribute(handle: handle, type: type, value: value, groupEnd: groupEnd))
-        }
-        for service in services ?? [] {
-            add(
-                service.start, service.primary == false ? .secondaryServiceDeclaration : .primaryServiceDeclaration,
-                try GATTVectors.uuid(service.uuid).attBytes, groupEnd: service.end)
-        }
-        if let range {
-            let declaration = valueHandle.map { $0 - 2 } ?? range.lowerBound - 1
-            add(declaration, .primaryServiceDeclaration, [0x0F, 0x18], groupEnd: range.upperBound)
-        }
-        if let valueHandle {
-            add(
-                valueHandle - 1, .characteristicDeclaration, [0x02] + littleEndian(valueHandle) + [0x19, 0x2A])
-            add(valueHandle, 0x2A19)
-        }
-        for include in includes ?? [] {
-            let uuid = try GATTVectors.uuid(include.uuid)
-            let range = littleEndian(include.start) + littleEndian(include.end)
-            add(include.handle ?? 0, .includeDeclaration, range + (uuid.short == nil ? [] : uuid.attBytes))
-            add(include.start, .secondaryServiceDeclaration, uuid.attBytes, groupEnd: include.end)
-        }
-        for characteristic in characteristics ?? [] {
-            let uuid = try GATTVectors.uuid(characteristic.uuid)
-            add(
-                characteristic.declarationHandle, .characteristicDeclaration,
-                [characteristic.properties] + littleEndian(characteristic.valueHandle) + uuid.attBytes)
-            add(characteristic.valueHandle, uuid)
-        }
-        for descriptor in descriptors ?? [] {
-            add(descriptor.handle, try GATTVectors.uuid(descriptor.uuid ?? ""))
-        }
-        return ModelDatabase(attributes: attributes.sorted { $0.handle < $1.handle })
+    static func uuid(_ text: String?) throws -> BluetoothUUID {
+        try #require(BluetoothUUID(text ?? ""), "no UUID: \(text ?? "nothing")")
+    }
+
+    private static func lines<T: Decodable>(_ name: String, as type: T.Type) throws -> [T] {
+        try SharedVectors.lines("gatt/\(name)", as: type, keys: .convertFromSnakeCase)
     }
 }

@@ -19,7 +19,7 @@ struct RecordedServer: Sendable {
     }
 
     /// Takes in a recording. Asked the same again, the peer gives the answers in their order, and the last one for ever.
-    mutating func add(_ lines: [RecordedVectors.Line]) throws {
+    mutating func add(_ lines: [GATTVectors.Line]) throws {
         var request: [UInt8]?
         for line in lines {
             if let sent = line.c2s {

@@ -14,11 +14,7 @@ extension ClientCaseRun {
                 try Self.compare(findings.services, with: found)
             }
         case "discover-characteristics", "discover-characteristics-by-uuid":
-            // The answers of the script hold more than a filtered search reports.
-            var served = findings
-            served.characteristics = try recorded.script.compactMap(\.s2c).flatMap { text in
-                try RecordedVectors.Findings.characteristics(in: bytes(text))
-            }
+            let served = GATTVectors.Findings(characteristics: try recorded.listedCharacteristics())
             return try await discover(try served.table(in: start...end)) { device in
                 let found = try await device.discoverCharacteristics(kinds, in: start...end, limit: limit)
                 try Self.compare(findings.characteristics, with: found)
@@ -47,13 +43,18 @@ extension ClientCaseRun {
 
     private func discoverAll() async throws -> Verdict {
         let findings = recorded.findings
-        let table = try required(RecordedVectors.databases[recorded.database ?? ""]).table
+        let table = try required(GATTVectors.databases()[recorded.database ?? ""]).table()
         return try await discover(table) { device in
             let found = try await device.discover(.full)
             try Self.compare(findings.services, with: found.services)
             try Self.compare(findings.characteristics, with: found.characteristics)
-            let descriptors = found.descriptors.map(\.handle)
-            try Mismatch.unless(descriptors == findings.descriptors?.map(\.handle), "found \(descriptors)")
+            let descriptors = found.descriptors.map { "\($0.handle) \($0.uuid)" }
+            let expected = try findings.descriptors?.map { "\($0.handle) \(try uuid($0.uuid))" }
+            try Mismatch.unless(descriptors == expected, "found \(descriptors)")
+            guard let recordedIncludes = findings.includes else { return }
+            let includes = found.services.flatMap(\.includes).map { "\($0.handle) \($0.handles)" }
+            let names = recordedIncludes.map { "\($0.handle ?? 0) \($0.start...$0.end)" }
+            try Mismatch.unless(includes == names, "found \(includes)")
         }
     }
 
@@ -71,19 +72,19 @@ extension ClientCaseRun {
         let requests = try recorded.script.compactMap(\.c2s).map { try bytes($0) }.filter { $0.first != 0x02 }
         let plural = sent.count == 1 ? "" : "s"
         return .passed(
-            note: sent.count == requests.count ? nil : "\(sent.count) request\(plural) for \(requests.count)")
+            note: sent == requests ? nil : "own order, \(sent.count) request\(plural) for \(requests.count)")
     }
 
     // MARK: Comparing
 
-    static func compare(_ expected: [RecordedVectors.Service]?, with found: [GATTService]) throws {
+    static func compare(_ expected: [GATTVectors.Service]?, with found: [GATTService]) throws {
         let names = try (expected ?? []).map { "\($0.start...$0.end) \(try uuid($0.uuid)) \($0.primary ?? true)" }
         let wanted = found.map { "\($0.handles) \($0.uuid) \($0.isPrimary)" }
         try Mismatch.unless(wanted == names, "found \(wanted)")
     }
 
     static func compare(
-        _ expected: [RecordedVectors.Characteristic]?, with found: [GATTCharacteristic]
+        _ expected: [GATTVectors.Characteristic]?, with found: [GATTCharacteristic]
     ) throws {
         let names = try (expected ?? []).map {
             "\($0.declarationHandle) \($0.valueHandle) \($0.properties) \(try uuid($0.uuid))"

@@ -6,7 +6,7 @@ import BareBLETestKit
 /// Reads and writes must send exactly what the recorded client sent. Discovery asks in its own order, so there a server
 /// answers that knows the recorded answers, and has what the recorded client found.
 struct ClientCaseRun {
-    let recorded: RecordedVectors.Case
+    let recorded: GATTVectors.Case
 
     func verdict() async -> Verdict {
         do {
@@ -101,12 +101,15 @@ struct ClientCaseRun {
         }
     }
 
-    /// A value that fits one request goes in one, so a short "long" write is asked for as a reliable one.
+    /// A value that fits one request goes in one, so a "long" write is asked for as one that begins at the first byte.
     private func writeReliably() async throws -> Verdict {
         let handle = recorded.params.handle ?? 0
         let value = try bytes(recorded.params.value)
-        if recorded.operation == "write-long", value.count > recorded.clientMtu - 3 {
-            return try await write()
+        if recorded.operation == "write-long", recorded.params.writes == nil {
+            return try await play(try script()) { device throws(BLEError) in
+                try await device.write(value, to: .handle(handle), at: 0)
+                return .done
+            }
         }
         var parts = [(value: value, characteristic: CharacteristicReference.handle(handle))]
         if let writes = recorded.params.writes {
@@ -156,7 +159,7 @@ struct ClientCaseRun {
     }
 
     private func subscribe() async throws -> Verdict {
-        let table = try required(RecordedVectors.databases[recorded.database ?? ""]).table
+        let table = try required(GATTVectors.databases()[recorded.database ?? ""]).table()
         var server = RecordedServer(table, mtu: recorded.clientMtu)
         try server.add(recorded.script)
         let peer = AnsweringPeer(server)

@@ -2,21 +2,21 @@ import Foundation
 
 /// Docs/conformance.md, made from the run.
 enum ConformancePage {
-    static func verdict(of recorded: RecordedVectors.Case) async -> Verdict {
+    static func verdict(of recorded: GATTVectors.Case) async -> Verdict {
         await ClientCaseRun(recorded: recorded).verdict()
     }
 
-    static func verdict(of recorded: RecordedVectors.Session) async -> Verdict {
+    static func verdict(of recorded: GATTVectors.Session) async -> Verdict {
         await ProfileSessionRun(recorded: recorded).verdict()
     }
 
     static func text() async -> String {
         var operations: [(id: String, operation: String, verdict: Verdict)] = []
-        for recorded in RecordedVectors.cases {
+        for recorded in GATTVectors.cases {
             operations.append((recorded.name, recorded.operation, await verdict(of: recorded)))
         }
         var sessions: [(id: String, verdict: Verdict)] = []
-        for recorded in RecordedVectors.sessions { sessions.append((recorded.name, await verdict(of: recorded))) }
+        for recorded in GATTVectors.sessions { sessions.append((recorded.name, await verdict(of: recorded))) }
 
         var text = """
             # Conformance

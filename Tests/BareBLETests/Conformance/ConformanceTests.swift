@@ -3,24 +3,26 @@ import Testing
 
 /// Every recorded client operation and every recorded profile session, through the public interface over a socketpair, and
 /// the page that says how each of them went.
-@Suite("Conformance through the public API", .enabled(if: RecordedVectors.isAvailable), .timeLimit(.minutes(1)))
+@Suite(
+    "Conformance through the public API", .enabled(if: SharedVectors.available(for: "ConformanceTests")),
+    .timeLimit(.minutes(1)))
 struct ConformanceTests {
-    @Test("A recorded operation", arguments: RecordedVectors.cases)
-    func operation(_ recorded: RecordedVectors.Case) async {
+    @Test("A recorded operation", arguments: GATTVectors.cases)
+    func operation(_ recorded: GATTVectors.Case) async {
         let verdict = await ConformancePage.verdict(of: recorded)
         if case .failed(let reason) = verdict { Issue.record("\(reason)") }
     }
 
-    @Test("A recorded session", arguments: RecordedVectors.sessions)
-    func session(_ recorded: RecordedVectors.Session) async {
+    @Test("A recorded session", arguments: GATTVectors.sessions)
+    func session(_ recorded: GATTVectors.Session) async {
         let verdict = await ConformancePage.verdict(of: recorded)
         if case .failed(let reason) = verdict { Issue.record("\(reason)") }
     }
 
     /// A guard against a file that shrinks.
     @Test func countsTheRecordings() {
-        #expect(RecordedVectors.cases.count == 110)
-        #expect(RecordedVectors.sessions.count == 55)
+        #expect(GATTVectors.cases.count == 110)
+        #expect(GATTVectors.sessions.count == 55)
     }
 
     /// `BAREBLE_UPDATE_GOLDEN=1` writes the page anew.

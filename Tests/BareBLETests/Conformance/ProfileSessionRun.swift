@@ -4,7 +4,7 @@ import BareBLETestKit
 /// Runs one recorded session of a profile through the public interface: discovery, then the recorded reads, writes and
 /// subscriptions in their order.
 struct ProfileSessionRun {
-    let recorded: RecordedVectors.Session
+    let recorded: GATTVectors.Session
 
     func verdict() async -> Verdict {
         do {
@@ -33,8 +33,7 @@ struct ProfileSessionRun {
             let exchange = try nextExchange(lines, &position)
             try await follow(exchange, with: device, in: database, &subscriptions)
         }
-        try await checkEvents(subscriptions)
-        await device.disconnect()
+        try await checkEvents(subscriptions, endingWith: device)
 
         let sent = await peer.received.filter(Self.isOperation)
         try Mismatch.unless(sent == requests.filter(Self.isOperation), "sent \(sent.map(Hex.encode))")
@@ -74,7 +73,7 @@ struct ProfileSessionRun {
         var handle: UInt16 { UInt16(request[1]) | UInt16(request[2]) << 8 }
     }
 
-    private func nextExchange(_ lines: [RecordedVectors.Line], _ position: inout Int) throws -> Exchange {
+    private func nextExchange(_ lines: [GATTVectors.Line], _ position: inout Int) throws -> Exchange {
         let request = try bytes(lines[position].c2s)
         position += 1
         var exchange = Exchange(request: request, outcome: .done)
@@ -127,7 +126,11 @@ struct ProfileSessionRun {
         if let began { subscriptions[began.handle] = began }
     }
 
-    private func checkEvents(_ subscriptions: [UInt16: ValueSequence]) async throws {
+    /// Every recorded value was received, and nothing else before the end of the link.
+    private func checkEvents(
+        _ subscriptions: [UInt16: ValueSequence], endingWith device: Peripheral
+    ) async throws {
+        var iterators: [(handle: UInt16, values: ValueSequence.AsyncIterator)] = []
         for (handle, values) in subscriptions {
             let expected = try recorded.expect.events.filter { $0.handle == handle }.map { try bytes($0.value) }
             var iterator = values.makeAsyncIterator()
@@ -135,6 +138,13 @@ struct ProfileSessionRun {
                 let value = try await iterator.next()
                 try Mismatch.unless(value?.bytes == bytes, "received \(value as Any) of \(handle)")
             }
+            iterators.append((handle, iterator))
+        }
+        await device.disconnect()
+        for (handle, values) in iterators {
+            var values = values
+            let value = try await values.next()
+            try Mismatch.unless(value == nil, "received \(value as Any) of \(handle) besides")
         }
         let missing = recorded.expect.events.filter { subscriptions[$0.handle] == nil }
         try Mismatch.unless(missing.isEmpty, "values without a subscription: \(missing.map(\.handle))")

@@ -35,7 +35,7 @@ enum RecordedOutcome: Hashable, Sendable {
     case other(BLEError.Code)
 
     /// What the recording expects of an operation with one value, or none.
-    init(_ expected: RecordedVectors.Expectation) throws {
+    init(_ expected: GATTVectors.Expectation) throws {
         switch expected.result {
         case "ok" where expected.values != nil:
             self = .values(

@@ -5,25 +5,18 @@ import Foundation
 /// It needs `../shared` and a Python with Bumble, which `make test` names in `BAREBLE_PYTHON`.
 final class BumblePeer: Sendable {
     private static let python = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].flatMap { $0.isEmpty ? nil : $0 }
-    private static let peers: URL = {
-        let shared = ProcessInfo.processInfo.environment["BAREBLE_SHARED"].map { URL(filePath: $0) }
-        let package = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
-        return (shared ?? package.deletingLastPathComponent().appending(path: "shared")).appending(path: "peers")
-    }()
+    private static let peers = SharedVectors.folder("peers")
 
     /// The description of what it serves.
-    static var database: URL { peers.appending(path: "heart-rate.json") }
+    static func description() throws -> Data {
+        guard let peers else { throw CocoaError(.fileNoSuchFile) }
+        return try Data(contentsOf: peers.appending(path: "heart-rate.json"))
+    }
 
     /// Whether it can be started; prints which suite goes without it when it cannot.
     static func available(for suite: String) -> Bool {
-        if !FileManager.default.fileExists(atPath: database.path) {
-            print("SKIPPED: \(suite): ../shared is missing")
-        } else if python == nil {
-            print("SKIPPED: \(suite): no Python with Bumble (BAREBLE_PYTHON)")
-        } else {
-            return true
-        }
+        if peers != nil, python != nil { return true }
+        print("SKIPPED: \(suite): \(peers == nil ? "../shared is missing" : "no Python with Bumble (BAREBLE_PYTHON)")")
         return false
     }
 
@@ -38,15 +31,16 @@ final class BumblePeer: Sendable {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         path = folder.appending(path: "peer.sock").path
         log = folder.appending(path: "log")
-        var database = try String(contentsOf: Self.database, encoding: .utf8)
+        guard let python = Self.python, let peers = Self.peers else { throw CocoaError(.fileNoSuchFile) }
+        var database = String(decoding: try Self.description(), as: UTF8.self)
         if let list = database.range(of: #"{"services": ["#) {
             database.insert(contentsOf: services, at: list.upperBound)
         }
         let served = folder.appending(path: "served.json")
         try database.write(to: served, atomically: true, encoding: .utf8)
         program = try RunningProgram(
-            [Self.peers.appending(path: "gatt_peer.py").path, path, served.path, "--log", log.path],
-            of: URL(filePath: Self.python ?? "python3"))
+            [peers.appending(path: "gatt_peer.py").path, path, served.path, "--log", log.path],
+            of: URL(filePath: python))
         try await program.printed("ready")
     }
 

@@ -50,7 +50,7 @@ import Testing
     private func model(of vector: Vector) throws -> ModelDatabase {
         if let name = vector.database?.split(separator: "#").last {
             let databases = try GATTVectors.databases()
-            return try #require(databases[String(name)]).model
+            return try #require(databases[String(name)]).model()
         }
         var attributes = try (vector.attributes ?? []).map { attribute in
             ModelAttribute(

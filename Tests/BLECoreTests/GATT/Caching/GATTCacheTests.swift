@@ -140,7 +140,7 @@ import Testing
     private static func sealed(_ bytes: [UInt8]) -> [UInt8] {
         var sealed = Array(bytes.dropLast(4))
         let length = UInt16(truncatingIfNeeded: sealed.count - 9)
-        sealed.replaceSubrange(5..<9, with: littleEndian(length) + [0, 0])
+        sealed.replaceSubrange(5..<9, with: length.wireBytes + [0, 0])
         let checksum = CRC32.checksum(sealed)
         return sealed + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * $0)) }
     }

@@ -150,7 +150,7 @@ import Testing
             case .findInformationRequest(let request):
                 // Holes only: every second handle exists.
                 let handle = request.startHandle | 1
-                return [0x05, 1] + littleEndian(handle) + [0x01, 0x29]
+                return [0x05, 1] + handle.wireBytes + [0x01, 0x29]
             default:
                 return nil
             }
@@ -171,7 +171,7 @@ import Testing
             var bytes: [UInt8] = [0x11, 6]
             for index in 0..<40 as Range<UInt16> {
                 let start = request.startHandle + 20 * index
-                bytes += littleEndian(start) + littleEndian(start) + [0x0F, 0x18]
+                bytes += start.wireBytes + start.wireBytes + [0x0F, 0x18]
             }
             return bytes
         }
@@ -189,7 +189,7 @@ import Testing
                 var bytes: [UInt8] = [0x11, 20]
                 var handle = Int(request.startHandle)
                 while bytes.count + 20 <= mtu, handle < 0xFFFF {
-                    bytes += littleEndian(UInt16(handle)) + littleEndian(UInt16(handle)) + long(UInt64(handle)).attBytes
+                    bytes += UInt16(handle).wireBytes + UInt16(handle).wireBytes + long(UInt64(handle)).attBytes
                     handle += 1
                 }
                 return bytes

@@ -39,7 +39,7 @@ extension ModelDatabase {
         for characteristic in found.characteristics {
             let value = values[characteristic.declarationHandle]
             let expected =
-                [characteristic.properties.rawValue] + littleEndian(characteristic.valueHandle)
+                [characteristic.properties.rawValue] + characteristic.valueHandle.wireBytes
                 + characteristic.uuid.attBytes
             if value != expected { differences.append("characteristic \(characteristic)") }
         }
@@ -48,7 +48,7 @@ extension ModelDatabase {
             for attribute in attributes where attribute.type == .includeDeclaration && attribute.handle <= end {
                 guard let include = includes.first(where: { $0.handle == attribute.handle }), include.uuid != nil,
                     Array(attribute.value.prefix(4))
-                        == littleEndian(include.handles.lowerBound) + littleEndian(include.handles.upperBound)
+                        == include.handles.lowerBound.wireBytes + include.handles.upperBound.wireBytes
                 else {
                     differences.append("include \(attribute.handle) is missing")
                     continue

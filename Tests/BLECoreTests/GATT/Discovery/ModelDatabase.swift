@@ -53,7 +53,7 @@ struct ModelDatabase {
     }
 
     mutating func include(_ handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID) {
-        var value = littleEndian(handles.lowerBound) + littleEndian(handles.upperBound)
+        var value = handles.lowerBound.wireBytes + handles.upperBound.wireBytes
         if uuid.short != nil { value += uuid.attBytes }
         append(.includeDeclaration, value)
     }
@@ -64,7 +64,7 @@ struct ModelDatabase {
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: [UInt8] = [], distance: Int = 1
     ) -> AttributeHandle {
         let handle = AttributeHandle(next + distance)
-        append(.characteristicDeclaration, [properties.rawValue] + littleEndian(handle) + uuid.attBytes)
+        append(.characteristicDeclaration, [properties.rawValue] + handle.wireBytes + uuid.attBytes)
         skip(distance - 1)
         return append(uuid, value)
     }
@@ -82,10 +82,6 @@ struct ModelDatabase {
     var lastPrimaryEnd: AttributeHandle {
         attributes.last { $0.type == .primaryServiceDeclaration }?.groupEnd ?? 0
     }
-}
-
-func littleEndian(_ value: UInt16) -> [UInt8] {
-    [UInt8(value & 0xFF), UInt8(value >> 8)]
 }
 
 func long(_ number: UInt64) -> BluetoothUUID {

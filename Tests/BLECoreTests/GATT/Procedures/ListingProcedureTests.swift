@@ -2,7 +2,7 @@ import BLECore
 import Testing
 
 /// The procedures that list one kind of attribute, on answers recorded from the test suites of BlueZ and NimBLE.
-@Suite(.enabled(if: GATTVectors.isAvailable)) struct ListingVectorTests {
+@Suite(.enabled(if: SharedVectors.available(for: "ListingVectorTests"))) struct ListingVectorTests {
     private static func cases(_ operations: String...) -> [GATTVectors.Case] {
         GATTVectors.cases.filter { operations.contains($0.operation) }
     }
@@ -19,7 +19,7 @@ import Testing
         let uuid = try recorded.params.uuid.map { try GATTVectors.uuid($0) }
         var script = try answers(recorded)
         let found = try script.run(ServiceDiscovery(uuid, in: recorded.range)).get()
-        let expected = try #require(recorded.expect.services)
+        let expected = try #require(recorded.findings.services)
         #expect(found.map(\.handles) == expected.map { $0.start...$0.end })
         #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
         #expect(found.allSatisfy { $0.isPrimary })
@@ -29,7 +29,7 @@ import Testing
     func includes(recorded: GATTVectors.Case) throws {
         var script = try answers(recorded)
         let found = try script.run(IncludeDiscovery(in: recorded.range)).get()
-        let expected = try #require(recorded.expect.includes)
+        let expected = try #require(recorded.findings.includes)
         #expect(found.map(\.handle) == expected.map(\.handle))
         #expect(found.map(\.handles) == expected.map { $0.start...$0.end })
         #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
@@ -42,7 +42,7 @@ import Testing
         let limit = recorded.params.limit ?? .max
         var script = try answers(recorded)
         let found = try script.run(CharacteristicDiscovery(uuids, in: recorded.range, limit: limit)).get()
-        let expected = try #require(recorded.expect.characteristics)
+        let expected = try #require(recorded.findings.characteristics)
         #expect(found.map(\.declarationHandle) == expected.map(\.declarationHandle))
         #expect(found.map(\.valueHandle) == expected.map(\.valueHandle))
         #expect(found.map(\.properties.rawValue) == expected.map(\.properties))
@@ -55,9 +55,9 @@ import Testing
         let limit = recorded.params.limit ?? .max
         var script = try answers(recorded)
         let found = try script.run(DescriptorDiscovery(in: recorded.range, limit: limit)).get()
-        let expected = try #require(recorded.expect.descriptors)
+        let expected = try #require(recorded.findings.descriptors)
         #expect(found.map(\.handle) == expected.map(\.handle))
-        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid ?? "") })
+        #expect(try found.map(\.uuid) == expected.map { try GATTVectors.uuid($0.uuid) })
         #expect(script.requestTexts == recorded.script.compactMap(\.c2s))
     }
 

@@ -1,0 +1,1 @@
+../../BLECoreTests/GATT/GATTVectors+Attributes.swift

@@ -1,0 +1,1 @@
+../BLECoreTests/SharedVectors.swift
