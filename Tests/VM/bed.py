@@ -215,7 +215,8 @@ def build_boot_image(kernel):
         return image
     busybox = shutil.which("busybox") or "/bin/busybox"
     folder, program, plain = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o755, stat.S_IFREG | 0o644
-    parts = [cpio_entry(name, folder) for name in ("bin", "dev", "proc", "sys", "run", "modules", "host", "layer", "root")]
+    folders = ("bin", "dev", "proc", "sys", "run", "modules", "host", "layer", "system")
+    parts = [cpio_entry(name, folder) for name in folders]
     parts.append(cpio_entry("bin/busybox", program, Path(busybox).read_bytes()))
     parts.append(cpio_entry("init", program, (HERE / "guest" / "init").read_bytes()))
     for number, path in enumerate(module_files(kernel)):
@@ -259,7 +260,7 @@ class Bed:
         with tempfile.TemporaryDirectory(prefix="bareble-vm-") as exchange:
             exchange = Path(exchange)
             exports = {
-                "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "HOME": "/root", "LANG": "C.UTF-8",
+                "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "LANG": "C.UTF-8", "HOME": "/run/vm/home",
                 "VM_TOOLS": str(self.tools), "VM_CONTROLLERS": str(controllers), "VM_RADIO": "/run/vm/radio.commands",
                 "VM_PYTHON": str(self.python / "bin" / "python"), **(environment or {}),
             }
