@@ -176,3 +176,86 @@ extension ATTHandleListPDU {
         return writer.bytes
     }
 }
+
+/// A packet with a list of entries up to its end, all of the same length.
+///
+///     opcode 1 | length 1 | (head | value length-head) ...
+public protocol ATTEntryListPDU: ATTPDU {
+    /// What the packet lists.
+    associatedtype Entry: ATTListEntry
+
+    /// The entries in the order of the packet; at least one when decoded.
+    var entries: [Entry] { get }
+
+    /// Lists `entries`, whose values must all have the length of the first.
+    init(entries: [Entry])
+}
+
+/// One entry of an `ATTEntryListPDU`: a head of fixed length, and a value.
+public protocol ATTListEntry: Hashable, Sendable {
+    /// How many bytes stand before the value.
+    static var headLength: Int { get }
+
+    /// The value.
+    var value: [UInt8] { get }
+
+    /// Reads the head and a value of `valueLength` bytes; `nil` when there are fewer.
+    init?(reading reader: inout ByteReader, valueLength: Int)
+
+    /// Appends the head.
+    func writeHead(to writer: inout ByteWriter)
+}
+
+extension ATTEntryListPDU {
+    /// Decodes what follows the opcode.
+    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+        var reader = ByteReader(parameters)
+        guard let length = reader.u8() else { throw Self.tooShort(reader) }
+        let valueLength = Int(length) - Entry.headLength
+        guard valueLength >= 0 else { throw Self.malformed(at: 1, .invalidField("length")) }
+        var entries: [Entry] = []
+        repeat {
+            guard let entry = Entry(reading: &reader, valueLength: valueLength) else { throw Self.tooShort(reader) }
+            entries.append(entry)
+        } while !reader.isAtEnd
+        self.init(entries: entries)
+    }
+
+    /// What follows the opcode on the wire.
+    public var parameters: [UInt8] {
+        var writer = ByteWriter()
+        writer.u8(UInt8(truncatingIfNeeded: Entry.headLength + (entries.first?.value.count ?? 0)))
+        for entry in entries {
+            entry.writeHead(to: &writer)
+            writer.array(entry.value)
+        }
+        return writer.bytes
+    }
+}
+
+/// One attribute and its value, in a packet that lists several.
+public struct ATTAttributeValue: ATTListEntry {
+    /// A handle stands before the value.
+    public static var headLength: Int { 2 }
+    /// The attribute whose value it is.
+    public var handle: AttributeHandle
+    /// Its value.
+    public var value: [UInt8]
+
+    /// The `value` of `handle`.
+    public init(handle: AttributeHandle, value: [UInt8]) {
+        self.handle = handle
+        self.value = value
+    }
+
+    /// Reads the handle and a value of `valueLength` bytes; `nil` when there are fewer.
+    public init?(reading reader: inout ByteReader, valueLength: Int) {
+        guard let handle = reader.u16(), let value = reader.array(valueLength) else { return nil }
+        self.init(handle: handle, value: value)
+    }
+
+    /// Appends the handle.
+    public func writeHead(to writer: inout ByteWriter) {
+        writer.u16(handle)
+    }
+}

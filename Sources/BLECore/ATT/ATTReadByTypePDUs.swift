@@ -30,20 +30,9 @@ public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
 ///     0x09 | length 1 | (handle 2 | value length-2) ...
 ///
 /// Spec: ATT_READ_BY_TYPE_RSP, Core Vol 3 Part F, 3.4.4.2.
-public struct ATTReadByTypeResponse: ATTPDU {
+public struct ATTReadByTypeResponse: ATTEntryListPDU {
     /// One attribute and its value, which is cut at 253 bytes and at the end of the packet.
-    public struct Entry: Hashable, Sendable {
-        /// Its handle.
-        public var handle: AttributeHandle
-        /// Its value.
-        public var value: [UInt8]
-
-        /// The attribute at `handle` with `value`.
-        public init(handle: AttributeHandle, value: [UInt8]) {
-            self.handle = handle
-            self.value = value
-        }
-    }
+    public typealias Entry = ATTAttributeValue
 
     /// The packet's first byte.
     public static let opcode = ATTOpcode.readByTypeResponse
@@ -53,32 +42,6 @@ public struct ATTReadByTypeResponse: ATTPDU {
     /// Lists `entries`, whose values must all have the length of the first, at most 253 bytes.
     public init(entries: [Entry]) {
         self.entries = entries
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let length = reader.u8() else { throw Self.tooShort(reader) }
-        guard length >= 2 else { throw Self.malformed(at: 1, .invalidField("length")) }
-        var entries: [Entry] = []
-        repeat {
-            guard let handle = reader.u16(), let value = reader.array(Int(length) - 2) else {
-                throw Self.tooShort(reader)
-            }
-            entries.append(Entry(handle: handle, value: value))
-        } while !reader.isAtEnd
-        self.init(entries: entries)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        writer.u8(UInt8(truncatingIfNeeded: 2 + (entries.first?.value.count ?? 0)))
-        for entry in entries {
-            writer.u16(entry.handle)
-            writer.array(entry.value)
-        }
-        return writer.bytes
     }
 }
 
@@ -112,9 +75,11 @@ public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
 ///     0x11 | length 1 | (handle 2 | group end 2 | value length-4) ...
 ///
 /// Spec: ATT_READ_BY_GROUP_TYPE_RSP, Core Vol 3 Part F, 3.4.4.10.
-public struct ATTReadByGroupTypeResponse: ATTPDU {
+public struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
     /// One group.
-    public struct Entry: Hashable, Sendable {
+    public struct Entry: ATTListEntry {
+        /// Two handles stand before the value.
+        public static var headLength: Int { 4 }
         /// The handle of the declaration.
         public var startHandle: AttributeHandle
         /// The last handle of the group; 0xFFFF when the group ends the database.
@@ -128,6 +93,20 @@ public struct ATTReadByGroupTypeResponse: ATTPDU {
             self.endHandle = endHandle
             self.value = value
         }
+
+        /// Reads the handles and a value of `valueLength` bytes; `nil` when there are fewer.
+        public init?(reading reader: inout ByteReader, valueLength: Int) {
+            guard let start = reader.u16(), let end = reader.u16(), let value = reader.array(valueLength) else {
+                return nil
+            }
+            self.init(startHandle: start, endHandle: end, value: value)
+        }
+
+        /// Appends the handles.
+        public func writeHead(to writer: inout ByteWriter) {
+            writer.u16(startHandle)
+            writer.u16(endHandle)
+        }
     }
 
     /// The packet's first byte.
@@ -138,32 +117,5 @@ public struct ATTReadByGroupTypeResponse: ATTPDU {
     /// Lists `entries`, whose values must all have the length of the first, at most 251 bytes.
     public init(entries: [Entry]) {
         self.entries = entries
-    }
-
-    /// Decodes what follows the opcode.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
-        var reader = ByteReader(parameters)
-        guard let length = reader.u8() else { throw Self.tooShort(reader) }
-        guard length >= 4 else { throw Self.malformed(at: 1, .invalidField("length")) }
-        var entries: [Entry] = []
-        repeat {
-            guard let start = reader.u16(), let end = reader.u16(), let value = reader.array(Int(length) - 4) else {
-                throw Self.tooShort(reader)
-            }
-            entries.append(Entry(startHandle: start, endHandle: end, value: value))
-        } while !reader.isAtEnd
-        self.init(entries: entries)
-    }
-
-    /// What follows the opcode on the wire.
-    public var parameters: [UInt8] {
-        var writer = ByteWriter()
-        writer.u8(UInt8(truncatingIfNeeded: 4 + (entries.first?.value.count ?? 0)))
-        for entry in entries {
-            writer.u16(entry.startHandle)
-            writer.u16(entry.endHandle)
-            writer.array(entry.value)
-        }
-        return writer.bytes
     }
 }

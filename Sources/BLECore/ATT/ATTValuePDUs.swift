@@ -59,19 +59,8 @@ public struct ATTHandleValueConfirmation: ATTEmptyPDU {
 ///
 /// Spec: ATT_MULTIPLE_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.4.
 public struct ATTMultipleHandleValueNotification: ATTPDU {
-    /// One attribute and its value.
-    public struct Entry: Hashable, Sendable {
-        /// The attribute whose value it is.
-        public var handle: AttributeHandle
-        /// Its whole value.
-        public var value: [UInt8]
-
-        /// The `value` of `handle`.
-        public init(handle: AttributeHandle, value: [UInt8]) {
-            self.handle = handle
-            self.value = value
-        }
-    }
+    /// One attribute and its whole value.
+    public typealias Entry = ATTAttributeValue
 
     /// The packet's first byte.
     public static let opcode = ATTOpcode.multipleHandleValueNotification

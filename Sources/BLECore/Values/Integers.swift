@@ -1,4 +1,7 @@
 extension FixedWidthInteger where Self: GATTReadable & GATTWritable {
+    /// The name in the Characteristic Presentation Format: `uint16`, `sint8`.
+    public static var formatName: String { (isSigned ? "sint" : "uint") + String(bitWidth) }
+
     /// Reads as many bytes as the type is wide, least significant first; for types of up to 64 bits.
     ///
     /// - Throws: `MalformedPacket` when there are fewer.
@@ -13,45 +16,14 @@ extension FixedWidthInteger where Self: GATTReadable & GATTWritable {
     }
 }
 
-extension UInt8: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "uint8" }
-}
-
-extension UInt16: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "uint16" }
-}
-
-extension UInt32: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "uint32" }
-}
-
-extension UInt64: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "uint64" }
-}
-
-extension Int8: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "sint8" }
-}
-
-extension Int16: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "sint16" }
-}
-
-extension Int32: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "sint32" }
-}
-
-extension Int64: GATTReadable, GATTWritable {
-    /// The name in the Characteristic Presentation Format.
-    public static var formatName: String { "sint64" }
-}
+extension UInt8: GATTReadable, GATTWritable {}
+extension UInt16: GATTReadable, GATTWritable {}
+extension UInt32: GATTReadable, GATTWritable {}
+extension UInt64: GATTReadable, GATTWritable {}
+extension Int8: GATTReadable, GATTWritable {}
+extension Int16: GATTReadable, GATTWritable {}
+extension Int32: GATTReadable, GATTWritable {}
+extension Int64: GATTReadable, GATTWritable {}
 
 /// A number of 3 bytes without sign.
 public struct UInt24: GATTReadable, GATTWritable, Hashable, Sendable {
