@@ -2,6 +2,9 @@ internal import BLECore
 internal import CBluetooth
 
 /// A block of memory that an ioctl reads and fills in, in the machine's byte order.
+///
+/// Offsets are made of constants of the kernel's headers, and of a count of entries that was cut to what the record has room
+/// for: each field lies within the record, and no peer has a say in where.
 struct KernelRecord {
     private(set) var bytes: [UInt8]
 

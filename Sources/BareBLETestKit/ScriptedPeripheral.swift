@@ -35,6 +35,7 @@ public actor ScriptedPeripheral {
 
     /// Isolates the peer to its loop: the test kit's own thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds its loop. The loop's handlers are inside the actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 

@@ -64,6 +64,7 @@ public actor VirtualPeripheral {
 
     /// Isolates the peripheral to its loop: the test kit's own thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds its loop. The loop's handlers are inside the actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 

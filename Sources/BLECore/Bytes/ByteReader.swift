@@ -132,6 +132,7 @@ public struct ByteReader: ~Escapable {
     }
 
     private func copy(from start: Int, _ count: Int) -> [UInt8] {
+        // Whoever calls this has compared `count` with what remains, so the range lies within the bytes.
         // The safe ways to build an array byte by byte look its type up at run time, which costs twice the copy itself.
         unsafe bytes.extracting(start..<(start + count)).withUnsafeBufferPointer { unsafe [UInt8]($0) }
     }

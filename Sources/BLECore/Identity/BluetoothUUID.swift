@@ -119,6 +119,7 @@ extension BluetoothUUID: ExpressibleByStringLiteral {
     /// For what stands in the source code: a literal that is no UUID stops the program. Text that comes from elsewhere
     /// goes to the initializer that answers `nil`.
     public init(stringLiteral text: StaticString) {
+        // A `StaticString` is written in the source code, so what a peer or a user says never comes here.
         guard let uuid = Self(text.description) else { preconditionFailure("a literal is not a UUID") }
         self = uuid
     }

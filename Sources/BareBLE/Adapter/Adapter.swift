@@ -109,6 +109,8 @@ package actor Adapter {
 
     /// The event loop: all of the actor's code runs there.
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside this
+        // actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 
