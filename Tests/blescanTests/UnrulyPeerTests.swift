@@ -47,13 +47,14 @@ import Testing
         #expect(outcome.errors.contains("[ATT 0x05]"))
     }
 
-    @Test(arguments: commands) func thePeerTalksNonsense(_ command: [String]) async throws {
+    /// With a handle there is no discovery, and what is nonsense to one may be a value to read.
+    @Test(arguments: commands.filter { !$0.contains("0x0003") })
+    func thePeerTalksNonsense(_ command: [String]) async throws {
         let peer = try SocketPeer { pdu in
             // Responses of the right kind that end in the middle of what they announce.
             pdu.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .answer([(pdu.first ?? 0) &+ 1, 0x07, 0x01])
         }
         let outcome = try await run(command, peer, ["--timeout", "2s"])
-        guard command.first == "explore" || command.contains("2a19") else { return }
         expectParagraph(outcome, status: 76, peer: peer)
     }
 
