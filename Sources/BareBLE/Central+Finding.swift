@@ -6,7 +6,11 @@ internal import BLELinux
 extension Central {
     /// The first device that matches the filter and the condition. The radio no longer scans for it when it is returned.
     ///
-    /// - Parameter timeout: How long to look for it; `nil` for as long as the task lives.
+    /// - Parameters:
+    ///   - filter: Which devices are looked at.
+    ///   - settings: How the radio listens.
+    ///   - timeout: How long to look for it; `nil` for as long as the task lives.
+    ///   - condition: What else must hold of the device.
     /// - Throws: `BLEError` with `.timedOut` when none was heard in time, `.cancelled`, and the codes of a scan's beginning.
     public func first(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, timeout: Duration? = .seconds(10),
@@ -21,6 +25,8 @@ extension Central {
     /// It ends with whichever comes first. At most 4,096 devices are kept; the ones silent for longest make room.
     ///
     /// - Parameters:
+    ///   - filter: Which devices are looked at.
+    ///   - settings: How the radio listens.
     ///   - duration: How long to listen; `nil` for as long as it takes to hear `count` of them.
     ///   - count: How many are enough; `nil` for all.
     /// - Throws: `BLEError` with `.cancelled`, and the codes of a scan's beginning.
@@ -42,7 +48,10 @@ extension Central {
     /// The scan has stopped before the connect begins; scans that run beside make way for it as for every connect.
     ///
     /// - Parameters:
-    ///   - timeout: How long to look for it; `nil` for as long as the task lives. `options` say how long connecting may take.
+    ///   - filter: Which devices are looked at.
+    ///   - settings: How the radio listens.
+    ///   - options: How to connect, and how long that may take.
+    ///   - timeout: How long to look for it; `nil` for as long as the task lives.
     ///   - condition: What else must hold of the device.
     /// - Returns: The link, and what was heard of the device when it was found.
     /// - Throws: `BLEError` as `first(_:_:timeout:where:)` and `connect(_:_:)` do.

@@ -191,6 +191,7 @@ public actor VirtualPeripheral {
     /// Serves `device` from now on, as after an update of its software, and announces it to a client that has asked for that.
     ///
     /// - Parameters:
+    ///   - device: what it serves.
     ///   - isAnnounced: whether the client is told at all.
     /// - Returns: The handles that changed; `nil` when nothing did.
     @discardableResult

@@ -27,7 +27,10 @@ extension Peripheral {
     /// What is known to this level already, from a cache or an earlier call, costs nothing. Reads and writes by handle need
     /// no discovery; by UUID they use what is known, and discover first when nothing is.
     ///
-    /// - Parameter afresh: whether the peer is asked in any case.
+    /// - Parameters:
+    ///   - level: how much is found out.
+    ///   - afresh: whether the peer is asked in any case.
+    ///   - timeout: how long it may take; 60 seconds when left out.
     /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or answers
     ///   nonsense, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
     @discardableResult

@@ -44,6 +44,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - transmit: what this host may send on.
     ///   - receive: what it may receive on; the same when left out.
+    ///   - timeout: how long the controllers may take.
     /// - Returns: What the link uses now.
     /// - Throws: `BLEError` as `requestConnectionParameters(_:timeout:)` does; `.notSupported` also where a controller has no
     ///   such PHY.

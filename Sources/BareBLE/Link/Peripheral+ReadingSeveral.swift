@@ -19,6 +19,7 @@ extension Peripheral {
     ///   - uuid: what kind of value: a characteristic, a descriptor, or a declaration.
     ///   - range: the handles to look at.
     ///   - limit: how many values are enough.
+    ///   - timeout: how long it may take; 60 seconds when left out.
     /// - Throws: `BLEError` with `.attributeNotFound` when there is none, `.invalidArgument` for handle 0,
     ///   `.refusedByPeer` when one of them cannot be read (the error names it), and as `read(_:timeout:)` does.
     ///
@@ -71,6 +72,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - handles: where the values are.
     ///   - lengths: their lengths, in the same order; the one of the last value may be left out.
+    ///   - timeout: how long it may take; 60 seconds when left out.
     /// - Throws: `BLEError` with `.tooLong` for values that do not fit into one answer, before anything is sent;
     ///   `.malformedReply` for an answer of another length; and as `readMultiple(_:timeout:)` does.
     ///

@@ -8,6 +8,8 @@ extension Central {
     /// takes every report, so no rule for repetitions applies to it.
     ///
     /// - Parameters:
+    ///   - filter: Which devices are looked at.
+    ///   - settings: How the radio listens.
     ///   - lostAfter: After how much time of silence a device has left, told up to a second later.
     ///   - proximity: Which strengths are near.
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`, `.blocked`, `.busy` when

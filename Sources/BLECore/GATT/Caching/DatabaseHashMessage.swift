@@ -10,8 +10,10 @@ public struct DatabaseHashMessage: Hashable, Sendable {
 
     /// The message of `database`.
     ///
-    /// - Parameter extendedProperties: The values of the descriptors of the type 0x2900, by their handles. They are
-    ///   hashed and not part of a database.
+    /// - Parameters:
+    ///   - database: What was found, at the level `full`.
+    ///   - extendedProperties: The values of the descriptors of the type 0x2900, by their handles. They are hashed and not
+    ///     part of a database.
     /// - Returns: `nil` when one of them is missing.
     public init?(_ database: GATTDatabase, extendedProperties: [AttributeHandle: [UInt8]] = [:]) {
         var attributes: [(handle: AttributeHandle, type: BluetoothUUID, value: [UInt8])] = []
