@@ -63,7 +63,7 @@ extension VirtualDevice {
             services: [
                 .genericAccess(name: "Virtual long value", appearance: 0),
                 VirtualService(
-                    0xFFF0,
+                    Self.longValueService,
                     [
                         VirtualCharacteristic(0xFFF1, [.read, .write], value: long),
                         VirtualCharacteristic(0xFFF2, .read, onRead: .refuse(.insufficientAuthentication)),
@@ -77,6 +77,9 @@ extension VirtualDevice {
     public static var presets: [(name: String, device: VirtualDevice)] {
         [("heart-rate", .heartRate), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
     }
+
+    /// 9D5A0001-3C7E-4B1F-8A26-E4710C95B3D8, which nobody else has; 0xFFF0 and its neighbours belong to members of the SIG.
+    private static let longValueService = BluetoothUUID(high: 0x9D5A_0001_3C7E_4B1F, low: 0x8A26_E471_0C95_B3D8)
 
     /// 6E40000n-B5A3-F393-E0A9-E50E24DCCA9E.
     private static func uart(_ number: UInt64) -> BluetoothUUID {

@@ -21,12 +21,17 @@ struct Blescan: AsyncParsableCommand {
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
             demo:heart-rate, demo:battery, demo:uart, demo:long-value.
 
+            A value is named by its UUID (2a19), by its handle (0x0022), or by the
+            Bluetooth SIG's name for it in lower case with dashes (battery-level); a
+            part of a name, such as `temperature`, is answered with the names it is in.
+
             EXIT STATUS
-               0  done                         75  timed out, try again
-               1  looked and did not find      76  peer refused or spoke nonsense
-              64  wrong usage                  77  not permitted
+               0  done                         74  link lost
+               1  looked and did not find      75  timed out, try again
+              64  wrong usage                  76  peer refused or spoke nonsense
+              65  input that makes no sense    77  not permitted
               69  no usable adapter           130  interrupted while something
-              74  link lost                        was unfinished
+                                                   was unfinished
             """,
         version: "0.1.0",
         subcommands: [Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self],

@@ -4,18 +4,30 @@ import BareBLETestKit
 
 /// A connection for the length of one command.
 enum Session {
+    /// What a command does with the file of `--cache`.
+    enum CacheUse {
+        /// Uses it and keeps it current; a stored database that the peer has no hash for is believed only by who says so.
+        /// With another peer's, a value would be read, or worse written, at a handle that is something else there.
+        case kept(CacheValidation)
+        /// Only looks things up there.
+        case consulted
+        /// Has no use for it: what it asks costs less than the check of a cache.
+        case unneeded
+    }
+
     /// Connects to `peer`, runs `body`, and disconnects whatever comes of it. ^C cancels `body`.
-    ///
-    /// A stored database that the peer has no hash for is believed only by who says so: with another peer's, a value would
-    /// be read, or worse written, at a handle that is something else there.
     static func run<Value: Sendable>(
-        with peer: PeerArgument, _ options: ConnectionOptions, validation: CacheValidation = .required,
+        with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
+        if options.adapter != nil, !peer.isInTheAir {
+            throw Failure(
+                message: "--adapter is of no use with \(peer): no radio takes part. Leave it out.", status: .usage)
+        }
         let configuration = options.configuration
-        var file = options.cache.map { CacheFile($0) }
-        let connectOptions = options.connectOptions(cache: file?.load(), validation: validation)
-        return try await Interrupt.cancelling { [file] in
+        let (file, cache, validation) = cached(peer, options, use)
+        let connectOptions = options.connectOptions(cache: cache, validation: validation)
+        return try await Interrupt.cancelling {
             let central = Central(configuration)
             return try await central.run {
                 let peripheral = try await connect(central, to: peer, connectOptions)
@@ -30,6 +42,23 @@ enum Session {
                     throw error
                 }
             }
+        }
+    }
+
+    /// The file to keep current, what is known, and how far that is believed.
+    private static func cached(
+        _ peer: PeerArgument, _ options: ConnectionOptions, _ use: CacheUse
+    ) -> (file: CacheFile?, cache: GATTCache?, validation: CacheValidation) {
+        guard let path = options.cache else { return (nil, nil, .required) }
+        var file = CacheFile(path, of: peer)
+        switch use {
+        case .kept(let validation):
+            let cache = file.load()
+            return (file, cache, validation)
+        case .consulted:
+            return (nil, file.load(), .required)
+        case .unneeded:
+            return (nil, nil, .required)
         }
     }
 

@@ -74,6 +74,26 @@ import Testing
         #expect(!GATTCacheFile(folder.path).mayBeReplaced)
     }
 
+    /// The heading is text, so that `head -1` tells; with equal databases the caches of two peers differ in nothing else.
+    @Test func belongsToOnePeer() throws {
+        let path = folder.path + "/one.gatt"
+        let file = GATTCacheFile(path, of: "AA:BB:CC:DD:EE:01")
+        try file.save(cache)
+        #expect(try file.load() == cache)
+        #expect(
+            try Data(contentsOf: URL(filePath: path)).starts(with: Data("BareBLE cache of AA:BB:CC:DD:EE:01\n".utf8)))
+        let other = GATTCacheFile(path, of: "AA:BB:CC:DD:EE:0")
+        #expect(code { () throws(BLEError) in _ = try other.load() } == .unusableCache)
+        #expect(file.mayBeReplaced && !other.mayBeReplaced)
+        // A cache that says of nobody whose it is, and one that was cut off.
+        try GATTCacheFile(path).save(cache)
+        #expect(code { () throws(BLEError) in _ = try file.load() } == .unusableCache)
+        #expect(!file.mayBeReplaced)
+        try Data("BareBLE cache of AA:BB:CC:DD:EE:01\nBLEC".utf8).write(to: URL(filePath: path))
+        #expect(code { () throws(BLEError) in _ = try file.load() } == .unusableCache)
+        #expect(file.mayBeReplaced)
+    }
+
     /// The link stays, and the file behind it is the one that changes.
     @Test func followsALink() throws {
         let target = folder.path + "/target"

@@ -31,7 +31,8 @@ import Testing
         let expected = (0..<512).map { UInt8(truncatingIfNeeded: $0) }
         #expect(try await device.read(0xFFF1) == expected)
         try await device.discover()
-        #expect(try await device.read(.uuid(0xFFF1, service: 0xFFF0)) == expected)
+        let service = BluetoothUUID("9d5a0001-3c7e-4b1f-8a26-e4710c95b3d8")
+        #expect(try await device.read(.uuid(0xFFF1, service: service)) == expected)
     }
 
     @Test func discoversTheTree() async throws {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// What people get wrong on the command line, and what they are told: one paragraph and the status of the contract.
@@ -10,6 +11,8 @@ import Testing
             ["scan", "--for", "soon"],
             ["scan", "--min-rssi", "-200"],
             ["scan", "--service", "tea-making"],
+            ["scan", "--service", "hart-rate"],
+            ["scan", "--service", "battery-level"],
             ["scan", "--address", "AA:BB"],
             ["scan", "--company", "Apple"],
             ["scan", "--each", "second"],
@@ -30,8 +33,18 @@ import Testing
             ["explore", "demo:battery", "--timeout", "0s"],
             ["explore", "demo:battery", "--mtu", "22"],
             ["explore", "demo:battery", "--adapter", "usb1"],
+            ["explore", "demo:battery", "--adapter", "hci0"],
+            ["read", "unix:/nowhere/peer.sock", "2a19", "--adapter", "hci0"],
+            ["explore", "demo:battery", "--cache", ""],
             ["read", "demo:battery"],
             ["read", "demo:battery", "battery-levle"],
+            ["read", "demo:battery", "alert"],
+            ["read", "demo:battery", "measurement"],
+            ["read", "demo:battery", "battery"],
+            ["read", "demo:battery", "client-characteristic-configuration"],
+            ["read", "demo:battery", "tea-making"],
+            ["read", "demo:battery", "20"],
+            ["read", "demo:battery", "65536"],
             ["read", "demo:battery", "0x0000"],
             ["read", "demo:battery", "0x10000"],
             ["write", "demo:uart", "0x0008"],
@@ -70,10 +83,36 @@ import Testing
             ],
             ["notify", "demo:battery", "2a6e"],
             ["notify", "demo:battery", "0x0099"],
+            ["notify", "demo:battery", "0x0009"],
+            ["notify", "demo:battery", "0x0007"],
+            ["notify", "demo:uart", "0x000c"],
             ["notify", "demo:battery", "2a00"],
             ["notify", "demo:battery", "2a00", "--indications"],
         ])
         try Golden.expect(session, matches: "refused.txt")
+    }
+
+    /// One object on standard error; standard output has results only.
+    @Test func failuresForPrograms() async throws {
+        let session = try await Golden.session([
+            ["read", "demo:battery", "2a6e", "--json"],
+            ["read", "demo:long-value", "fff2", "--json"],
+            ["notify", "demo:battery", "0x0009", "--json"],
+            ["notify", "demo:battery", "2a19", "--count", "1", "--for", "300ms", "--json"],
+            ["read", "demo:battery", "battery-levle", "--json"],
+            ["write", "demo:battery", "2a19", "--json"],
+            ["explore", "demo:toaster", "--json"],
+            ["explore", "unix:/nowhere/peer.sock", "--json"],
+            ["replay", "/etc/hostname", "--json"],
+            ["decode", "--json", "--hex", "0g"],
+            ["frobnicate", "--json"],
+        ])
+        try Golden.expect(session, matches: "failures-json.txt")
+        for line in session.split(separator: "\n") where line.hasPrefix("2> ") && line != "2> unsubscribed" {
+            let object = try JSONSerialization.jsonObject(with: Data(line.dropFirst(3).utf8)) as? [String: Any]
+            #expect(object?["v"] as? Int == 1)
+            #expect(object?["error"] is String && object?["status"] is Int)
+        }
     }
 
     @Test func missingSocket() async throws {

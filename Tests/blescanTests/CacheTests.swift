@@ -9,20 +9,26 @@ import Testing
           "value": "000102030405060708090a0b0c0d0e0f"}]},
         """
 
-    private static func temporaryPath() -> String {
-        FileManager.default.temporaryDirectory.appending(path: "cache-\(UUID().uuidString)").path
+    /// Where the cache is, and where its peer: one peer after the other listens there.
+    private static func temporaryPaths() -> (file: String, socket: String) {
+        let path = FileManager.default.temporaryDirectory.appending(path: "cache-\(UUID().uuidString.prefix(8))").path
+        return (path, path + ".sock")
+    }
+
+    private static func remove(_ paths: String...) {
+        for path in paths { try? FileManager.default.removeItem(atPath: path) }
     }
 
     /// The MTU exchange is not counted in what it took to know the peer, and it is the one request besides.
     @Test func exploringTwice() async throws {
-        let file = Self.temporaryPath()
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        let first = try await BumblePeer(with: Self.hash)
+        let (file, socket) = Self.temporaryPaths()
+        defer { Self.remove(file, socket) }
+        let first = try await BumblePeer(with: Self.hash, at: socket)
         let before = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
         #expect(before.status == 0)
         #expect(before.errors.isEmpty)
         #expect(before.output.contains("discovered 32 attributes in "))
-        let second = try await BumblePeer(with: Self.hash)
+        let second = try await BumblePeer(with: Self.hash, at: socket)
         let after = try await BuiltProgram.run(["explore", "unix:\(second.path)", "--no-read", "--cache", file])
         #expect(after.status == 0)
         #expect(after.output.contains("32 attributes known from the cache, 1 request\n"))
@@ -36,11 +42,11 @@ import Testing
 
     /// A peer without a hash is asked whether it has one by now, and believed.
     @Test func aPeerWithoutHash() async throws {
-        let file = Self.temporaryPath()
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        let first = try await BumblePeer()
+        let (file, socket) = Self.temporaryPaths()
+        defer { Self.remove(file, socket) }
+        let first = try await BumblePeer(at: socket)
         _ = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
-        let second = try await BumblePeer()
+        let second = try await BumblePeer(at: socket)
         let after = try await BuiltProgram.run(
             ["explore", "unix:\(second.path)", "--no-read", "--cache", file, "--json"])
         let object = try #require(try after.objects().first)
@@ -48,21 +54,21 @@ import Testing
         #expect(object["discoveryRequests"] as? Int == 1)
         #expect(try await second.conversation().requests == 2)
         // The same file for a peer that has one: something else, and discovered.
-        let third = try await BumblePeer(with: Self.hash)
+        let third = try await BumblePeer(with: Self.hash, at: socket)
         let other = try await BuiltProgram.run(["explore", "unix:\(third.path)", "--no-read", "--cache", file])
         #expect(other.output.contains("discovered 32 attributes in "))
     }
 
     @Test func otherCommandsUseIt() async throws {
-        let file = Self.temporaryPath()
-        defer { try? FileManager.default.removeItem(atPath: file) }
-        let first = try await BumblePeer(with: Self.hash)
+        let (file, socket) = Self.temporaryPaths()
+        defer { Self.remove(file, socket) }
+        let first = try await BumblePeer(with: Self.hash, at: socket)
         _ = try await BuiltProgram.run(["explore", "unix:\(first.path)", "--no-read", "--cache", file])
-        let second = try await BumblePeer(with: Self.hash)
+        let second = try await BumblePeer(with: Self.hash, at: socket)
         let outcome = try await BuiltProgram.run(["write", "unix:\(second.path)", "2a39", "--u8", "1", "--cache", file])
         #expect(outcome.status == 0)
         #expect(try await second.conversation().requests == 3, "the MTU, the hash, the write")
-        let third = try await BumblePeer(with: Self.hash)
+        let third = try await BumblePeer(with: Self.hash, at: socket)
         let values = try await BuiltProgram.run(
             ["notify", "unix:\(third.path)", "2a37", "--count", "3", "--cache", file])
         #expect(values.status == 0)
@@ -72,16 +78,16 @@ import Testing
     /// Told once; the work is done without.
     @Test(arguments: ["garbage", "text", "directory", "nowhere"])
     func badFiles(kind: String) async throws {
-        let path = Self.temporaryPath()
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let (path, socket) = Self.temporaryPaths()
+        defer { Self.remove(path, socket) }
         switch kind {
-        case "garbage": try Data("BLEC garbage".utf8).write(to: URL(filePath: path))
+        case "garbage": try Data("BareBLE cache of unix:\(socket)\ngarbage".utf8).write(to: URL(filePath: path))
         case "text": try Data("hello".utf8).write(to: URL(filePath: path))
         case "directory": try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         default: break
         }
         let file = kind == "nowhere" ? path + "/none/file" : path
-        let peer = try await BumblePeer(with: Self.hash)
+        let peer = try await BumblePeer(with: Self.hash, at: socket)
         let outcome = try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--no-read", "--cache", file])
         #expect(outcome.status == 0)
         #expect(outcome.output.contains("discovered 32 attributes in "))
@@ -91,7 +97,7 @@ import Testing
         if kind == "text" { #expect(try Data(contentsOf: URL(filePath: path)) == Data("hello".utf8)) }
         guard kind == "garbage" else { return }
         // It is written anew.
-        let again = try await BumblePeer(with: Self.hash)
+        let again = try await BumblePeer(with: Self.hash, at: socket)
         let after = try await BuiltProgram.run(["explore", "unix:\(again.path)", "--no-read", "--cache", file])
         #expect(after.errors.isEmpty)
         #expect(after.output.contains("known from the cache, 1 request\n"))

@@ -32,7 +32,9 @@ import Testing
 
     @Test(arguments: UnrulyPeerTests.commands) func waitingIsUnfinished(_ command: [String]) async throws {
         let peer = try SocketPeer { _ in .silence }
-        let program = try RunningProgram(command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 })
+        // Longer than the test may take to notice the request on a busy machine.
+        let arguments = command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 } + ["--timeout", "5m"]
+        let program = try RunningProgram(arguments)
         try await peer.received("the first request") { _ in true }
         program.signal(SIGINT)
         let outcome = try await program.outcome()

@@ -23,7 +23,7 @@ import Testing
 
     @Test func readmeHasTheListOfTheHelp() throws {
         let list = try listOfTheHelp()
-        #expect(list.count == 5)
+        #expect(list.count == 6)
         #expect(try text("README.md").contains("EXIT STATUS\n" + list.joined(separator: "\n") + "\n"))
     }
 

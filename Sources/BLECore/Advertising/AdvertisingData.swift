@@ -70,13 +70,13 @@ public struct AdvertisingData: Hashable, Sendable {
         public var description: String {
             switch self {
             case .overrun(let offset, let missing):
-                "the structure at byte \(offset) is cut off: \(missing) bytes are missing"
+                "the structure at byte \(offset) is cut off: \(missing == 1 ? "1 byte is" : "\(missing) bytes are") missing"
             case .dataAfterEnd(let offset):
                 "the zero length octet at byte \(offset) ends the data, but more follows"
             case .tooManyStructures(let omitted):
-                "\(omitted) structures beyond the first \(structureLimit) were left out"
+                "\(omitted == 1 ? "1 structure" : "\(omitted) structures") beyond the first \(structureLimit) left out"
             case .partialUUID(let offset, let extra):
-                "the list of UUIDs at byte \(offset) ends with \(extra) stray bytes"
+                "the list of UUIDs at byte \(offset) ends with \(extra == 1 ? "a stray byte" : "\(extra) stray bytes")"
             }
         }
     }

@@ -37,7 +37,7 @@ public struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertibl
         let why =
             switch reason {
             case .tooShort: "the packet ends too early"
-            case .trailingBytes(let count): "\(count) bytes too many"
+            case .trailingBytes(let count): count == 1 ? "1 byte too many" : "\(count) bytes too many"
             case .wrongOpcode(let opcode): "opcode 0x\(Hex.encode([opcode])) does not belong to it"
             case .invalidField(let name): "\(name) has a value that is not allowed"
             }

@@ -51,7 +51,7 @@ enum PacketNames {
             lines.append(Hex.encode(rest.prefix(32)))
             rest = rest.dropFirst(32)
         }
-        if !rest.isEmpty { lines.append("and \(rest.count) bytes more") }
+        if !rest.isEmpty { lines.append("and \(Self.bytes(rest.count)) more") }
         return lines
     }
 

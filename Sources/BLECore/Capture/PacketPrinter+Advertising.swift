@@ -14,7 +14,7 @@ extension PacketPrinter {
         }
         if !batch.losses.isEmpty {
             printed.details.append(
-                "unreadable: \(batch.losses.reports) reports, \(PacketNames.bytes(batch.losses.trailingBytes)) left over"
+                "unreadable: \(batch.losses.reports == 1 ? "1 report" : "\(batch.losses.reports) reports"), \(PacketNames.bytes(batch.losses.trailingBytes)) left over"
             )
         }
     }

@@ -89,6 +89,18 @@ public enum AssignedNumbers {
         characteristic(named: name) ?? service(named: name) ?? descriptor(named: name)
     }
 
+    /// The names of all services, by their numbers.
+    package static var serviceNames: [String] { names(spelledOut) + names(services) + names(vendorServices) }
+
+    /// The names of all characteristics, by their numbers.
+    package static var characteristicNames: [String] { names(characteristics) + names(vendorCharacteristics) }
+
+    private static func names(_ table: AssignedNumberTable) -> [String] {
+        var names: [String] = []
+        table.forEach { _, _, name in names.append(name) }
+        return names
+    }
+
     private static func name(_ uuid: BluetoothUUID, _ table: AssignedNumberTable, _ vendors: AssignedNumberTable)
         -> String?
     {

@@ -10,10 +10,19 @@ internal import Glibc
 public struct GATTCacheFile: Hashable, Sendable {
     /// Where it is.
     public let path: String
+    /// Whose cache it is, where the name of the file does not tell.
+    private let owner: String?
 
     /// Names a file; nothing is opened.
     public init(_ path: String) {
         self.path = path
+        owner = nil
+    }
+
+    /// Names a file that says in its first line whose cache it is: one of anybody else is refused, and left as it is.
+    package init(_ path: String, of owner: String) {
+        self.path = path
+        self.owner = owner
     }
 
     /// Reads the cache; `nil` when there is no file.
@@ -24,27 +33,51 @@ public struct GATTCacheFile: Hashable, Sendable {
         let operation = "load the cache"
         let bytes: [UInt8]?
         do {
-            bytes = try StoredFile.read(path, limit: GATTCache.byteLimit + 64)
+            bytes = try StoredFile.read(path, limit: Self.byteLimit)
         } catch {
             throw BLEError(error, cacheFile: path, during: operation)
         }
         guard let bytes else { return nil }
+        guard bytes.starts(with: heading) else {
+            throw BLEError(
+                .unusableCache, subject: path, during: operation, because: Self.whyNotOurs(bytes),
+                hint: "Name another file, or remove this one.")
+        }
         do {
-            return try GATTCache(bytes: bytes)
+            return try GATTCache(bytes: Array(bytes.dropFirst(heading.count)))
         } catch {
             throw BLEError(
                 .unusableCache, subject: path, during: operation, because: "\(error)",
-                hint: GATTCache.isStoredForm(bytes)
-                    ? "Remove the file; it is written anew." : "Name another file, or remove this one.")
+                hint: isOurs(bytes) ? "Remove the file; it is written anew." : "Name another file, or remove this one.")
         }
     }
 
-    /// Whether nothing is lost when a cache is saved here: there is no file, or an empty one, or one that holds a cache,
-    /// damaged or not.
+    /// The first line of a file that says whose cache it is.
+    private var heading: [UInt8] { owner.map { Self.headingStart + $0.utf8 + [0x0A] } ?? [] }
+
+    private static let headingStart = Array("BareBLE cache of ".utf8)
+    /// Room for the frame of the stored form and for the heading.
+    private static let byteLimit = GATTCache.byteLimit + 1_024
+
+    /// What a file without our heading is.
+    private static func whyNotOurs(_ bytes: [UInt8]) -> String {
+        if GATTCache.isStoredForm(bytes) { return "it does not say whose cache it is" }
+        guard bytes.starts(with: headingStart) else { return "it is no cache" }
+        let name = bytes.dropFirst(headingStart.count).prefix(256).prefix { $0 != 0x0A }
+        return "it is the cache of another peer, \(String(decoding: name, as: UTF8.self))"
+    }
+
+    /// Whether `bytes` are this peer's cache, damaged or not.
+    private func isOurs(_ bytes: [UInt8]) -> Bool {
+        owner == nil ? GATTCache.isStoredForm(bytes) : bytes.starts(with: heading)
+    }
+
+    /// Whether nothing is lost when a cache is saved here: there is no file, or an empty one, or one that holds a cache of
+    /// the same peer, damaged or not.
     package var mayBeReplaced: Bool {
         do throws(SystemCallError) {
-            guard let bytes = try StoredFile.read(path, limit: GATTCache.byteLimit + 64) else { return true }
-            return bytes.isEmpty || GATTCache.isStoredForm(bytes)
+            guard let bytes = try StoredFile.read(path, limit: Self.byteLimit) else { return true }
+            return bytes.isEmpty || isOurs(bytes)
         } catch {
             return false
         }
@@ -58,7 +91,7 @@ public struct GATTCacheFile: Hashable, Sendable {
     ///   `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
         do {
-            try StoredFile.replace(path, with: cache.bytes)
+            try StoredFile.replace(path, with: heading + cache.bytes)
         } catch {
             throw BLEError(error, cacheFile: path, during: "save the cache")
         }

@@ -39,6 +39,10 @@ struct Decode: AsyncParsableCommand {
                     status: .usage)
             }
             show(input, isFirst: true)
+            if !input.isDecoded {
+                throw Failure(
+                    message: "the event in --hex has no advertising reports that can be read.", status: .badData)
+            }
             return
         }
         guard var lines = InputLines(path: file == "-" ? nil : file) else {
@@ -48,22 +52,26 @@ struct Decode: AsyncParsableCommand {
         }
         if lines.isTerminal { Console.note("blescan: reading hexadecimal lines from the terminal; Ctrl-D ends") }
         var read = 0
-        var unreadable = 0
+        var undecoded = 0
+        var isText = false
         while let line = lines.next() {
             if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) || line.first == UInt8(ascii: "#") { continue }
             let input = DecodedInput(line: String(decoding: line, as: UTF8.self))
-            if case .unreadable = input { unreadable += 1 }
+            if !input.isDecoded { undecoded += 1 }
+            if case .unreadable = input {} else { isText = true }
             show(input, isFirst: read == 0)
             read += 1
         }
-        if unreadable > 0 && unreadable < read {
-            Console.note("blescan: \(unreadable) of \(read) lines are not hexadecimal")
-        }
-        if read > 0 && unreadable == read {
+        if read > 0, !isText {
             throw Failure(
                 message: "no line of \(file ?? "standard input") is hexadecimal. Decode reads text, two digits a byte; "
                     + "for a capture use `blescan replay`.",
-                status: .refused)
+                status: .badData)
+        }
+        if undecoded > 0 {
+            throw Failure(
+                message: "\(undecoded.counted("line")) of \(read) could not be decoded; the output says why.",
+                status: .badData)
         }
     }
 

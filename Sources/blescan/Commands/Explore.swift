@@ -22,28 +22,26 @@ struct Explore: AsyncParsableCommand {
     @OptionGroup var options: ConnectionOptions
 
     func run() async throws {
-        let (peer, readsValues, options) = (peer, !withoutValues, options)
+        let (peer, options) = (peer, options)
         let clock = ContinuousClock()
         let started = clock.now
-        let tree = try await Session.run(with: peer, options, validation: .whenPossible) { peripheral in
+        let tree = try await Session.run(with: peer, options, cache: .kept(.whenPossible)) { [self] peripheral in
             let connected = clock.now
             // The check of a cache is a part of connecting, and the exchange of the MTU is none of it.
             let before = await peripheral.statistics.requestsSent
             let isFromCache = await peripheral.database != nil
-            let exchange = options.mtu > 23 ? 1 : 0
-            let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
-            let discovered = clock.now
-            let requests = await peripheral.statistics.requestsSent - exchange
-            let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
-            let isDiscovered = await peripheral.statistics.requestsSent > before
-            let handles = readsValues ? AttributeTree.readable(in: database) : []
-            let (values, interruption) = try await Self.read(handles, of: peripheral, timeout: options.valueTimeout)
+            var found = try await explore(peripheral, believing: isFromCache)
+            if found.isOutdated {
+                Console.note("blescan: the peer has changed since the cache was saved; exploring it again")
+                found = try await explore(peripheral, believing: false)
+            }
             return AttributeTree(
                 peer: peer.description, mtu: await peripheral.mtu, connecting: connected - started,
-                discovering: discovered - connected, isFromCache: isFromCache && !isDiscovered,
-                isUnchecked: isUnchecked, discoveryRequests: requests,
-                allRequests: await peripheral.statistics.requestsSent, database: database, values: values,
-                interruption: interruption)
+                discovering: found.discovered - connected,
+                isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
+                discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),
+                allRequests: await peripheral.statistics.requestsSent, database: found.database, values: found.values,
+                interruption: found.interruption)
         }
         if options.json {
             Console.out(tree.json.text)
@@ -53,20 +51,48 @@ struct Explore: AsyncParsableCommand {
         if let interruption = tree.interruption { throw interruption }
     }
 
-    /// Reads one value after the other. A refusal is a result; a lost link ends it, and keeps what was read before.
-    private static func read(
-        _ handles: [AttributeHandle], of peripheral: Peripheral, timeout: Duration
-    ) async throws(BLEError) -> ([AttributeHandle: AttributeTree.Reading], BLEError?) {
+    /// What one walk over the peer has found.
+    private struct Findings {
+        let database: GATTDatabase
+        let discovered: ContinuousClock.Instant
+        /// Whether the peer has no hash by which what was cached could be checked.
+        let isUnchecked: Bool
+        /// How many requests there were before the first value was read.
+        let requestsBefore: Int
         var values: [AttributeHandle: AttributeTree.Reading] = [:]
-        for handle in handles {
-            do {
-                values[handle] = .value(try await peripheral.read(.handle(handle), timeout: timeout))
-            } catch  where error.code == .disconnected {
-                return (values, error)
-            } catch  where error.attError != nil || error.code == .timedOut {
-                values[handle] = .refused(error)
+        /// Whether what was believed has turned out to be wrong on the way.
+        var isOutdated = false
+        /// The lost link that ended the walk.
+        var interruption: BLEError?
+    }
+
+    /// Finds out what there is, and reads it.
+    private func explore(_ peripheral: Peripheral, believing isFromCache: Bool) async throws -> Findings {
+        let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
+        let discovered = ContinuousClock().now
+        let requests = await peripheral.statistics.requestsSent
+        let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
+        var found = Findings(
+            database: database, discovered: discovered, isUnchecked: isUnchecked, requestsBefore: requests)
+        for handle in withoutValues ? [] : AttributeTree.readable(in: database) {
+            do throws(BLEError) {
+                found.values[handle] = .value(try await peripheral.read(.handle(handle), timeout: options.valueTimeout))
+            } catch {
+                if error.code == .servicesChanged, isFromCache {
+                    found.isOutdated = true
+                    return found
+                }
+                if error.code == .disconnected {
+                    found.interruption = error
+                    return found
+                }
+                // A refusal is a result.
+                guard error.attError != nil || error.code == .timedOut else { throw error }
+                found.values[handle] = .refused(error)
             }
         }
-        return (values, nil)
+        // Where the handles that were wrong are the same by now, no read has failed.
+        found.isOutdated = isFromCache ? await peripheral.database != database : false
+        return found
     }
 }

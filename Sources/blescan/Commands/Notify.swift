@@ -16,7 +16,9 @@ struct Notify: AsyncParsableCommand {
     @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
     var peer: PeerArgument
 
-    @Argument(help: "What to subscribe to: a UUID, a name, or a handle such as 0x0022.")
+    @Argument(
+        help: "What to subscribe to: a UUID, a name, or a handle such as 0x0022.",
+        transform: AttributeArgument.init(argument:))
     var attribute: AttributeArgument
 
     @Option(help: ArgumentHelp("End after so many values.", valueName: "n"))
@@ -37,7 +39,10 @@ struct Notify: AsyncParsableCommand {
     func run() async throws {
         let command = self
         let (received, isInterrupted) = try await Session.run(with: peer, options) { peripheral in
-            try await peripheral.discover(timeout: command.options.timeout?.duration)
+            let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
+            if case .handle(let handle) = command.attribute.reference {
+                try command.expectValue(at: handle, in: database)
+            }
             let values = try await peripheral.subscribe(
                 to: command.attribute.reference,
                 SubscribeOptions(
@@ -53,9 +58,27 @@ struct Notify: AsyncParsableCommand {
         if let count, received < count {
             if isInterrupted { throw CancellationError() }
             throw Failure(
-                message: "only \(received) of \(count) values came. Allow more time with --for, or ask for fewer.",
+                message:
+                    "only \(received) of \(count.counted("value")) came. Allow more time with --for, or ask for fewer.",
                 status: .timedOut)
         }
+    }
+
+    /// A descriptor's handle would mean its characteristic to the library, which is not what it says here.
+    private func expectValue(at handle: AttributeHandle, in database: GATTDatabase) throws(Failure) {
+        guard let characteristic = database.characteristic(containing: handle), characteristic.valueHandle != handle
+        else {
+            return
+        }
+        let descriptor = database.descriptors(of: characteristic).first { $0.handle == handle }
+        let kind = handle == characteristic.declarationHandle ? "declaration" : "descriptor"
+        let name = descriptor.flatMap { AssignedNumbers.descriptorName($0.uuid) } ?? kind
+        let owner = [AssignedNumbers.characteristicName(characteristic.uuid), characteristic.uuid.description]
+        let value = CharacteristicReference.handle(characteristic.valueHandle)
+        throw Failure(
+            message: "\(attribute.text) is the \(name) of \(owner.compactMap(\.self).joined(separator: " ")), "
+                + "whose value is at \(value). Subscribe to that.",
+            status: .notFound)
     }
 
     private func print(_ values: ValueSequence, uuid: BluetoothUUID?) async throws -> Int {
@@ -80,7 +103,7 @@ struct Notify: AsyncParsableCommand {
         let time = Timestamp.now()
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
         guard options.json else {
-            if value.droppedBefore > 0 { Console.note("\(value.droppedBefore) values were dropped here") }
+            if value.droppedBefore > 0 { Console.note("\(value.droppedBefore.counted("value")) dropped here") }
             return Console.out(
                 [time, Hex.encode(value.bytes), meaning?.line].compactMap(\.self).joined(separator: "  "))
         }

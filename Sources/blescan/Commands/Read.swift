@@ -16,7 +16,9 @@ struct Read: AsyncParsableCommand {
     @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
     var peer: PeerArgument
 
-    @Argument(help: "What to read: a UUID, a name such as battery-level, or a handle such as 0x0022.")
+    @Argument(
+        help: "What to read: a UUID, a name such as battery-level, or a handle such as 0x0022.",
+        transform: AttributeArgument.init(argument:))
     var attribute: AttributeArgument
 
     @Flag(help: "Print the bytes only.")
@@ -26,7 +28,8 @@ struct Read: AsyncParsableCommand {
 
     func run() async throws {
         let (attribute, timeout) = (attribute, options.valueTimeout)
-        let found = try await Session.run(with: peer, options) { peripheral in
+        let found = try await Session.run(with: peer, options, cache: attribute.isHandle ? .consulted : .unneeded) {
+            peripheral in
             try await peripheral.readAttribute(attribute.reference, timeout: timeout)
         }
         let meaning = ValueDescription.of(found.value, uuid: found.uuid)

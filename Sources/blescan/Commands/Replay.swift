@@ -75,7 +75,7 @@ struct Replay: AsyncParsableCommand {
             throw Failure(
                 message:
                     "\(path) is no dialogue: \(error). Each PDU stands on a line of its own, such as \"< 0a 0300\".",
-                status: .refused)
+                status: .badData)
         }
     }
 
@@ -90,10 +90,11 @@ struct Replay: AsyncParsableCommand {
             try reader.finish()
         } catch .truncated(let count) where count > 0 {
             // The recorder was stopped while it wrote: everything before is good.
-            output.warning = "the last record is cut off; \(count) packets before it are whole."
+            output.warning =
+                "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
         } catch {
             output.finish()
-            throw Failure(message: "\(path): \(error). \(advice(error))", status: .refused)
+            throw Failure(message: "\(path): \(error). \(advice(error))", status: .badData)
         }
     }
 

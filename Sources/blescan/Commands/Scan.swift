@@ -33,7 +33,8 @@ struct Scan: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only devices with this service: a UUID or a name. May be given several times.", valueName: "uuid"))
+            "Only devices with this service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        transform: ServiceArgument.init(argument:))
     var service: [ServiceArgument] = []
 
     @Option(help: ArgumentHelp("Only devices whose name begins with this.", valueName: "text"))
@@ -98,7 +99,7 @@ struct Scan: AsyncParsableCommand {
                     show(sighting, "updated", adapterName)
                     lines += 1
                 case .dropped(let count):
-                    Console.note("blescan: \(count) reports were dropped, because the output is slow")
+                    Console.note("blescan: \(count.counted("report")) dropped, because the output is slow")
                 case .paused:
                     throw Failure(
                         message:

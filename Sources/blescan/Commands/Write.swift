@@ -5,7 +5,10 @@ import BareBLE
 struct Write: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write one value.",
-        usage: "blescan write <peer> <attribute> --hex <bytes> [<options>]",
+        usage: """
+            blescan write <peer> <attribute> (--hex <bytes> | --text <text> |
+            --u8|--u16|--u32|--i8|--i16|--i32 <number> | --file <path>) [<options>]
+            """,
         discussion: """
             EXAMPLES
               sudo blescan write AA:BB:CC:DD:EE:FF fff1 --hex 05a0
@@ -16,7 +19,9 @@ struct Write: AsyncParsableCommand {
     @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
     var peer: PeerArgument
 
-    @Argument(help: "What to write: a UUID, a name, or a handle such as 0x0022.")
+    @Argument(
+        help: "What to write: a UUID, a name, or a handle such as 0x0022.",
+        transform: AttributeArgument.init(argument:))
     var attribute: AttributeArgument
 
     @OptionGroup var value: ValueOptions
@@ -45,7 +50,7 @@ struct Write: AsyncParsableCommand {
                     "hex": .string(Hex.encode(bytes)), "confirmed": .bool(!withoutResponse),
                 ]).text)
         } else {
-            let count = bytes.count == 1 ? "1 byte" : "\(bytes.count) bytes"
+            let count = bytes.count.counted("byte")
             var target = attribute.text
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
             Console.out(

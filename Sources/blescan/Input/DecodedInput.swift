@@ -10,6 +10,15 @@ enum DecodedInput: Equatable {
     /// No hexadecimal text; why not.
     case unreadable(String)
 
+    /// Whether anything came of it; a payload is always explained.
+    var isDecoded: Bool {
+        switch self {
+        case .payload: true
+        case .event(let reports, _): !reports.isEmpty
+        case .unreadable: false
+        }
+    }
+
     init(line: String) {
         do throws(Hex.ParsingError) {
             self.init(bytes: try Hex.decode(line))
@@ -35,7 +44,9 @@ enum DecodedInput: Equatable {
         }
         let there = bytes.count - 3
         var problems: [String] = []
-        if Int(length) != there { problems.append("the event says \(length) bytes of parameters and has \(there)") }
+        if Int(length) != there {
+            problems.append("the event says \(Int(length).counted("byte")) of parameters and has \(there)")
+        }
         let parameters = Array(bytes.dropFirst(4).prefix(max(0, Int(length) - 1)))
         var reports: [AdvertisingReport] = []
         let losses = AdvertisingReport.parse(
@@ -61,7 +72,9 @@ extension AdvertisingReport.Losses {
                 "\(oversized) legacy report\(oversized == 1 ? " has" : "s have") more than the 31 bytes that fit such a packet"
             )
         }
-        if trailingBytes > 0 { result.append("\(trailingBytes) bytes follow the last report") }
+        if trailingBytes > 0 {
+            result.append("\(trailingBytes.counted("byte")) follow\(trailingBytes == 1 ? "s" : "") the last report")
+        }
         return result
     }
 }

@@ -1,14 +1,15 @@
 import BareBLE
 
-/// The file of `--cache`. Trouble with it is told once and is no failure of the command, and a file that was never a cache
-/// is left as it is: whoever mistypes a name must not lose what has it.
+/// The file of `--cache`. Trouble with it is told once and is no failure of the command, and a file that is not a cache of
+/// this peer is left as it is: whoever mistypes a name must not lose what has it.
 struct CacheFile: Sendable {
     private let file: GATTCacheFile
     private var loaded: GATTCache?
     private var isToldOfTrouble = false
 
-    init(_ path: String) {
-        file = GATTCacheFile(path)
+    /// The file for `peer`, whose name it has inside.
+    init(_ path: String, of peer: PeerArgument) {
+        file = GATTCacheFile(path, of: peer.identity.printable)
     }
 
     /// What the file holds; `nil` for one that is not there or cannot be used.

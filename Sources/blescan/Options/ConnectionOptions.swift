@@ -18,7 +18,8 @@ struct ConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Keep what the peer offers in this file, and use it again while the peer has not changed.",
+            "Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the "
+                + "peer has not changed. A read saves nothing; it looks up there what a handle is.",
             valueName: "file"))
     var cache: String?
 
@@ -32,6 +33,7 @@ struct ConnectionOptions: ParsableArguments {
         guard (23...517).contains(mtu) else {
             throw ValidationError("--mtu \(mtu) is not possible: ATT packets have 23 to 517 bytes.")
         }
+        if cache == "" { throw ValidationError("--cache takes the name of a file.") }
     }
 
     var configuration: Configuration {

@@ -2,12 +2,31 @@ import ArgumentParser
 import BLECore
 
 /// A service as people write it: a UUID, or a name such as `heart-rate`.
-struct ServiceArgument: Hashable, Sendable, ExpressibleByArgument {
+struct ServiceArgument: Hashable, Sendable {
     let uuid: BluetoothUUID
 
-    init?(argument: String) {
-        guard let uuid = BluetoothUUID(argument) ?? AssignedNumbers.service(named: argument) else { return nil }
+    /// Reads an argument.
+    ///
+    /// - Throws: `NotAService`, which says what may have been meant.
+    init(argument: String) throws(NotAService) {
+        guard let uuid = BluetoothUUID(argument) ?? AssignedNumbers.service(named: argument) else {
+            throw NotAService(text: argument)
+        }
         self.uuid = uuid
+    }
+}
+
+/// What is wrong with an argument that names no service, as the end of a sentence.
+struct NotAService: Error, CustomStringConvertible {
+    let text: String
+
+    var description: String {
+        let names = NearNames.near(text, in: AssignedNumbers.serviceNames)
+        if !names.isEmpty { return "did you mean \(NearNames.list(names))?" }
+        if AssignedNumbers.characteristic(named: text) != nil {
+            return "that is a characteristic, which is not advertised; name the service that has it."
+        }
+        return "no service has such a name. Give its UUID, as `blescan scan` shows it."
     }
 }
 

@@ -20,6 +20,20 @@ enum PeerArgument: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+extension PeerArgument {
+    /// Who it is, however it was written: with the type of the address or without.
+    var identity: String {
+        if case .address(let address, _) = self { return address.description }
+        return description
+    }
+
+    /// Whether an adapter is needed to reach it.
+    var isInTheAir: Bool {
+        if case .address = self { return true }
+        return false
+    }
+}
+
 extension PeerArgument: ExpressibleByArgument {
     init?(argument: String) {
         if let path = argument.dropped(prefix: "unix:") {

@@ -18,7 +18,7 @@ struct AttributeScreen {
         /// The value in `room` columns; where it is cut, its length is told.
         func value(in room: Int) -> String {
             guard value.count > room, byteCount > 0 else { return value }
-            let rest = "… (\(byteCount) bytes)"
+            let rest = "… (\(byteCount.counted("byte")))"
             return value.prefix(max(0, room - rest.count)) + rest
         }
     }
@@ -62,8 +62,8 @@ struct AttributeScreen {
     }
 
     private var header: String {
-        let attributes = counted(tree.database.attributeCount, "attribute")
-        let requests = counted(tree.discoveryRequests, "request")
+        let attributes = tree.database.attributeCount.counted("attribute")
+        let requests = tree.discoveryRequests.counted("request")
         let known =
             tree.isFromCache
             ? "\(attributes) known from the cache\(tree.isUnchecked ? ", unchecked" : ""), \(requests)"
@@ -73,24 +73,20 @@ struct AttributeScreen {
     }
 
     private var footer: String {
-        var parts = [counted(tree.allRequests, "request") + " used"]
+        var parts = [tree.allRequests.counted("request") + " used"]
         let refusals = tree.values.values.compactMap { if case .refused(let error) = $0 { error } else { nil } }
         let unanswered = refusals.filter { $0.code == .timedOut }.count
         let unpaired = refusals.filter { $0.code == .insufficientSecurity }.count
-        if !tree.values.isEmpty { parts.append("\(counted(tree.values.count - refusals.count, "value")) read") }
+        if !tree.values.isEmpty { parts.append("\((tree.values.count - refusals.count).counted("value")) read") }
         if refusals.count > unanswered { parts.append("\(refusals.count - unanswered) refused") }
         if unpaired > 0 {
             parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing, which blescan does not do")
         }
         if unanswered > 0 { parts.append("\(unanswered) not answered") }
         if !tree.database.quirks.isEmpty {
-            parts.append("\(counted(tree.database.quirks.count, "quirk")) of the peer tolerated")
+            parts.append("\(tree.database.quirks.count.counted("quirk")) of the peer tolerated")
         }
         return parts.joined(separator: ", ")
-    }
-
-    private func counted(_ count: Int, _ noun: String) -> String {
-        count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
     }
 }
 
@@ -164,7 +160,6 @@ extension AttributeScreen {
 
     /// In the order in which people think of them, which is not quite that of the bits.
     private static func text(_ properties: CharacteristicProperties) -> String {
-
         let bits: [CharacteristicProperties] = [.read, .write, .writeWithoutResponse, .notify, .indicate]
         let names =
             bits.filter(properties.contains).flatMap(\.names)
@@ -174,6 +169,13 @@ extension AttributeScreen {
 
     private static func text(_ handles: ClosedRange<AttributeHandle>) -> String {
         "\(CharacteristicReference.handle(handles.lowerBound))-\(CharacteristicReference.handle(handles.upperBound))"
+    }
+}
+
+extension Int {
+    /// `1 byte`, `2 bytes`.
+    func counted(_ noun: String) -> String {
+        self == 1 ? "1 \(noun)" : "\(self) \(noun)s"
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BLECore
 import BareBLE
 import Glibc
 
@@ -7,6 +8,7 @@ enum ExitStatus: Int32 {
     case done = 0
     case notFound = 1
     case usage = 64
+    case badData = 65
     case noAdapter = 69
     case linkLost = 74
     case timedOut = 75
@@ -34,7 +36,7 @@ enum ExitStatus: Int32 {
             self = error.errorNumber == ENOENT || error.errorNumber == EPROTOTYPE ? .noAdapter : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
-        case .refusedByPeer, .insufficientSecurity, .malformedReply, .notSupported, .servicesChanged:
+        case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged:
             self = .refused
         case .cancelled:
             self = .interrupted
@@ -71,11 +73,13 @@ extension Blescan {
         } catch is CancellationError {
             end("interrupted", .interrupted)
         } catch let error as BLEError {
-            end(error.description, ExitStatus(error))
+            end(error.description, ExitStatus(error), code: error.code, attError: error.attError)
         } catch let error as Failure {
             end(error.message, error.status)
         } catch {
-            exit(withError: error)
+            // Help and the version are none, and what is wrong with the arguments stands above their usage.
+            guard isJSONWanted, exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            end(message(for: error), .usage)
         }
     }
 
@@ -86,8 +90,22 @@ extension Blescan {
         return configuration.subcommands.contains { $0._commandName == first } ? nil : first
     }
 
-    private static func end(_ message: String, _ status: ExitStatus) -> Never {
-        Console.note("blescan: \(message.printable)")
+    /// Failures are no results, so they go to standard error, with `--json` as an object of one line.
+    private static func end(
+        _ message: String, _ status: ExitStatus, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
+    ) -> Never {
+        if isJSONWanted {
+            Console.note(
+                JSONLine.object([
+                    "v": 1, "error": .string(message), "code": code.map { .string($0.description) },
+                    "attError": attError.map { .integer(Int($0.rawValue)) }, "status": .integer(Int(status.rawValue)),
+                ]).text)
+        } else {
+            Console.note("blescan: \(message.printable)")
+        }
         Glibc.exit(status.rawValue)
     }
+
+    /// Asked of the words themselves: it also holds for a command line that cannot be understood.
+    private static var isJSONWanted: Bool { CommandLine.arguments.dropFirst().contains("--json") }
 }

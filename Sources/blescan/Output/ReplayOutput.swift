@@ -47,7 +47,7 @@ struct ReplayOutput {
         let sightings = devices.sightings.sorted { ($0.averageRSSI ?? -200) > ($1.averageRSSI ?? -200) }
         guard !sightings.isEmpty else { return }
         Console.out("")
-        Console.out("\(sightings.count) devices in \(advertisements) advertisements")
+        Console.out("\(sightings.count.counted("device")) in \(advertisements.counted("advertisement"))")
         Console.out(DeviceLine.heading)
         for sighting in sightings { Console.out(DeviceLine(sighting).text) }
         Console.out("")

@@ -124,7 +124,9 @@ import Testing
     // MARK: What needs none runs
 
     @Test func writes() async throws {
-        let device = try await Central().attach(descriptor: VirtualPeripheral(.longValue).connect())
+        let tank = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [])])
+        let peripheral = VirtualPeripheral(VirtualDevice(name: "Tank", services: [tank]))
+        let device = try await Central().attach(descriptor: peripheral.connect())
         // in: Sources/BareBLE/BareBLE.docc/ReadingAndWriting.md
         let database = try await device.discover()
         for characteristic in database.characteristics {

@@ -15,26 +15,14 @@ struct ReplayTests {
         var lines: [Substring] { output.split(separator: "\n") }
     }
 
-    private func replay(_ arguments: String...) throws -> Result {
-        let process = Process()
-        process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appending(path: "blescan")
-        process.arguments = ["replay"] + arguments
-        let (output, errors) = (Pipe(), Pipe())
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        let notes = errors.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return Result(
-            output: String(decoding: text, as: UTF8.self), errors: String(decoding: notes, as: UTF8.self),
-            status: process.terminationStatus)
+    private func replay(_ arguments: String...) async throws -> Result {
+        let outcome = try await BuiltProgram.run(["replay"] + arguments)
+        return Result(output: outcome.output, errors: outcome.errors, status: outcome.status)
     }
 
     @Test("Prints the recorded session as on the golden page")
-    func golden() throws {
-        let result = try replay(Self.recording)
+    func golden() async throws {
+        let result = try await replay(Self.recording)
         let page = try String(
             contentsOf: Self.fixtures.appending(path: "cli/replay-three-devices.txt"), encoding: .utf8)
         #expect(result.output == page)
@@ -43,15 +31,15 @@ struct ReplayTests {
     }
 
     @Test("Prints one layer alone")
-    func oneLayer() throws {
-        let result = try replay(Self.recording, "--only", "att")
+    func oneLayer() async throws {
+        let result = try await replay(Self.recording, "--only", "att")
         #expect(result.lines.filter { $0.hasPrefix("#") }.count == 39)
         #expect(result.lines.last == "178 packets, 17 requests, 4 errors, slowest reply 31 ms")
     }
 
     @Test("Prints an object a packet, with the keys of decode for what was advertised")
-    func objects() throws {
-        let result = try replay(Self.recording, "--only", "adv", "--json")
+    func objects() async throws {
+        let result = try await replay(Self.recording, "--only", "adv", "--json")
         #expect(result.lines.count == 41)
         let names = try result.lines.flatMap { line -> [String] in
             let object = try #require(
@@ -64,31 +52,32 @@ struct ReplayTests {
     }
 
     @Test("Prints a dialogue")
-    func dialogue() throws {
-        let result = try replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path)
+    func dialogue() async throws {
+        let result = try await replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path)
         #expect(result.lines.first == "#1 < Read Multiple Request (0x0e)")
         #expect(result.lines.last == "2 packets, 1 request")
     }
 
     @Test("What cannot be replayed ends with the contract's status and says what to do")
-    func failures() throws {
-        let noCapture = try replay(Self.fixtures.appending(path: "README.md").path)
-        #expect(noCapture.status == 76)
+    func failures() async throws {
+        let noCapture = try await replay(Self.fixtures.appending(path: "README.md").path)
+        #expect(noCapture.status == 65)
         #expect(noCapture.errors.contains("btmon -w"))
-        #expect(try replay("/nowhere/at/all").status == 64)
-        #expect(try replay(Self.fixtures.path).status == 64)
-        #expect(try replay().status == 64)
-        #expect(try replay("--hex", "0201").status == 0)
+        #expect(try await replay("/nowhere/at/all").status == 64)
+        #expect(try await replay(Self.fixtures.path).status == 64)
+        #expect(try await replay().status == 64)
+        #expect(try await replay("--hex", "0201").status == 0)
         #expect(
-            try replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path, "--only", "adv").status == 1)
+            try await replay(Self.fixtures.appending(path: "att/gar-cl-bv-05-c.dialogue").path, "--only", "adv").status
+                == 1)
     }
 
     @Test("A capture that was cut off is printed as far as it goes")
-    func truncated() throws {
+    func truncated() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "cut-\(UUID().uuidString).btsnoop")
         try Data(contentsOf: URL(filePath: Self.recording)).prefix(3000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let result = try replay(file.path)
+        let result = try await replay(file.path)
         #expect(result.lines.last == "77 packets")
         #expect(result.errors.contains("cut off"))
         #expect(result.status == 0)

@@ -24,12 +24,13 @@ final class BumblePeer: Sendable {
     private let log: URL
     private let program: RunningProgram
 
-    /// A peer that serves `services` in front of those of the description; each is an entry of its JSON.
-    init(with services: String = "") async throws {
+    /// A peer that serves `services` in front of those of the description; each is an entry of its JSON. It takes the place of
+    /// another one at `path`.
+    init(with services: String = "", at path: String? = nil) async throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "bumble-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        path = folder.appending(path: "peer.sock").path
+        self.path = path ?? folder.appending(path: "peer.sock").path
         log = folder.appending(path: "log")
         guard let python = Self.python, let peers = Self.peers else { throw CocoaError(.fileNoSuchFile) }
         var database = String(decoding: try Self.description(), as: UTF8.self)
@@ -39,7 +40,7 @@ final class BumblePeer: Sendable {
         let served = folder.appending(path: "served.json")
         try database.write(to: served, atomically: true, encoding: .utf8)
         program = try RunningProgram(
-            [peers.appending(path: "gatt_peer.py").path, path, served.path, "--log", log.path],
+            [peers.appending(path: "gatt_peer.py").path, self.path, served.path, "--log", log.path],
             of: URL(filePath: python))
         try await program.printed("ready")
     }

@@ -33,9 +33,9 @@ final class SocketPeer: Sendable {
         }
     }
 
-    /// A peer that is a virtual device, and hangs up when the client sends `last`.
-    convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil) async throws {
-        try self.init()
+    /// A peer that is a virtual device, and hangs up when the client sends `last`; at `path`, or wherever there is room.
+    convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil, at path: String? = nil) async throws {
+        try self.init(at: path)
         let link = try await VirtualPeripheral(device).connect()
         // The threads wait in the kernel.
         _ = fcntl(link, F_SETFL, 0)
@@ -55,12 +55,13 @@ final class SocketPeer: Sendable {
         }
     }
 
-    private init() throws {
-        path = "/tmp/blescan-test-\(UUID().uuidString.prefix(8)).sock"
+    private init(at path: String? = nil) throws {
+        self.path = path ?? "/tmp/blescan-test-\(UUID().uuidString.prefix(8)).sock"
         listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        let path = path
+        let path = self.path
+        _ = unsafe unlink(path)
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
         let bound = unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -42,7 +42,7 @@ public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case .quirk(let quirk):
             "The device does not keep to the specification: \(quirk)."
         case .valueTooLong(let partial):
-            "The value is longer than an attribute may be (\(partial.count) bytes are known)."
+            "The value is longer than an attribute may be (\(partial.count == 1 ? "1 byte is" : "\(partial.count) bytes are") known)."
         case .reliableWriteMismatch(let handle):
             "The device did not repeat what it was to write at handle \(Self.text(handle)); nothing was written."
         case .noCCCD(let handle):

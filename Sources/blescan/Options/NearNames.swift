@@ -1,0 +1,58 @@
+import BLECore
+
+/// Names as people write them, in lower case with dashes, and which of them somebody may have meant.
+enum NearNames {
+    /// So many are told at most; a part such as `measurement` is in more.
+    private static let limit = 12
+
+    /// `Battery Level` as `battery-level`.
+    static func written(_ name: String) -> String {
+        name.lowercased().split { !$0.isLetter && !$0.isNumber }.joined(separator: "-")
+    }
+
+    /// Those of `names` that are `text` but for a slip of the finger, else those that have it in them.
+    static func near(_ text: String, in names: [String]) -> [String] {
+        let wanted = written(text)
+        guard !wanted.isEmpty, wanted.utf8.count <= 64 else { return [] }
+        let names = names.map(written)
+        let tolerance = min(2, wanted.count / 3)
+        let slips = names.map { (name: $0, distance: distance(wanted, $0)) }.filter { $0.distance <= tolerance }
+        if let best = slips.map(\.distance).min() { return unique(slips.filter { $0.distance == best }.map(\.name)) }
+        return wanted.count < 3 ? [] : unique(names.filter { $0.contains(wanted) })
+    }
+
+    /// The names as the end of a sentence: `a, b or c`.
+    static func list(_ names: [String]) -> String {
+        guard names.count > 1, let last = names.last, names.count <= limit else {
+            let more = names.count - limit
+            return names.prefix(limit).joined(separator: ", ") + (more > 0 ? " or one of \(more) more" : "")
+        }
+        return names.dropLast().joined(separator: ", ") + " or " + last
+    }
+
+    private static func unique(_ names: [String]) -> [String] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+
+    /// How many letters are wrong, missing, too many, or have changed places with their neighbours.
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let (left, right) = (Array(left.utf8), Array(right.utf8))
+        guard abs(left.count - right.count) <= 2 else { return .max }
+        var beforeLast: [Int] = []
+        var last = Array(0...right.count)
+        for row in left.indices {
+            var current = [row + 1]
+            for column in right.indices {
+                let same = left[row] == right[column]
+                var cost = min(last[column] + (same ? 0 : 1), last[column + 1] + 1, current[column] + 1)
+                if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
+                    cost = min(cost, beforeLast[column - 1] + 1)
+                }
+                current.append(cost)
+            }
+            (beforeLast, last) = (last, current)
+        }
+        return last[right.count]
+    }
+}

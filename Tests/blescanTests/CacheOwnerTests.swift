@@ -1,0 +1,115 @@
+import BLECore
+import BareBLETestKit
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// What the file of `--cache` is used for: its own peer, and only as long as that has not changed.
+@Suite struct CacheOwnerTests {
+    /// Where the cache is, and where its peer: one peer after the other listens there.
+    private let file = "/tmp/blescan-cache-\(UUID().uuidString.prefix(8))"
+    private var socket: String { file + ".sock" }
+
+    private static let hashed = VirtualDevice(
+        name: "Lamp",
+        services: [
+            .battery(level: 7), .genericAttribute(databaseHash: Array(repeating: 5, count: 16)),
+        ])
+
+    /// Runs one command against a device at the one path; answers what it printed, and the packets that the device got.
+    private func run(
+        _ command: [String], _ device: VirtualDevice
+    ) async throws -> (outcome: Outcome, packets: [[UInt8]]) {
+        let peer = try await SocketPeer(device, at: socket)
+        let arguments = command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 } + ["--cache", file]
+        let outcome = try await BuiltProgram.run(arguments)
+        return (outcome, peer.packets)
+    }
+
+    private func removeFile() { try? FileManager.default.removeItem(atPath: file) }
+
+    /// The peer has no hash, so only a handle that is not there any more tells.
+    @Test func aPeerThatChangedIsExploredAgain() async throws {
+        defer { removeFile() }
+        _ = try await run(["explore", "PEER"], .heartRate)
+        let changed = try await run(["explore", "PEER"], .battery).outcome
+        #expect(changed.status == 0)
+        #expect(changed.errors == "blescan: the peer has changed since the cache was saved; exploring it again\n")
+        #expect(changed.output.contains("discovered 9 attributes in "))
+        #expect(changed.output.contains("\"Virtual battery\"") && changed.output.contains("40  64 %"))
+        #expect(!changed.output.contains("Heart Rate"))
+        let again = try await run(["explore", "PEER"], .battery).outcome
+        #expect(again.errors.isEmpty)
+        #expect(again.output.contains("9 attributes known from the cache, unchecked, 1 request\n"))
+    }
+
+    /// The handle that is refused is of the same type in both; what is wrong are the others.
+    @Test func aChangeElsewhereIsSeenToo() async throws {
+        defer { removeFile() }
+        func device(_ onRead: ReadAction?, _ second: VirtualCharacteristic) -> VirtualDevice {
+            let service = VirtualService(
+                0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1], onRead: onRead), second])
+            return VirtualDevice(name: "Lamp", services: [service])
+        }
+        _ = try await run(["explore", "PEER"], device(nil, VirtualCharacteristic(0xFFF2, .read, value: [2])))
+        let changed = try await run(
+            ["explore", "PEER"],
+            device(.refuse(.invalidHandle), VirtualCharacteristic(0xFFF3, .read, value: [3]))
+        ).outcome
+        #expect(changed.status == 0)
+        #expect(changed.output.contains("fff3") && !changed.output.contains("fff2"))
+        #expect(changed.output.contains("1 value read, 1 refused"))
+    }
+
+    @Test func theFileOfAnotherPeerIsLeftAlone() async throws {
+        defer { removeFile() }
+        let first = try await BuiltProgram.run(["explore", "demo:battery", "--no-read", "--cache", file])
+        #expect(first.errors.isEmpty)
+        let saved = try Data(contentsOf: URL(filePath: file))
+        #expect(saved.starts(with: Data("BareBLE cache of demo:battery\n".utf8)))
+        for command in [["explore", "demo:uart"], ["notify", "demo:heart-rate", "2a37", "--count", "1"]] {
+            let other = try await BuiltProgram.run(command + ["--cache", file])
+            #expect(other.status == 0)
+            #expect(
+                other.errors.hasPrefix(
+                    "blescan: could not load the cache (\(file)): it is the cache of another peer, demo:battery. "
+                        + "Name another file, or remove this one.\n"))
+            #expect(other.errors.split(separator: "\n").count == (command.first == "notify" ? 2 : 1), "said once")
+            #expect(try Data(contentsOf: URL(filePath: file)) == saved)
+        }
+    }
+
+    /// With the type or without, in either case.
+    @Test func onePeerHasOneName() {
+        let ways = ["AA:BB:CC:DD:EE:FF", "aa:bb:cc:dd:ee:ff/random", "AA:BB:CC:DD:EE:FF/public"]
+        #expect(Set(ways.map { PeerArgument(argument: $0)?.identity }) == ["AA:BB:CC:DD:EE:FF"])
+        #expect(PeerArgument(argument: "unix:/a")?.identity == "unix:/a")
+    }
+
+    /// One request behind the MTU, as without a cache, and no file of what is no knowledge of the peer.
+    @Test(arguments: [
+        ["read", "PEER", "2a19"], ["read", "PEER", "0x0003"], ["write", "PEER", "0x0003", "--u8", "1"],
+    ])
+    func whatFindsNothingOutSavesNothing(_ command: [String]) async throws {
+        let device = VirtualDevice(
+            name: "Lamp",
+            services: [VirtualService(0x180F, [VirtualCharacteristic(0x2A19, [.read, .write], value: [7])])])
+        let (outcome, packets) = try await run(command, device)
+        #expect(outcome.status == 0)
+        #expect(outcome.errors.isEmpty)
+        #expect(packets.count == 2)
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func aReadLooksUpWhatAHandleIs() async throws {
+        defer { removeFile() }
+        _ = try await run(["explore", "PEER", "--no-read"], Self.hashed)
+        let byHandle = try await run(["read", "PEER", "0x0003"], Self.hashed)
+        #expect(byHandle.outcome.output == "07  7 %\n")
+        #expect(byHandle.packets.count == 3, "the MTU, the hash, the value")
+        let byType = try await run(["read", "PEER", "2a19"], Self.hashed)
+        #expect(byType.outcome.output == "07  7 %\n")
+        #expect(byType.packets.count == 2, "the MTU, the value")
+    }
+}

@@ -1,0 +1,49 @@
+import Testing
+
+/// What of its input `blescan decode` could not decode, and how it says so.
+@Suite struct DecodeTests {
+    private static let good = "02010603030d18060950756c7365"
+
+    @Test(arguments: [
+        ([good, "nonsense", good], "1 line of 3 could not be decoded; the output says why."),
+        (["0g", good, "043e0101"], "2 lines of 3 could not be decoded; the output says why."),
+        (["043e"], "1 line of 1 could not be decoded; the output says why."),
+    ])
+    func badLinesAreCounted(_ lines: [String], _ message: String) async throws {
+        let text = lines.joined(separator: "\n") + "\n"
+        let outcome = try await BuiltProgram.run(["decode"], input: text)
+        #expect(outcome.status == 65)
+        #expect(outcome.errors == "blescan: \(message)\n")
+        #expect(outcome.output.contains("Flags") == lines.contains(Self.good), "what is good is shown")
+        let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
+        #expect(objects.status == 65)
+        #expect(try objects.objects().count == lines.count)
+        #expect(objects.errors == #"{"v":1,"error":"\#(message)","status":65}"# + "\n")
+    }
+
+    @Test func noTextAtAll() async throws {
+        let outcome = try await BuiltProgram.run(["decode"], input: "btsnoop\nnonsense\n")
+        #expect(outcome.status == 65)
+        #expect(outcome.errors.contains("no line of standard input is hexadecimal"))
+    }
+
+    @Test func anEventWithoutReports() async throws {
+        let outcome = try await BuiltProgram.run(["decode", "--hex", "043e0101"])
+        #expect(outcome.status == 65)
+        #expect(outcome.output.contains("carries no advertising reports"))
+    }
+
+    /// Data that is cut off is what the air has; explaining it is what was asked for.
+    @Test(arguments: [
+        ("0201", "1 byte is missing"), ("0509", "4 bytes are missing"), ("04030d180f", "ends with a stray byte"),
+        ("043e0d020100000102030405060000ff", "1 byte follows the last report"),
+    ])
+    func oneByteIsNotOneBytes(_ hex: String, _ words: String) async throws {
+        let outcome = try await BuiltProgram.run(["decode", "--hex", hex])
+        #expect(outcome.output.contains(words), "\(outcome.output)")
+    }
+
+    @Test func nothingIsWrongWithNothing() async throws {
+        #expect(try await BuiltProgram.run(["decode"], input: "# a comment\n\n").status == 0)
+    }
+}
