@@ -8,7 +8,7 @@ import Testing
 /// - The discovery finds three services with short UUIDs and two with long ones, which no response can mix; the last
 ///   ends before 0xffff. Seven short characteristics, three long ones; one gap holds a descriptor that is not implied.
 ///   With a large MTU: 3 for services, 2 for characteristics, 1 for the descriptor.
-@Suite(.enabled(if: BumblePeer.available(for: "BumblePeerTests"))) struct BumblePeerTests {
+@Suite(.serialized, .enabled(if: BumblePeer.available(for: "BumblePeerTests"))) struct BumblePeerTests {
     private static let long = "a1b20002-0000-1000-8000-00805f9b0000"
     private static let longValue = (0..<64).map { String(format: "%02x", $0) }.joined()
 

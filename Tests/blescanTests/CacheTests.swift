@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `--cache` against a GATT server that nobody here wrote; it counts the requests.
-@Suite(.enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
+@Suite(.serialized, .enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
     /// Generic Attribute with a Database Hash that never changes.
     private static let hash = """
         {"uuid": "1801", "characteristics": [{"uuid": "2B2A", "properties": ["read"],
