@@ -185,13 +185,13 @@ import Testing
     @Test func timeInWhichTheRadioCallsIsNobodysSilence() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
-        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(1), deliveries.receive)
+        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(2), deliveries.receive)
         await bench.controller.advertise(thermometer, [])
         await deliveries.wait { $0.count == 1 }
         // Nobody answers: the radio calls for longer than a silent device would be waited for.
         let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
-            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(2))
+            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))
         }
         #expect(!deliveries.all.contains { if case .lost = $0 { true } else { false } })
         await deliveries.wait { if case .lost? = $0.last { true } else { false } }
