@@ -8,12 +8,18 @@ extension Central {
     /// cancel, own parameters and the controller's own reason possible; running scans make way and go on afterwards.
     /// Without, the kernel connects by its own means.
     ///
-    /// - Throws: `BLEError` with `.timedOut` when the peer was not heard, `.connectFailed`, `.busy`, `.lowEnergyOff`,
-    ///   `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`. After it has thrown,
+    /// - Throws: `BLEError` with `.timedOut` when the peer was not heard, `.connectFailed`, `.busy` (it is connected already, or has a
+    ///   session), `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`. After it has thrown,
     ///   the attempt is over: the peer is not connected to later.
     public func connect(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
+        if session(of: peer) != nil { throw hasSessionError(peer) }
+        return try await connectAlone(peer, options)
+    }
+
+    /// Connects without asking whether the peer has a session.
+    func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
         let deadline = loop.now() + options.timeout
         _ = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)

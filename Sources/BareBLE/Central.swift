@@ -13,6 +13,8 @@ public actor Central {
 
     nonisolated let loop: EventLoop
     let adapter: Adapter
+    /// The sessions by their peers, as long as somebody holds them.
+    var sessions: [PeerID: WeakSession] = [:]
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {

@@ -125,7 +125,7 @@ extension Adapter {
 
     /// Looks at the adapter, as often as somebody depends on it.
     func watchPresence() {
-        let isNeeded = !subscriptions.isEmpty || call != nil
+        let isNeeded = !subscriptions.isEmpty || call != nil || !presenceWaiters.isEmpty
         guard isNeeded else {
             if let presenceTimer { loop.cancel(presenceTimer) }
             presenceTimer = nil
@@ -136,6 +136,8 @@ extension Adapter {
             self?.assumeIsolated { adapter in
                 adapter.presenceTimer = nil
                 adapter.checkPresence()
+                if adapter.presence == .unknown { try? adapter.find(during: "wait for the adapter") }
+                adapter.tellPresence()
                 adapter.watchPresence()
             }
         }
@@ -153,6 +155,26 @@ extension Adapter {
         } catch {
             if error.meaning == .adapterGone { lost(.gone) }
         }
+    }
+
+    /// Waits until the adapter is there and on, whatever its number is; answers whether it is, or `false` to a cancelled task.
+    package func awaitPresence() async -> Bool {
+        while true {
+            try? find(during: "wait for the adapter")
+            if presence == .up { return true }
+            let (wake, number) = await suspend {
+                presenceWaiters.append($0)
+                watchPresence()
+            }
+            presenceWaiters.removeAll { $0 == number }
+            watchPresence()
+            if wake == .cancelled { return false }
+        }
+    }
+
+    private func tellPresence() {
+        guard presence == .up else { return }
+        for waiter in presenceWaiters { wake(waiter) }
     }
 
     private func lookForReturn() {
@@ -175,6 +197,7 @@ extension Adapter {
         guard presence != .up else { return }
         presence = .up
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
+        tellPresence()
         tellAll(.adapterBack)
         performSession { $0.adapterUp(at: $1) }
     }

@@ -73,6 +73,8 @@ package actor Adapter {
     var hasExtendedConnect = false
     var isIdentifying = false
     var identificationWaiters: [UInt64] = []
+    /// Tasks that wait until the adapter is on.
+    var presenceWaiters: [UInt64] = []
 
     var session: ScanSession?
     var listening = ListeningClock()

@@ -33,8 +33,13 @@ extension Peripheral {
             (deadline) async throws(BLEError) in
             try await observe(until: deadline, during: operation)
         }
+        return announcedServiceChanges()
+    }
+
+    /// The changes that become known, without asking the peer to announce any.
+    func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(capacity: Self.waitingChanges, policy: .dropOldest)
-        if let end { buffer.finish(end == .requested ? nil : endError(during: operation)) }
+        if let end { buffer.finish(end == .requested ? nil : endError(during: "observe the services")) }
         lastNumber &+= 1
         changeObservers[lastNumber] = buffer
         let lease = ServiceChangeLease(number: lastNumber, buffer: buffer, peripheral: self)

@@ -1,0 +1,84 @@
+public import BLECore
+internal import BLELinux
+
+extension Central {
+    /// Begins to connect to a peer, and keeps the connection until the session ends.
+    ///
+    /// It returns at once: `Session.ready(within:)` waits for the link. A peer has one session of a central at a time, and no other
+    /// connects meanwhile; `session(of:)` is the one there is.
+    ///
+    /// - Parameters:
+    ///   - decide: Asked for the pause before the next attempt, `nil` for giving up; it gets what went wrong and how many connects
+    ///     have failed in a row. It makes the policy `.custom`. Loss of the adapter, and what would fail the same way each time, is not
+    ///     asked about.
+    ///   - onReady: Makes each new link ready, before anybody else gets it: authentication, settings. When it throws, or takes longer
+    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the session.
+    /// - Throws: `BLEError` with `.busy` when the peer has a session, `.invalidArgument`.
+    public func session(
+        with peer: PeerID, _ options: SessionOptions = SessionOptions(),
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+    ) throws(BLEError) -> Session {
+        if session(of: peer) != nil { throw hasSessionError(peer) }
+        let adapter = adapter
+        let target = SessionTarget(name: "\(peer)", peer: peer) {
+            await adapter.awaitPresence()
+        } connect: { options throws(BLEError) in
+            try await self.connectAlone(peer, options)
+        }
+        let session = try begin(target, options, SessionHandlers(decide: decide, onReady: onReady))
+        sessions = sessions.filter { $0.value.session != nil }
+        sessions[peer] = WeakSession(session: session)
+        return session
+    }
+
+    /// The session with a peer, if there is one that has not ended.
+    public func session(of peer: PeerID) -> Session? {
+        guard let session = sessions[peer]?.session, session.state != .ended else { return nil }
+        return session
+    }
+
+    /// A session with an ATT server behind a Unix SEQPACKET socket, as `connect(toSocket:_:)` connects to.
+    ///
+    /// - Throws: `BLEError` with `.invalidArgument`.
+    public func session(
+        toSocket path: String, _ options: SessionOptions = SessionOptions(),
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+    ) throws(BLEError) -> Session {
+        let target = SessionTarget(name: "unix:\(path)") { options throws(BLEError) in
+            try await self.connect(toSocket: path, options)
+        }
+        return try begin(target, options, SessionHandlers(decide: decide, onReady: onReady))
+    }
+
+    /// A session whose links are made by somebody else.
+    package func session(
+        _ target: SessionTarget, _ options: SessionOptions = SessionOptions(),
+        _ handlers: SessionHandlers = SessionHandlers()
+    ) throws(BLEError) -> Session {
+        try begin(target, options, handlers)
+    }
+
+    private func begin(
+        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers
+    ) throws(BLEError) -> Session {
+        var options = options
+        if handlers.decide != nil { options.reconnect = .custom }
+        _ = try mtu(options.connect, connectingTo: target.name)
+        guard options.reconnect != .custom || handlers.decide != nil else {
+            throw BLEError(
+                .invalidArgument, subject: target.name, during: "begin a session",
+                because: "the policy is custom, and no function decides", hint: "Give `reconnect:` a closure.")
+        }
+        let session = Session(target, options, handlers, loop: loop, logger: configuration.logger)
+        session.assumeIsolated { $0.perform($0.life.want()) }
+        return session
+    }
+
+    func hasSessionError(_ peer: PeerID) -> BLEError {
+        BLEError(
+            .busy, subject: "\(peer)", during: "connect", because: "a session of this program has the peer",
+            hint: "Use that one, `Central.session(of:)`, or end it first.")
+    }
+}

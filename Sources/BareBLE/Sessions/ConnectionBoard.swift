@@ -1,0 +1,51 @@
+internal import BLELinux
+
+/// What a session tells, and everybody whom it tells.
+///
+/// State and listeners change together, so a listener that comes at any moment gets the state first and then each change,
+/// none twice and none left out.
+final class ConnectionBoard: Sendable {
+    /// How many events wait for one listener.
+    static let capacity = 64
+
+    private struct State {
+        var state = SessionState.connecting(attempt: 1)
+        var listeners: [UInt64: StreamBuffer<ConnectionEvent>] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    private let content = Lock(State())
+
+    var state: SessionState { content.withLock { $0.state } }
+
+    /// Tells an event, and what is so from now on.
+    func tell(_ event: ConnectionEvent, _ state: SessionState?) {
+        content.withLock { content in
+            if let state { content.state = state }
+            for listener in content.listeners.values {
+                listener.yield(event)
+                if state == .ended { listener.finish() }
+            }
+        }
+    }
+
+    /// A buffer that begins with the state, and its number for `removeListener`.
+    func addListener() -> (buffer: StreamBuffer<ConnectionEvent>, number: UInt64) {
+        let buffer = StreamBuffer<ConnectionEvent>(capacity: Self.capacity, policy: .dropOldest)
+        let number = content.withLock { content in
+            content.lastNumber &+= 1
+            buffer.yield(ConnectionEvent(content.state))
+            if content.state == .ended {
+                buffer.finish()
+            } else {
+                content.listeners[content.lastNumber] = buffer
+            }
+            return content.lastNumber
+        }
+        return (buffer, number)
+    }
+
+    func removeListener(_ number: UInt64) {
+        content.withLock { $0.listeners[number] = nil }
+    }
+}

@@ -1,0 +1,142 @@
+public import BLECore
+internal import BLELinux
+
+/// A subscription that is to be there on each link.
+struct StandingSubscription {
+    let reference: CharacteristicReference
+    let options: SubscribeOptions
+    let buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    /// Brings the values of the link of the moment.
+    var pump: Task<Void, Never>?
+}
+
+extension Session {
+    /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
+    ///
+    /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
+    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error.
+    public func values(
+        of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValues<ReceivedValue> {
+        SessionValues(lease: subscribe(to: characteristic, options)) { value throws(BLEError) in value }
+    }
+
+    /// Subscribes on this link and each that follows, to what a key says that it is.
+    ///
+    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; the
+    /// subscription stays, and a next `next()` goes on behind it.
+    public func values<Value: GATTReadable & Sendable>(
+        of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValues<Value> {
+        let name = name
+        return SessionValues(lease: subscribe(to: CharacteristicReference(key), options)) { value throws(BLEError) in
+            do throws(MalformedPacket) {
+                return try Value(value: value.bytes)
+            } catch {
+                throw BLEError(
+                    malformed: value.bytes, error, subject: name,
+                    during: "understand a value of \(CharacteristicReference.handle(value.handle))")
+            }
+        }
+    }
+
+    private func subscribe(to reference: CharacteristicReference, _ options: SubscribeOptions) -> StandingLease {
+        lastNumber &+= 1
+        let buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>(
+            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+        let lease = StandingLease(number: lastNumber, buffer: buffer, session: self)
+        switch linkAnswer(during: "subscribe to \(reference)") {
+        case .failure(let error)?:
+            buffer.finish(life.isEnding ? nil : error)
+        case .success(let link)?:
+            standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+            startPump(lease.number, on: link)
+        case nil:
+            standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+        }
+        return lease
+    }
+
+    // MARK: Link by link
+
+    /// Begins each subscription on the link that is ready now.
+    func makeStandingSubscriptions() {
+        guard let link else { return }
+        for number in standing.keys.sorted() { startPump(number, on: link) }
+    }
+
+    private func startPump(_ number: UInt64, on link: Peripheral) {
+        guard let subscription = standing[number] else { return }
+        let (reference, options, buffer) = (subscription.reference, subscription.options, subscription.buffer)
+        let epoch = workNumber
+        subscription.pump?.cancel()
+        standing[number]?.pump = Task.detached(executorPreference: loop) { [weak self] in
+            let failure = await Self.pump(reference, options, on: link, epoch, into: buffer)
+            guard let failure else { return }
+            buffer.finish(failure)
+            await self?.removeStanding(number)
+        }
+    }
+
+    /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
+    ///
+    /// - Returns: What makes it senseless to go on, on whatever link.
+    private static func pump(
+        _ reference: CharacteristicReference, _ options: SubscribeOptions, on link: Peripheral, _ epoch: UInt64,
+        into buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    ) async -> BLEError? {
+        while true {
+            var hasBegun = false
+            do throws(BLEError) {
+                var values = try await link.subscribe(to: reference, options).makeAsyncIterator()
+                hasBegun = true
+                buffer.yield(.began(epoch))
+                while let value = try await values.next() {
+                    // A policy that ends the stream has put the reason into it.
+                    if !buffer.yield(.value(value, epoch), bytes: value.bytes.count) { return nil }
+                }
+                if Task.isCancelled { return nil }
+                buffer.yield(.interrupted(await link.endError(during: "go on with a subscription"), epoch))
+                return nil
+            } catch {
+                if Task.isCancelled { return nil }
+                let isLinkUp = await link.isConnected
+                guard !isLinkUp || error.code == .servicesChanged else { return error }
+                if hasBegun { buffer.yield(.interrupted(error, epoch)) }
+                if !isLinkUp { return nil }
+            }
+        }
+    }
+
+    func removeStanding(_ number: UInt64) {
+        standing.removeValue(forKey: number)?.pump?.cancel()
+    }
+
+    /// Ends all of them: with what the session gave up with, or without an error.
+    func endStandingSubscriptions(_ failure: BLEError?) {
+        for subscription in standing.values {
+            subscription.pump?.cancel()
+            subscription.buffer.finish(failure)
+        }
+        standing = [:]
+    }
+}
+
+/// Keeps a standing subscription, and its session, alive.
+final class StandingLease: Sendable {
+    let number: UInt64
+    let buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    let session: Session
+
+    init(number: UInt64, buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>, session: Session) {
+        self.number = number
+        self.buffer = buffer
+        self.session = session
+    }
+
+    deinit {
+        buffer.finish()
+        let (session, number) = (session, number)
+        Task.detached(executorPreference: session.loop) { await session.removeStanding(number) }
+    }
+}

@@ -1,0 +1,170 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// One wanted peer. The actor owns the link of the moment, and the `ConnectionLife`, which knows what comes next; what happens
+// here is only the meeting of that with tasks and time.
+//
+// Duties
+// - Performs the machine's actions in their order, and tells it what came of them.
+// - Knows what kind of failure an error is.
+// - Resumes everybody who waits for a ready link exactly once: with the link, or with one error.
+// - Makes the subscriptions of `values(of:)` anew on each link, before anybody else gets it.
+// - At the end: what is under way is taken back, the link ends, and `.ended` is told behind all of it.
+//
+// Invariants
+// - All state belongs to the event loop's thread.
+// - `work` is the one thing under way: a connect, the program's work on a link, or a wait for the adapter. What it says when it is
+//   not `workNumber` any more comes too late, and is only let go of.
+// - A link that is let go of is over before the next connect begins: `farewell` is awaited.
+// - No task of the session holds it. Its last reference going away ends it, link and all.
+
+/// A connection to one peer that lasts: made anew, by a policy, whenever it is lost.
+///
+/// Each link is a `Peripheral`. `ready(within:)` waits for one that may be used, `withPeripheral` runs code on it, `values(of:)` is
+/// a subscription that goes on over links, and `events` tells what happens. A session lives until `disconnect()`, or until the last
+/// reference to it, sequences included, goes away.
+public actor Session {
+    /// The peer's address, or `nil` when the links are no Bluetooth links.
+    public nonisolated let id: PeerID?
+    /// What messages call the peer: its address, or the path or name of the link.
+    public nonisolated let name: String
+    /// What the session was told at the start.
+    public nonisolated let options: SessionOptions
+
+    nonisolated let loop: EventLoop
+    nonisolated let board = ConnectionBoard()
+    let target: SessionTarget
+    let handlers: SessionHandlers
+    let logger: Logger
+
+    var life: ConnectionLife
+    var link: Peripheral?
+    var watch: Task<Void, Never>?
+    var work: Task<Void, Never>?
+    var workNumber: UInt64 = 0
+    var farewell: Task<Void, Never>?
+    var setback: (error: BLEError, reason: DisconnectReason?, time: BootInstant)?
+    var timer: TimerID?
+    var waiters: [UInt64: Waiter] = [:]
+    var lastNumber: UInt64 = 0
+    var standing: [UInt64: StandingSubscription] = [:]
+
+    typealias Answer = Result<Peripheral, BLEError>
+
+    struct Waiter {
+        let continuation: CheckedContinuation<Answer, Never>
+        let timer: TimerID?
+        let operation: String
+    }
+
+    /// The event loop: all of the actor's code runs there.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    /// A session that nobody has begun yet; `reconnect()` begins it.
+    init(
+        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger
+    ) {
+        self.id = target.peer
+        self.name = target.name
+        self.options = options
+        self.target = target
+        self.handlers = handlers
+        self.loop = loop
+        self.logger = logger
+        self.life = ConnectionLife(
+            options.reconnect, provenAfter: options.provenAfter, preparation: options.readyTimeout)
+    }
+
+    isolated deinit {
+        if let timer { loop.cancel(timer) }
+        work?.cancel()
+        watch?.cancel()
+        if let link { Task.detached(executorPreference: loop) { await link.disconnect() } }
+    }
+}
+
+// MARK: - What applications use
+
+extension Session {
+    /// How the session is now.
+    public nonisolated var state: SessionState { board.state }
+
+    /// What happens, in order, from now on; first how it is.
+    public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self) }
+
+    /// The link, once it may be used.
+    ///
+    /// - Parameter limit: How long to wait; `nil` for as long as the task lives.
+    /// - Throws: `BLEError` with `.timedOut`, `.cancelled`; what the session gave up with, also when it has done so before;
+    ///   `.disconnected` when the session has ended.
+    public func ready(within limit: Duration? = nil) async throws(BLEError) -> Peripheral {
+        let operation = "wait for a link"
+        lastNumber &+= 1
+        let number = lastNumber
+        let answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Answer, Never>) in
+                if let answer = linkAnswer(during: operation) { return continuation.resume(returning: answer) }
+                if Task.isCancelled {
+                    return continuation.resume(returning: .failure(cancelledError(during: operation)))
+                }
+                let timer = limit.map { limit in
+                    loop.schedule(at: loop.now() + limit) { [weak self] in
+                        self?.assumeIsolated { $0.stopWaiting(number, isLate: true) }
+                    }
+                }
+                waiters[number] = Waiter(continuation: continuation, timer: timer, operation: operation)
+            }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.stopWaiting(number, isLate: false) }
+        }
+        return try answer.get()
+    }
+
+    /// Waits for a link that may be used, and runs `body` on it.
+    ///
+    /// With `repeating`, a `body` that fails with `BLEError.Code.disconnected` because its link was lost runs again, from its
+    /// beginning, on the next link; what it has done must then bear being done twice. The link stays when `body` returns.
+    ///
+    /// - Throws: `BLEError` as `ready(within:)` does, and what `body` throws.
+    public nonisolated func withPeripheral<Value: Sendable>(
+        within limit: Duration? = nil, repeating: Bool = false,
+        _ body: @Sendable (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        while true {
+            let peripheral = try await ready(within: limit)
+            do {
+                return try await body(peripheral)
+            } catch {
+                guard repeating, !Task.isCancelled, (error as? BLEError)?.code == .disconnected,
+                    await !peripheral.isConnected
+                else { throw error }
+            }
+        }
+    }
+
+    /// Connects now: ends a pause, or begins anew after the session gave up. The counts of attempts and pauses start over.
+    ///
+    /// Does nothing while there is a link, or one is being made.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` when the session has ended.
+    public func reconnect() throws(BLEError) {
+        if life.isEnding { throw endedError(during: "connect") }
+        perform(life.want())
+    }
+
+    /// Ends the session: what is under way is taken back, also a connect or a pause, and the link ends.
+    ///
+    /// Who waits for a link is told at once, with `.disconnected`. It returns when nothing of the session is left; a session that
+    /// has ended stays so.
+    public func disconnect() async {
+        perform(life.end())
+        await farewell?.value
+        let actions = life.released()
+        guard !actions.isEmpty else { return }
+        perform(actions)
+        endStandingSubscriptions(nil)
+    }
+}

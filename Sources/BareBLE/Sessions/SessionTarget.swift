@@ -1,0 +1,46 @@
+internal import BLECore
+
+/// Whom a session connects to, and how.
+package struct SessionTarget: Sendable {
+    /// What messages call the peer.
+    package var name: String
+    /// The peer's address; `nil` where there is no radio.
+    package var peer: PeerID?
+    /// Makes a link.
+    package var connect: @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
+    /// Waits until the adapter can be used, and answers whether it can; `nil` where there is none to wait for.
+    package var awaitAdapter: (@Sendable () async -> Bool)?
+
+    package init(
+        name: String, peer: PeerID? = nil, awaitAdapter: (@Sendable () async -> Bool)? = nil,
+        connect: @escaping @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
+    ) {
+        self.name = name
+        self.peer = peer
+        self.connect = connect
+        self.awaitAdapter = awaitAdapter
+    }
+}
+
+/// What a session does by the program's own code.
+package struct SessionHandlers: Sendable {
+    /// Asked for the pause before the next attempt, `nil` for none, where the policy is `.custom`.
+    package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
+    /// Makes each new link ready, before anybody else gets it.
+    package var onReady: (@Sendable (Peripheral) async throws -> Void)?
+    /// Where random numbers come from.
+    package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
+
+    package init(
+        decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+    ) {
+        self.decide = decide
+        self.onReady = onReady
+    }
+}
+
+/// A session, as long as somebody else holds it.
+struct WeakSession {
+    weak var session: Session?
+}

@@ -1,0 +1,106 @@
+internal import BLECore
+
+/// The values of one characteristic over all links of a session, with marks where there was no subscription.
+///
+/// It has one buffer, bounded as the options say, whose losses are counted: use it from one task, and ask the session again for a
+/// second consumer. It is a reference to the session, and keeps it alive. The peer is told to stop when the last copy goes away.
+public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
+    /// What the sequence consists of.
+    public enum Element: Sendable {
+        /// The peer has been told to send: at the beginning, and behind each interruption.
+        case began
+        /// The peer has sent a value.
+        case value(Value)
+        /// The link was lost, or the peer has changed its services. Values may be missing behind this.
+        case interrupted(BLEError)
+    }
+
+    /// What the sequence can end with.
+    public typealias Failure = BLEError
+
+    /// One thing that waits, and over which link it came.
+    enum Entry: Sendable {
+        case began(UInt64)
+        case value(ReceivedValue, UInt64)
+        case interrupted(BLEError, UInt64)
+
+        var epoch: UInt64 {
+            switch self {
+            case .began(let epoch), .value(_, let epoch), .interrupted(_, let epoch): epoch
+            }
+        }
+    }
+
+    typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    typealias Making = @Sendable (ReceivedValue) throws(BLEError) -> Value
+
+    let lease: StandingLease
+    let make: Making
+
+    /// Walks over the values.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(lease: lease, make: make)
+    }
+
+    /// Walks over the values.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let lease: StandingLease
+        private let make: Making
+        private var batch: [Buffer.Entry] = []
+        private var position = 0
+        private var epoch: UInt64?
+        /// The value that `next()` gave or refused last, as it was received; `nil` before the first.
+        public private(set) var last: ReceivedValue?
+
+        init(lease: StandingLease, make: @escaping Making) {
+            self.lease = lease
+            self.make = make
+        }
+
+        /// The next value or mark; `nil` when the session has ended or the task is cancelled.
+        ///
+        /// - Throws: `BLEError` with what the session gave up with, or what the peer refused the subscription with; by the overflow
+        ///   policy `.valuesLost`; `.malformedValue` for one value that does not fit the type; `.busy` while another task waits.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(BLEError) -> Element? {
+            if position == batch.count {
+                batch = try await lease.buffer.nextBatch()
+                position = 0
+            }
+            guard position < batch.count else { return nil }
+            let entry = batch[position]
+            // The mark itself may be among what found no room.
+            if let epoch, epoch != entry.element.epoch {
+                self.epoch = nil
+                return .interrupted(lostMark)
+            }
+            position += 1
+            switch entry.element {
+            case .began(let epoch):
+                self.epoch = epoch
+                return .began
+            case .interrupted(let error, _):
+                epoch = nil
+                return .interrupted(error)
+            case .value(let value, let epoch):
+                self.epoch = epoch
+                let dropped = value.droppedBefore + entry.droppedBefore
+                let received = ReceivedValue(
+                    bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,
+                    droppedBefore: dropped)
+                last = received
+                return .value(try make(received))
+            }
+        }
+
+        /// How many values and marks were dropped right before the last value.
+        public var droppedBefore: Int { last?.droppedBefore ?? 0 }
+
+        private var lostMark: BLEError {
+            BLEError(
+                .disconnected, subject: lease.session.name, during: "go on with a subscription",
+                because: "the link was lost and made anew while values were not taken")
+        }
+    }
+}
