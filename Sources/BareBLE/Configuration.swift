@@ -20,18 +20,6 @@ public enum AdapterSelector: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// One ATT PDU as it crossed a link, for tracing and capture.
-public struct TracedPDU: Hashable, Sendable {
-    /// Whether this host sent it.
-    public let isOutgoing: Bool
-    /// The PDU, opcode first.
-    public let bytes: [UInt8]
-    /// Whose link: an address, a path, or a name given to a descriptor.
-    public let peer: String
-    /// When it was written or read, on the boot-time clock.
-    public let time: BootInstant
-}
-
 /// What a `Central` is told at the start.
 public struct Configuration: Sendable {
     /// Which adapter scans and connects.
@@ -42,6 +30,9 @@ public struct Configuration: Sendable {
     public var logger = Logger(label: "BareBLE") { _ in SwiftLogNoOpLogHandler() }
     /// Called on the event loop with every ATT PDU of every link, in wire order. It must return quickly.
     public var trace: (@Sendable (TracedPDU) -> Void)?
+    /// Called on the event loop with each link that comes up; what it returns is called with all that happens on that link, in
+    /// order. Both must return quickly. `Recorder` of BareBLETestKit makes files of it.
+    public var traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
     /// Asked when a peer refuses a call for lack of security: makes the link more secure, and answers whether it did.
     ///
     /// The call is then made again, once. Calls that need the same level at the same time share one question, and each level

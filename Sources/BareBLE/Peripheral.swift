@@ -34,6 +34,9 @@ public actor Peripheral {
     nonisolated let loop: EventLoop
     let logger: Logger
     let trace: (@Sendable (TracedPDU) -> Void)?
+    let traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
+    /// Who is told what happens on the link, from its beginning on.
+    var linkTrace: TracedLink.Observer?
     let controls: LinkControls?
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
 
@@ -101,6 +104,7 @@ public actor Peripheral {
         self.loop = loop
         self.logger = configuration.logger
         self.trace = configuration.trace
+        self.traceLinks = configuration.traceLinks
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
         self.policy = policy
@@ -119,6 +123,7 @@ public actor Peripheral {
         if let timer { loop.cancel(timer) }
         if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        if end == nil { linkTrace?(.ended(.requested, at: loop.now())) }
     }
 }
 

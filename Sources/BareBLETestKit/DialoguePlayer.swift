@@ -1,8 +1,11 @@
 // Plays the server's side of a dialogue as a value: the client's PDU in, what the server does next out.
 //
 // Invariants
-// - Each PDU of the client is compared with the next `<` line, byte for byte; the first that differs ends the play.
+// - Each PDU of the client is compared with the next `<` line, byte for byte; the first that differs ends the play. Where the
+//   rules let one pass another, its line is moved to the front, its answer with it.
 // - Between two `<` lines everything the server does comes in the order of the file.
+// - In a patient play what the client sends during a wait is looked at after it: a client of today may be quicker than the one
+//   that was recorded, and the server's lines keep their places all the same.
 
 internal import BLECore
 
@@ -49,12 +52,24 @@ enum DialogueAction: Hashable {
 }
 
 struct DialoguePlayer: Sendable {
-    private let steps: [Dialogue.Step]
+    /// What a player puts up with.
+    struct Rules: Hashable, Sendable {
+        /// Whether a PDU that comes during a wait is kept until its end.
+        var isPatient = false
+        /// What may pass what; `nil`: nothing.
+        var order: RequestOrder?
+    }
+
+    private let rules: Rules
+    private var steps: [Dialogue.Step]
     private var position = 0
+    private var isWaiting = false
+    private var early: [[UInt8]] = []
     private(set) var difference: DialogueReport.Difference?
 
-    init(_ dialogue: Dialogue) {
+    init(_ dialogue: Dialogue, _ rules: Rules = Rules()) {
         steps = dialogue.steps
+        self.rules = rules
     }
 
     var report: DialogueReport {
@@ -71,11 +86,15 @@ struct DialoguePlayer: Sendable {
     /// The client sent a PDU.
     mutating func received(_ pdu: [UInt8]) -> [DialogueAction] {
         guard difference == nil else { return [] }
+        if rules.isPatient, isWaiting {
+            early.append(pdu)
+            return []
+        }
         guard let step = due, case .sent(let expected) = step.event else {
             difference = .surplus(got: pdu)
             return [.hangUp]
         }
-        guard pdu == expected else {
+        guard pdu == expected || bringForward(pdu) else {
             difference = .unexpected(line: step.line, expected: expected, got: pdu)
             return [.hangUp]
         }
@@ -85,7 +104,10 @@ struct DialoguePlayer: Sendable {
 
     /// A wait is over.
     mutating func waited() -> [DialogueAction] {
-        proceed()
+        isWaiting = false
+        var actions = proceed()
+        while !early.isEmpty, !isWaiting { actions += received(early.removeFirst()) }
+        return actions
     }
 
     /// The client hung up.
@@ -107,11 +129,50 @@ struct DialoguePlayer: Sendable {
             case .linkLost: actions.append(.hangUp)
             case .wait(let duration):
                 position += 1
+                isWaiting = true
                 return actions + [.wait(duration)]
             }
             position += 1
         }
         return actions
+    }
+}
+
+// MARK: - Another order
+
+extension DialoguePlayer {
+    /// Moves a later line with this PDU, and what answers it, to the front, if it may pass the lines before it.
+    private mutating func bringForward(_ pdu: [UInt8]) -> Bool {
+        guard let order = rules.order else { return false }
+        for index in steps.indices.dropFirst(position) {
+            guard case .sent(let recorded) = steps[index].event else { continue }
+            if recorded == pdu {
+                let block = [index] + answer(to: index)
+                let moved = block.compactMap { steps.indices.contains($0) ? steps[$0] : nil }
+                for index in block.reversed() { steps.remove(at: index) }
+                steps.insert(contentsOf: moved, at: position)
+                return true
+            }
+            guard order.mayPass(pdu, recorded) else { return false }
+        }
+        return false
+    }
+
+    /// Where the answer to the line at `index` stands, with the wait before it; nothing for a line that has none.
+    private func answer(to index: Int) -> [Int] {
+        guard case .sent(let pdu) = steps[index].event, ATTOpcode(rawValue: pdu.first ?? 0).isRequest else { return [] }
+        var wait: Int?
+        for index in steps.indices.dropFirst(index + 1) {
+            switch steps[index].event {
+            case .received(let pdu) where ATTOpcode(rawValue: pdu.first ?? 0).isResponse:
+                return [wait, index].compactMap(\.self)
+            case .wait: wait = index
+            case .sent(let pdu) where ATTOpcode(rawValue: pdu.first ?? 0).isRequest: return []
+            case .sent, .received: wait = nil
+            case .linkLost: return []
+            }
+        }
+        return []
     }
 }
 

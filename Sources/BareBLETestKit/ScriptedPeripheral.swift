@@ -29,6 +29,12 @@ public actor ScriptedPeripheral {
         player = DialoguePlayer(dialogue)
     }
 
+    /// A peer that plays a recording.
+    init(_ dialogue: Dialogue, _ rules: DialoguePlayer.Rules, loop: EventLoop) {
+        self.loop = loop
+        player = DialoguePlayer(dialogue, rules)
+    }
+
     isolated deinit {
         link?.close()
     }

@@ -10,6 +10,7 @@ extension Peripheral {
     /// Begins to read the socket.
     func startReading() throws(BLEError) {
         guard let descriptor = socket?.descriptor else { return }
+        linkTrace = traceLinks?(TracedLink(peer: name, id: id, time: loop.now()))
         let failure = loop.onReadable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.readable() }
         }
@@ -112,7 +113,7 @@ extension Peripheral {
         let now = loop.now()
         switch outcome {
         case .sent:
-            trace?(TracedPDU(isOutgoing: true, bytes: pdu, peer: name, time: now))
+            tellTrace(pdu, isOutgoing: true, at: now)
             return client.sent(at: now)
         case .wouldBlock:
             client.blocked()
@@ -159,7 +160,7 @@ extension Peripheral {
             case .packet(let count, _):
                 let pdu = Array(inbound.prefix(count))
                 let now = loop.now()
-                trace?(TracedPDU(isOutgoing: false, bytes: pdu, peer: name, time: now))
+                tellTrace(pdu, isOutgoing: false, at: now)
                 perform(client.received(pdu, at: now))
                 // Values come in bursts, but behind an answer there is seldom anything, and the loop would call again.
                 if ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return }
@@ -179,6 +180,13 @@ extension Peripheral {
             let status = await controls.lastReason()
             await self.close(DisconnectReason(errno: errno, status: status), code: errno)
         }
+    }
+
+    private func tellTrace(_ pdu: [UInt8], isOutgoing: Bool, at now: BootInstant) {
+        guard trace != nil || linkTrace != nil else { return }
+        let traced = TracedPDU(isOutgoing: isOutgoing, bytes: pdu, peer: name, time: now)
+        trace?(traced)
+        linkTrace?(.pdu(traced))
     }
 
     // MARK: Time
@@ -209,6 +217,8 @@ extension Peripheral {
         guard end == nil else { return }
         let reason = isEndRequested ? .requested : cause
         end = reason
+        linkTrace?(.ended(reason, at: loop.now()))
+        linkTrace = nil
         logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil

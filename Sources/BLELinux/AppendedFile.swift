@@ -1,0 +1,40 @@
+internal import BLECore
+internal import Glibc
+
+/// A file that is written from its beginning, piece by piece.
+package final class AppendedFile: Sendable {
+    private let file: OwnedDescriptor
+
+    /// Makes the file, or empties the one that is there; only its owner may read it.
+    ///
+    /// - Throws: `SystemCallError`.
+    package init(_ path: String) throws(SystemCallError) {
+        let number = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o600)
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+        file = OwnedDescriptor(number)
+    }
+
+    /// Writes all of it behind what was written before; may wait for the disk.
+    ///
+    /// - Throws: `SystemCallError`; a part may have been written then.
+    package func append(_ bytes: [UInt8]) throws(SystemCallError) {
+        var written = 0
+        while written < bytes.count {
+            let rest = written == 0 ? bytes : Array(bytes.dropFirst(written))
+            let count = unsafe write(file.number, rest, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
+            written += count
+        }
+    }
+}
+
+/// The time of day, which may jump.
+package enum WallClock {
+    /// The time since 1970-01-01 00:00 UTC.
+    package static func now() -> Duration {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}

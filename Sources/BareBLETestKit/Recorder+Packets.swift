@@ -1,0 +1,98 @@
+internal import BLECore
+internal import BareBLE
+
+// What the kernel and the controller would have exchanged. The packets that are seen here are ATT's; connections and their
+// ends are written as the events that a reader of the file needs to tell links apart, with usual values where none is known.
+
+extension Recorder {
+    /// HCI_LE_Connection_Complete. Spec: Core Vol 4 Part E, 7.7.65.1.
+    static func connection(
+        to peer: PeerID?, handle: ConnectionHandle, number: Int, _ time: Duration
+    ) -> [UInt8] {
+        // Links without an address get one that no device has: random, static, numbered.
+        let unnamed = PeerID(address: BluetoothAddress(rawValue: 0xC0DE_0000_0000 | UInt64(number)), type: .random)
+        let peer = peer ?? unnamed
+        let parameters = ConnectionParameters.balanced
+        var writer = ByteWriter()
+        writer.array([0x3E, 19, 0x01, HCIStatus.success.rawValue])
+        writer.u16(handle)
+        writer.u8(0)
+        writer.u8(peer.type.rawValue)
+        writer.u48(peer.address.rawValue)
+        writer.u16(parameters.intervalMax)
+        writer.u16(parameters.latency)
+        writer.u16(parameters.timeout)
+        writer.u8(0)
+        return event(writer.bytes, time)
+    }
+
+    /// HCI_Disconnection_Complete. Spec: Core Vol 4 Part E, 7.7.5.
+    static func disconnection(
+        of handle: ConnectionHandle, _ reason: DisconnectReason, _ time: Duration
+    ) -> [UInt8] {
+        let status: HCIStatus =
+            switch reason {
+            case .requested, .attTimeout, .protocolViolation: .localHostTerminated
+            case .byPeer, .other: reason.hciStatus ?? .remoteUserTerminated
+            case .supervisionTimeout, .adapterLost: .connectionTimeout
+            }
+        var writer = ByteWriter()
+        writer.array([0x05, 4, HCIStatus.success.rawValue])
+        writer.u16(handle)
+        writer.u8(status.rawValue)
+        return event(writer.bytes, time)
+    }
+
+    /// Whether it was this side that ended the link.
+    static func isOurs(_ reason: DisconnectReason) -> Bool {
+        switch reason {
+        case .requested, .attTimeout, .protocolViolation: true
+        case .byPeer, .supervisionTimeout, .adapterLost, .other: false
+        }
+    }
+
+    /// An ATT PDU in an L2CAP frame in one HCI ACL Data packet. Spec: Core Vol 4 Part E, 5.4.2; Vol 3 Part A, 3.1.
+    static func data(_ pdu: [UInt8], isOutgoing: Bool, handle: ConnectionHandle, _ time: Duration) -> [UInt8] {
+        var writer = ByteWriter()
+        // The first packet of a frame: 00 from a host, 10 from a controller.
+        writer.u16(handle | (isOutgoing ? 0 : 0x2000))
+        writer.u16(UInt16(clamping: pdu.count + 4))
+        writer.u16(UInt16(clamping: pdu.count))
+        writer.u16(L2CAPFrame.attributeChannel)
+        writer.array(pdu)
+        let packet = CapturedPacket(
+            direction: isOutgoing ? .sent : .received, kind: .asynchronousData, bytes: writer.bytes, timestamp: time)
+        return BTSnoopWriter().record(packet) ?? []
+    }
+
+    private static func event(_ bytes: [UInt8], _ time: Duration) -> [UInt8] {
+        let packet = CapturedPacket(direction: .received, kind: .event, bytes: bytes, timestamp: time)
+        return BTSnoopWriter().record(packet) ?? []
+    }
+
+    // MARK: Dialogues
+
+    /// The top of a link's file.
+    static func header(_ link: TracedLink) -> [UInt8] {
+        // A header ends with its line.
+        let peer = link.peer.split(whereSeparator: \.isNewline).joined(separator: " ")
+        var headers = [Dialogue.Header("origin", "recorded from a live link to \(peer)")]
+        if let id = link.id { headers.append(Dialogue.Header(RecordedLink.peerHeader, "\(id)")) }
+        return Array(Dialogue(headers: headers, steps: []).text.utf8)
+    }
+
+    /// The lines of an event. How long the peer took is kept; how long the client took is the client's affair.
+    static func lines(_ event: Dialogue.Event, after pause: Duration) -> [UInt8] {
+        var steps: [Dialogue.Step] = []
+        if case .sent = event {
+        } else if pause >= .milliseconds(1) {
+            steps.append(Dialogue.Step(.wait(min(pause, .seconds(86_400)))))
+        }
+        let step = Dialogue.Step(event)
+        var printer = PacketPrinter()
+        let title = event == .linkLost ? "" : printer.print(step).title
+        // A comment ends with its line.
+        steps.append(Dialogue.Step(event, comment: title.split(separator: "\n").first.map(String.init) ?? ""))
+        return Array(Dialogue(steps: steps).text.utf8)
+    }
+}

@@ -1,0 +1,181 @@
+// Saves live sessions to files, while they go on.
+//
+// Duties
+// - Take what a central traces, on its event loop, and give it back at once: the loop only puts bytes into a queue.
+// - Write the queue from a task of its own: a btsnoop file for all links, and a dialogue for each.
+// - Never disturb the session: a file that cannot be written ends the recording, and the failure waits for who asks.
+//
+// Invariants
+// - The queue is bounded. A recording with holes would be no record of a session, so one that overflows ends.
+// - Files are touched by `RecordingFiles` alone, in the order of the queue.
+// - After a failure nothing is queued any more.
+
+internal import BLECore
+internal import BLELinux
+public import BareBLE
+
+/// Saves what a central's links exchange, as it happens.
+///
+///     let recorder = try Recorder(btsnoop: "visit.btsnoop", dialogue: "visit.dialogue")
+///     var configuration = Configuration()
+///     recorder.attach(to: &configuration)
+///     …                                               // the session
+///     try await recorder.finish()
+///
+/// The btsnoop file holds all links and opens in Wireshark, `btmon -r` and `blescan replay`; a dialogue is text and holds one.
+/// `Replay` plays both back. The files hold every value that was exchanged, secrets too; only their owner may read them.
+public final class Recorder: Sendable {
+    /// How many bytes may wait for the disk.
+    public static let capacity = 1 << 20
+
+    let queue = Lock(Queue())
+    private let files: RecordingFiles
+
+    /// What waits to be written, and what is needed to say it.
+    struct Queue {
+        var waiting: [RecordingFiles.Job] = []
+        var waitingBytes = 0
+        var failure: RecorderError?
+        var isFinished = false
+        var isWriting = false
+        var links: [Int: Link] = [:]
+        var linkCount = 0
+        var packetCount = 0
+        /// What to add to a moment of the loop's clock to make a time of day.
+        var offset: Duration?
+    }
+
+    /// A link that is up.
+    struct Link {
+        let handle: ConnectionHandle
+        var lastTime: BootInstant
+    }
+
+    /// Makes the files, and empties those that are there.
+    ///
+    /// - Parameters:
+    ///   - btsnoop: where all links go, or `nil`.
+    ///   - dialogue: where the first link goes, or `nil`; the others go beside it: `visit.dialogue`, `visit-2.dialogue`.
+    /// - Throws: `RecorderError.cannotCreate`.
+    public init(btsnoop: String? = nil, dialogue: String? = nil) throws(RecorderError) {
+        files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue)
+    }
+
+    /// Has centrals that are made with `configuration` recorded. What traces their links already goes on doing so.
+    public func attach(to configuration: inout Configuration) {
+        let others = configuration.traceLinks
+        configuration.traceLinks = { link in
+            let other = others?(link)
+            let number = self.begin(link)
+            return { event in
+                other?(event)
+                self.record(event, of: number)
+            }
+        }
+    }
+
+    /// Why the recording has ended before its time; `nil` while all is well.
+    public var failure: RecorderError? { queue.withLock { $0.failure } }
+
+    /// How many links have been recorded.
+    public var linkCount: Int { queue.withLock { $0.linkCount } }
+
+    /// How many ATT packets have been recorded.
+    public var packetCount: Int { queue.withLock { $0.packetCount } }
+
+    /// Ends the recording: returns when the files are whole. What the links exchange from now on is not recorded.
+    ///
+    /// - Throws: `RecorderError`, when the recording had ended before.
+    public func finish() async throws(RecorderError) {
+        queue.withLock { $0.isFinished = true }
+        await files.write(queue)
+        await files.close()
+        if let failure { throw failure }
+    }
+}
+
+// MARK: - What is traced
+
+extension Recorder {
+    private func begin(_ traced: TracedLink) -> Int {
+        var number = 0
+        add { queue in
+            queue.linkCount += 1
+            number = queue.linkCount
+            let link = Link(handle: queue.freeHandle, lastTime: traced.time)
+            queue.links[number] = link
+            return [
+                .packet(Self.connection(to: traced.id, handle: link.handle, number: number, queue.clock(traced.time))),
+                .open(number, header: Self.header(traced)),
+            ]
+        }
+        return number
+    }
+
+    private func record(_ event: TracedLink.Event, of number: Int) {
+        add { queue in
+            guard var link = queue.links[number] else { return [] }
+            switch event {
+            case .pdu(let pdu):
+                queue.packetCount += 1
+                let pause = pdu.time - link.lastTime
+                link.lastTime = pdu.time
+                queue.links[number] = link
+                let time = queue.clock(pdu.time)
+                return [
+                    .packet(Self.data(pdu.bytes, isOutgoing: pdu.isOutgoing, handle: link.handle, time)),
+                    .line(number, Self.lines(pdu.isOutgoing ? .sent(pdu.bytes) : .received(pdu.bytes), after: pause)),
+                ]
+            case .ended(let reason, at: let moment):
+                queue.links[number] = nil
+                let lines = Self.isOurs(reason) ? [] : Self.lines(.linkLost, after: moment - link.lastTime)
+                return [
+                    .packet(Self.disconnection(of: link.handle, reason, queue.clock(moment))), .line(number, lines),
+                    .close(number),
+                ]
+            }
+        }
+    }
+
+    /// Puts what `jobs` makes into the queue, and has it written if nobody does so.
+    private func add(_ jobs: (inout Queue) -> [RecordingFiles.Job]) {
+        let isWriterNeeded = queue.withLock { queue in
+            guard queue.failure == nil, !queue.isFinished else { return false }
+            let jobs = jobs(&queue)
+            queue.waiting += jobs
+            queue.waitingBytes += jobs.reduce(0) { $0 + $1.byteCount }
+            guard queue.waitingBytes <= Self.capacity else {
+                queue.fail(.tooSlow(waitingBytes: queue.waitingBytes))
+                return false
+            }
+            defer { queue.isWriting = true }
+            return !queue.isWriting && !jobs.isEmpty
+        }
+        if isWriterNeeded { Task { await files.write(queue) } }
+    }
+}
+
+extension Recorder.Queue {
+    /// The recording ends here.
+    mutating func fail(_ failure: RecorderError) {
+        if self.failure == nil { self.failure = failure }
+        waiting = []
+        waitingBytes = 0
+        links = [:]
+    }
+
+    /// A number that no link has now.
+    fileprivate var freeHandle: ConnectionHandle {
+        let used = Set(links.values.map(\.handle))
+        let start = linkCount % 0x0E00
+        return (0..<0x0E00).lazy.map { ConnectionHandle(0x40 + (start + $0) % 0x0E00) }.first { !used.contains($0) }
+            ?? 0
+    }
+
+    /// The time of day of a moment, so that times of one recording never jump.
+    fileprivate mutating func clock(_ moment: BootInstant) -> Duration {
+        let offset = offset ?? WallClock.now() - (moment - .zero)
+        self.offset = offset
+        return offset + (moment - .zero)
+    }
+}

@@ -1,0 +1,108 @@
+internal import BLECore
+internal import BLELinux
+
+/// The files of a recording; written in the order of the queue, away from the event loop.
+actor RecordingFiles {
+    /// One thing to write.
+    enum Job: Sendable {
+        /// A record of the btsnoop file.
+        case packet([UInt8])
+        /// A link's dialogue begins.
+        case open(Int, header: [UInt8])
+        /// Lines of a link's dialogue.
+        case line(Int, [UInt8])
+        /// A link's dialogue ends.
+        case close(Int)
+
+        var byteCount: Int {
+            switch self {
+            case .packet(let bytes), .open(_, let bytes), .line(_, let bytes): bytes.count
+            case .close: 0
+            }
+        }
+    }
+
+    private var btsnoop: (file: AppendedFile, path: String)?
+    private let dialogue: String?
+    private var dialogues: [Int: AppendedFile] = [:]
+
+    init(btsnoop path: String?, dialogue: String?) throws(RecorderError) {
+        self.dialogue = dialogue
+        if let path {
+            let file = try Self.create(path)
+            try Self.append(BTSnoopWriter().header, to: file, path)
+            btsnoop = (file, path)
+        }
+        // The first link's is made now, so that a path that is no good is told at once.
+        if let dialogue { dialogues[1] = try Self.create(dialogue) }
+    }
+
+    /// Writes until nothing waits.
+    func write(_ queue: Lock<Recorder.Queue>) {
+        while true {
+            let jobs = queue.withLock { queue in
+                let jobs = queue.waiting
+                queue.waiting = []
+                queue.waitingBytes = 0
+                queue.isWriting = !jobs.isEmpty
+                return jobs
+            }
+            if jobs.isEmpty { return }
+            do throws(RecorderError) {
+                for job in jobs { try perform(job) }
+            } catch {
+                return queue.withLock { $0.fail(error) }
+            }
+        }
+    }
+
+    func close() {
+        btsnoop = nil
+        dialogues = [:]
+    }
+
+    private func perform(_ job: Job) throws(RecorderError) {
+        switch job {
+        case .packet(let bytes):
+            guard let btsnoop else { return }
+            try Self.append(bytes, to: btsnoop.file, btsnoop.path)
+        case .open(let link, let header):
+            guard let path = path(of: link) else { return }
+            if link > 1 { dialogues[link] = try Self.create(path) }
+            try append(header, to: link)
+        case .line(let link, let bytes):
+            try append(bytes, to: link)
+        case .close(let link):
+            dialogues[link] = nil
+        }
+    }
+
+    private func append(_ bytes: [UInt8], to link: Int) throws(RecorderError) {
+        guard let file = dialogues[link], let path = path(of: link) else { return }
+        try Self.append(bytes, to: file, path)
+    }
+
+    /// `visit.dialogue`, then `visit-2.dialogue`.
+    private func path(of link: Int) -> String? {
+        guard let dialogue, link > 1 else { return dialogue }
+        let ending = ".dialogue"
+        guard dialogue.hasSuffix(ending) else { return "\(dialogue)-\(link)" }
+        return "\(dialogue.dropLast(ending.count))-\(link)\(ending)"
+    }
+
+    private static func create(_ path: String) throws(RecorderError) -> AppendedFile {
+        do throws(SystemCallError) {
+            return try AppendedFile(path)
+        } catch {
+            throw .cannotCreate(path: path, errno: error.errno)
+        }
+    }
+
+    private static func append(_ bytes: [UInt8], to file: AppendedFile, _ path: String) throws(RecorderError) {
+        do throws(SystemCallError) {
+            try file.append(bytes)
+        } catch {
+            throw .cannotWrite(path: path, errno: error.errno)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+@Suite("Recorder", .timeLimit(.minutes(1)))
+struct RecorderTests {
+    @Test("Each link gets its events and packets in the capture, and a dialogue of its own")
+    func files() async throws {
+        let folder = try Folder()
+        let recorder = try Recorder(btsnoop: folder["visit.btsnoop"], dialogue: folder["visit.dialogue"])
+        var configuration = Configuration()
+        let traced = Count()
+        configuration.trace = { _ in traced.add() }
+        recorder.attach(to: &configuration)
+        let central = Central(configuration)
+        let batteries = [VirtualPeripheral(.battery), VirtualPeripheral(.battery)]
+        let first = try await central.attach(descriptor: batteries[0].connect(), name: "first")
+        let second = try await central.attach(descriptor: batteries[1].connect(), name: "se\ncond")
+        #expect(try await first.read(.battery) == [64])
+        #expect(try await second.read(.battery) == [64])
+        await first.disconnect()
+        await batteries[1].disconnect()
+        _ = await second.disconnected()
+        try await recorder.finish()
+        #expect(recorder.linkCount == 2 && recorder.failure == nil)
+        #expect(recorder.packetCount == traced.value)
+
+        let links = try RecordedLink.links(in: folder["visit.btsnoop"])
+        #expect(links.map { $0.peer?.description } == ["C0:DE:00:00:00:01/random", "C0:DE:00:00:00:02/random"])
+        #expect(links.map { $0.dialogue.steps.last?.event == .linkLost } == [false, true])
+        for (link, (battery, name)) in zip(links, zip(batteries, ["visit.dialogue", "visit-2.dialogue"])) {
+            // What the peer saw is the second source.
+            let packets = await battery.transcript.packets
+            #expect(link.dialogue.packets == packets)
+            let text = try String(contentsOfFile: folder[name], encoding: .utf8)
+            #expect(try Dialogue(text).packets == packets)
+            #expect(text.contains("# "))
+        }
+        // Only the owner may read what may be secret.
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder["visit-2.dialogue"])
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test("What the controller would have said is in the layout of the specification")
+    func layout() async throws {
+        let folder = try Folder()
+        let recorder = try Recorder(btsnoop: folder["one.btsnoop"])
+        var configuration = Configuration()
+        recorder.attach(to: &configuration)
+        let battery = VirtualPeripheral(.battery)
+        let options = ConnectOptions(mtu: 23)
+        let link = try await Central(configuration).attach(descriptor: battery.connect(), options)
+        _ = try? await link.read(.handle(0x0003))
+        await link.disconnect()
+        try await recorder.finish()
+        var reader = CaptureReader()
+        reader.append([UInt8](try Data(contentsOf: URL(filePath: folder["one.btsnoop"]))))
+        var packets: [CapturedPacket] = []
+        while let packet = try reader.next() { packets.append(packet) }
+        try reader.finish()
+        // By hand, from Core Vol 4 Part E, 7.7.65.1, 5.4.2 and 7.7.5.
+        #expect(
+            packets.first?.bytes == [
+                0x3E, 19, 0x01, 0x00, 0x41, 0x00, 0x00, 0x01, 0x01, 0, 0, 0, 0xDE, 0xC0, 40, 0, 0, 0, 0xF4, 0x01, 0,
+            ])
+        #expect(packets.dropFirst().first?.bytes == [0x41, 0x00, 7, 0, 3, 0, 4, 0, 0x0A, 3, 0])
+        #expect(packets.dropFirst(2).first?.bytes.starts(with: [0x41, 0x20, 20, 0]) == true)
+        #expect(packets.last?.bytes == [0x05, 4, 0x00, 0x41, 0x00, 0x16])
+        // All of it happened in this minute.
+        let now = Duration.seconds(Int64(Date().timeIntervalSince1970))
+        #expect(packets.allSatisfy { $0.timestamp > now - .seconds(120) && $0.timestamp < now + .seconds(120) })
+    }
+
+    @Test("A full disk ends the recording and not the session")
+    func fullDisk() async throws {
+        let recorder = try Recorder(dialogue: "/dev/full")
+        var configuration = Configuration()
+        recorder.attach(to: &configuration)
+        let battery = VirtualPeripheral(.battery)
+        let link = try await Central(configuration).attach(descriptor: battery.connect())
+        #expect(try await link.read(.battery) == [64])
+        await #expect(throws: RecorderError.cannotWrite(path: "/dev/full", errno: ENOSPC)) {
+            try await recorder.finish()
+        }
+        #expect(recorder.failure == .cannotWrite(path: "/dev/full", errno: ENOSPC))
+        #expect(try await link.read(.battery) == [64])
+        await link.disconnect()
+    }
+
+    @Test("A file that cannot be made is told at once")
+    func noFile() throws {
+        #expect(throws: RecorderError.cannotWrite(path: "/dev/full", errno: ENOSPC)) {
+            _ = try Recorder(btsnoop: "/dev/full")
+        }
+        #expect(throws: RecorderError.cannotCreate(path: "/nowhere/at.all", errno: ENOENT)) {
+            _ = try Recorder(btsnoop: "/nowhere/at.all")
+        }
+    }
+}
+
+extension CharacteristicReference {
+    fileprivate static let battery = CharacteristicReference.uuid(0x2A19)
+}
+
+extension Dialogue {
+    /// Its packets, without pauses and ends.
+    var packets: [Event] {
+        steps.map(\.event).filter { event in
+            switch event {
+            case .sent, .received: true
+            case .wait, .linkLost: false
+            }
+        }
+    }
+}
+
+/// A number that closures of any thread add to.
+final class Count: Sendable {
+    private let lock = NSLock()
+    private nonisolated(unsafe) var number = 0
+
+    func add() { lock.withLock { unsafe number += 1 } }
+
+    var value: Int { lock.withLock { unsafe number } }
+}
+
+/// A folder that goes with its owner.
+final class Folder: Sendable {
+    private let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "bareble-recorder-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    subscript(name: String) -> String { path + "/" + name }
+}
