@@ -7,11 +7,16 @@ package final class AppendedFile: Sendable {
 
     /// Makes the file, or empties the one that is there; only its owner may read it.
     ///
-    /// - Throws: `SystemCallError`.
+    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it.
     package init(_ path: String) throws(SystemCallError) {
-        let number = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0o600)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
+        let number = unsafe open(path, flags, 0o600)
         guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
         file = OwnedDescriptor(number)
+        var status = stat()
+        guard unsafe fstat(number, &status) == 0 else { throw SystemCallError(call: "fstat", errno: errno) }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EINVAL) }
     }
 
     /// Writes all of it behind what was written before; may wait for the disk.

@@ -70,10 +70,10 @@ extension RecordedLink {
         var lastTime: Duration
 
         mutating func add(_ event: Dialogue.Event, at time: Duration, packet: Int) {
-            // As in a dialogue that `Recorder` writes: how long the peer took counts, whole milliseconds of it.
-            let pause = Duration.milliseconds((time - lastTime) / .milliseconds(1))
+            // As in a dialogue that `Recorder` writes: how long the peer took counts.
+            let pause = time - lastTime
             if case .sent = event {
-            } else if pause > .zero {
+            } else if pause >= .milliseconds(1) {
                 steps.append(Dialogue.Step(.wait(min(pause, .seconds(86_400))), line: packet))
             }
             steps.append(Dialogue.Step(event, line: packet))

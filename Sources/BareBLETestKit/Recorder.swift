@@ -30,6 +30,7 @@ public final class Recorder: Sendable {
 
     let queue = Lock(Queue())
     private let files: RecordingFiles
+    private let capacity: Int
 
     /// What waits to be written, and what is needed to say it.
     struct Queue {
@@ -57,7 +58,13 @@ public final class Recorder: Sendable {
     ///   - btsnoop: where all links go, or `nil`.
     ///   - dialogue: where the first link goes, or `nil`; the others go beside it: `visit.dialogue`, `visit-2.dialogue`.
     /// - Throws: `RecorderError.cannotCreate`.
-    public init(btsnoop: String? = nil, dialogue: String? = nil) throws(RecorderError) {
+    public convenience init(btsnoop: String? = nil, dialogue: String? = nil) throws(RecorderError) {
+        try self.init(btsnoop: btsnoop, dialogue: dialogue, capacity: Self.capacity)
+    }
+
+    /// A recorder for which fewer or more bytes may wait.
+    package init(btsnoop: String?, dialogue: String?, capacity: Int) throws(RecorderError) {
+        self.capacity = capacity
         files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue)
     }
 
@@ -144,7 +151,7 @@ extension Recorder {
             let jobs = jobs(&queue)
             queue.waiting += jobs
             queue.waitingBytes += jobs.reduce(0) { $0 + $1.byteCount }
-            guard queue.waitingBytes <= Self.capacity else {
+            guard queue.waitingBytes <= capacity else {
                 queue.fail(.tooSlow(waitingBytes: queue.waitingBytes))
                 return false
             }

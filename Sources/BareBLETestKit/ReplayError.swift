@@ -32,7 +32,7 @@ public enum ReplayError: Error, Hashable, Sendable, CustomStringConvertible {
 
     private static func text(_ packet: [UInt8]) -> String {
         var printer = PacketPrinter()
-        return "\(Hex.encode(packet)) (\(printer.print(Dialogue.Step(.sent(packet))).title))"
+        return "\(printer.print(Dialogue.Step(.sent(packet))).title) [\(Hex.encode(packet))]"
     }
 }
 

@@ -11,7 +11,11 @@ struct RawClient: ~Copyable {
     }
 
     mutating func send(_ hex: String) {
-        _ = socket.send((try? Hex.decode(hex)) ?? [])
+        let packet = (try? Hex.decode(hex)) ?? []
+        while socket.send(packet) == .wouldBlock {
+            var wanted = pollfd(fd: socket.descriptor, events: Int16(POLLOUT), revents: 0)
+            _ = unsafe poll(&wanted, 1, 10_000)
+        }
     }
 
     /// The next packet from the peer, waited for; "end" when the link is over.

@@ -89,6 +89,36 @@ struct RecorderTests {
         await link.disconnect()
     }
 
+    @Test("What waits for the disk is bounded, and more ends the recording")
+    func bounded() async throws {
+        let folder = try Folder()
+        let recorder = try Recorder(btsnoop: folder["a"], dialogue: nil, capacity: 60)
+        var configuration = Configuration()
+        recorder.attach(to: &configuration)
+        let battery = VirtualPeripheral(.battery)
+        let link = try await Central(configuration).attach(descriptor: battery.connect())
+        // The event of a connection is longer than that: record header 24, type 1, event 21, and the dialogue's header.
+        guard case .tooSlow(let waiting) = recorder.failure else { throw CancellationError() }
+        #expect(waiting > 60)
+        #expect(try await link.read(.battery) == [64])
+        await #expect(throws: RecorderError.tooSlow(waitingBytes: waiting)) { try await recorder.finish() }
+        await link.disconnect()
+    }
+
+    @Test("A pipe is no file: its reader could end the program")
+    func pipe() throws {
+        let folder = try Folder()
+        #expect(unsafe mkfifo(folder["pipe"], 0o600) == 0)
+        #expect(throws: RecorderError.cannotCreate(path: folder["pipe"], errno: ENXIO)) {
+            _ = try Recorder(btsnoop: folder["pipe"])
+        }
+        let reader = unsafe open(folder["pipe"], O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        #expect(throws: RecorderError.cannotCreate(path: folder["pipe"], errno: EINVAL)) {
+            _ = try Recorder(btsnoop: folder["pipe"])
+        }
+    }
+
     @Test("A file that cannot be made is told at once")
     func noFile() throws {
         #expect(throws: RecorderError.cannotWrite(path: "/dev/full", errno: ENOSPC)) {

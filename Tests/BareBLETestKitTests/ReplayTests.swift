@@ -85,8 +85,11 @@ struct ReplayTests {
                 Issue.record("\(error)")
                 return
             }
-            #expect(error.description.hasPrefix("visit.dialogue, line \(write.line): recorded was 12"), "\(error)")
-            #expect(error.description.contains("but the client sent \(Hex.encode(pdu))"), "\(error)")
+            // As the printer of packets calls it.
+            let text = error.description
+            #expect(text.hasPrefix("visit.dialogue, line \(write.line): recorded was Write Request (0x12) "), "\(text)")
+            #expect(text.contains("02], but the client sent Write Request (0x12) "), "\(text)")
+            #expect(text.hasSuffix(" [\(Hex.encode(pdu))]"), "\(text)")
         }
     }
 
