@@ -23,24 +23,26 @@ public actor VirtualPeripheral {
 
     package nonisolated let loop: EventLoop
     private let latency: Duration
-    private var server: AttributeServer
-    private var device: VirtualDevice
-    private var link: PeerLink?
+    var server: AttributeServer
+    var device: VirtualDevice
+    var link: PeerLink?
     /// A link that the device forgot when it was reset; the client does not know of that yet.
-    private var forgottenLink: PeerLink?
+    var forgottenLink: PeerLink?
     /// Told that the device ended its link, before it does.
-    private var hangingUp: (@Sendable () -> Void)?
+    var hangingUp: (@Sendable () -> Void)?
     /// Told that the client's end is gone.
-    private var clientGone: (@Sendable () -> Void)?
+    var clientGone: (@Sendable () -> Void)?
     private var answers = true
-    private var plans: [AttributeHandle: RunningPlan] = [:]
+    var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
+    /// Told of each PDU that the client has sent, before it is answered, and of each that was sent to it.
+    var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
     /// How many links the peripheral has had.
     public private(set) var connectionCount = 0
     /// How many PDUs the client has sent, over all connections.
     public private(set) var receivedCount = 0
 
-    private struct RunningPlan {
+    struct RunningPlan {
         var sent = 0
         var timer: TimerID?
     }
@@ -80,7 +82,7 @@ public actor VirtualPeripheral {
         return other
     }
 
-    private func begin(_ link: PeerLink) {
+    func begin(_ link: PeerLink) {
         self.link = link
         connectionCount += 1
         answers = true
@@ -122,48 +124,6 @@ public actor VirtualPeripheral {
     /// Ends `stopAnswering`. What went unanswered meanwhile stays so.
     public func resumeAnswering() {
         answers = true
-    }
-
-    // MARK: On a virtual radio
-
-    /// Takes one end of a link that a virtual radio has made.
-    package func connect(
-        over descriptor: Int32, hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
-    ) {
-        self.hangingUp = hangingUp
-        self.clientGone = clientGone
-        begin(PeerLink(adopting: descriptor, on: loop))
-    }
-
-    /// The radio ended the link.
-    package func connectionLost() {
-        hangingUp = nil
-        clientGone = nil
-        disconnect()
-    }
-
-    /// The radio ended the link that `restart` forgot.
-    package func forgottenConnectionLost() {
-        forgottenLink?.close()
-        forgottenLink = nil
-    }
-
-    /// Lets nothing cross the link, because the peripheral is out of reach, or lets it cross again.
-    package func hold(_ isHeld: Bool) {
-        if isHeld { link?.hold() } else { link?.release() }
-    }
-
-    /// Forgets everything but what it is, as when its battery is taken out: the link is not ended but dead.
-    package func restart() {
-        hangingUp = nil
-        clientGone = nil
-        forgottenLink?.close()
-        forgottenLink = link.take()
-        forgottenLink?.hold()
-        for plan in plans.values { plan.timer.map(loop.cancel) }
-        plans = [:]
-        server.restart(device)
-        record(.linkLost)
     }
 
     // MARK: Values
@@ -247,7 +207,8 @@ public actor VirtualPeripheral {
     private func received(_ pdu: [UInt8]) {
         receivedCount += 1
         record(.sent(pdu))
-        guard answers else { return }
+        exchanged?(true)
+        guard answers, link != nil else { return }
         guard latency > .zero else { return answer(pdu) }
         let connection = connectionCount
         _ = loop.schedule(at: loop.now() + latency) { [weak self] in
@@ -266,9 +227,10 @@ public actor VirtualPeripheral {
         guard let link else { return }
         record(.received(pdu))
         link.send(pdu)
+        exchanged?(false)
     }
 
-    private func record(_ event: Dialogue.Event) {
+    func record(_ event: Dialogue.Event) {
         if steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
     }
 

@@ -136,6 +136,7 @@ extension VirtualRadio {
     }
 
     private func received(_ packet: [UInt8], _ index: UInt16) {
+        exchanged?(true)
         guard isUp(index), packet.first == HCIPacketType.command.rawValue,
             let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1)),
             let actions = controllers[index]?.controller.received(command)
@@ -168,5 +169,6 @@ extension VirtualRadio {
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
             if packet.dropFirst().first == 0x3E { client.reports.send(packet) } else { client.commands.send(packet) }
         }
+        exchanged?(false)
     }
 }

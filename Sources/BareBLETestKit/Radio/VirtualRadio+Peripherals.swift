@@ -124,7 +124,7 @@ extension VirtualRadio {
         scheduleAdvertisements()
     }
 
-    private func forEachLink(of peripheral: VirtualPeripheral, _ body: (UInt16, ConnectionHandle) -> Void) {
+    func forEachLink(of peripheral: VirtualPeripheral, _ body: (UInt16, ConnectionHandle) -> Void) {
         for (index, running) in controllers.sorted(by: { $0.key < $1.key }) {
             for (handle, link) in running.links.sorted(by: { $0.key < $1.key }) where link.peripheral === peripheral {
                 body(index, handle)

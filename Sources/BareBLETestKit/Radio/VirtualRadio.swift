@@ -43,6 +43,8 @@ public actor VirtualRadio {
     /// The adapters that were pulled out.
     var unplugged: [BluetoothAddress: VirtualController] = [:]
     var lastClient: UInt64 = 0
+    /// Told of each HCI packet: of a command before it is answered, of an event after it was sent.
+    var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
     private var lastAddress: UInt64 = 0
 
     /// What the kernel says of the machine.

@@ -1,0 +1,16 @@
+// What waits, counted: for tests of what is left behind when a link or a call has ended.
+
+extension Peripheral {
+    /// Calls, tasks and subscriptions that wait for something of this link.
+    package var outstanding: Int {
+        waiters.count + gateWaiters.count + gate.callCount + endWaiters.count + settling.count + raises.count
+            + listeners.count + changeObservers.count + channels.count
+    }
+}
+
+extension Adapter {
+    /// Tasks that wait for this adapter, and commands that are out.
+    package var outstanding: Int {
+        sleepers.count + owners.count + turnWaiters.count + identificationWaiters.count + (call == nil ? 0 : 1)
+    }
+}

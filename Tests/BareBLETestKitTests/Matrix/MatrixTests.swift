@@ -1,0 +1,38 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// The lost-connection matrix: each operation is interrupted in each way at each of its packets. One typed error comes of it, and
+/// nothing is left behind: no waiter, no task, no timer, no descriptor.
+@Suite("Lost-connection matrix", .timeLimit(.minutes(5)))
+struct MatrixTests {
+    @Test(arguments: MatrixOperation.allCases, MatrixLoss.allCases)
+    func everyPacket(_ operation: MatrixOperation, _ loss: MatrixLoss) async throws {
+        let clean = try await MatrixRun(operation: operation, loss: loss, packet: nil).run()
+        #expect(clean.error == nil)
+        // A link with the smallest MTU begins without a PDU to be interrupted in.
+        #expect(clean.packets > 1 || operation == .connect && loss == .cancelWhileReading)
+        for packet in stride(from: 1, through: clean.packets, by: 1) {
+            let outcome = try await MatrixRun(operation: operation, loss: loss, packet: packet).run()
+            check(outcome, operation, loss, packet, of: clean.packets)
+        }
+    }
+
+    private func check(
+        _ outcome: MatrixRun.Outcome, _ operation: MatrixOperation, _ loss: MatrixLoss, _ packet: Int, of count: Int
+    ) {
+        let place: Comment = "at packet \(packet): \(outcome)"
+        guard let error = outcome.error else {
+            // The last packet was there in time, be it behind the news; and a connect tries again by itself. Behind the answer to
+            // a subscription comes its first value, which the call does not wait for.
+            let isAnswered = !outcome.wasHosts || loss == .lateAnswer
+            let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)
+            let mayWork = isAnswered && packet >= last || operation.connects && !loss.isCancellation
+            return #expect(mayWork, place)
+        }
+        if error is MatrixOperation.EndedEarly { return #expect(loss.isCancellation, place) }
+        guard let error = error as? BLEError else { return #expect(Bool(false), place) }
+        #expect(loss.codes(operation).contains(error.code), place)
+        if !operation.connects { #expect(outcome.reason == loss.reason, place) }
+    }
+}

@@ -1,0 +1,91 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// What the test kit's article on whole daemons shows.
+@Suite struct VirtualRadioSamples {
+    @Test func aWholeDaemon() async throws {
+        // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let device = try await central.connect(toFirst: .services(0x180D)).peripheral
+            await radio.move(belt, to: .outOfRange)
+            #expect(await device.disconnected() == .supervisionTimeout)
+            #expect(time.now < .zero + .seconds(6))
+        }
+        // out
+    }
+
+    // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+    func watch(_ device: Peripheral, _ central: Central) async throws -> [UInt8] {
+        var levels: [UInt8] = []
+        while levels.count < 24 {
+            levels += try await device.read(0x2A19)
+            try await central.clock.sleep(for: .seconds(3600))
+        }
+        return levels
+    }
+    // out
+
+    @Test func aDay() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.battery)
+            let central = Central(radio: radio)
+            let device = try await central.connect(toFirst: .any).peripheral
+            #expect(try await watch(device, central) == [UInt8](repeating: 64, count: 24))
+            #expect(time.now > .zero + .seconds(86_400))
+            await device.disconnect()
+        }
+    }
+
+    @Test func whatBecomesOfAPeripheral() async {
+        await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let new = BluetoothAddress(rawValue: 0x4000_0000_0001)
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await radio.move(belt, to: .far)
+            await radio.advertise(belt, VirtualAdvertisement(.heartRate, interval: .seconds(1)))
+            await radio.delayConnections(to: belt, by: .seconds(2))
+            await radio.refuseConnections(to: belt, with: [.connectionLimitExceeded])
+            await radio.reset(belt)
+            await radio.hangUp(belt, because: .remotePowerOff)
+            await radio.changeAddress(of: belt, to: PeerID(address: new, type: .random))
+            await belt.changeServices(to: .battery)
+            // out
+            #expect(await radio.id(of: belt)?.address == new)
+        }
+    }
+
+    @Test func interruptions() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await radio.interrupt(belt, afterPDU: 3, by: .outOfRange)
+            await #expect(throws: BLEError.self) { try await device.discover() }
+            // out
+            #expect(await device.disconnectReason == .supervisionTimeout)
+        }
+    }
+
+    @Test func adapters() async {
+        await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await radio.powerOff()
+            await radio.powerOn()
+            await radio.reset()
+            await radio.unplug()
+            await radio.plugIn(as: "hci1", isUp: true)
+            await radio.setPermissions([])
+            let old = await radio.addAdapter(isExtended: false)
+            // out
+            #expect(old == "hci2")
+        }
+    }
+}
