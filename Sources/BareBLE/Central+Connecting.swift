@@ -20,7 +20,7 @@ extension Central {
 
     /// Connects without asking whether the peer has a session.
     func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
-        let deadline = loop.now() + options.timeout
+        let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
         let controls = link.controls
@@ -30,14 +30,14 @@ extension Central {
     /// The peer at the other end of a link that is up, with what is kept of it from earlier links.
     package func peripheral(
         over socket: consuming LinkSocket, to peer: PeerID, controls: LinkControls? = nil, _ options: ConnectOptions,
-        policy given: CachePolicy? = nil, until deadline: BootInstant
+        policy given: CachePolicy? = nil, until deadline: BootInstant?
     ) async throws(BLEError) -> Peripheral {
         let mtu = try mtu(options, connectingTo: "\(peer)")
         let policy = if let given { given } else { await cachePolicy(for: peer, options) }
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             policy: policy, controls: controls)
-        try await peripheral.open(timeout: max(.seconds(1), deadline - loop.now()))
+        try await peripheral.open(timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
         return peripheral
     }
 

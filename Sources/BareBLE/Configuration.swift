@@ -56,8 +56,11 @@ public struct Configuration: Sendable {
 
 /// How a connection is made and kept.
 public struct ConnectOptions: Hashable, Sendable {
-    /// How long setting up the link, the MTU exchange included, may take.
-    public var timeout: Duration = .seconds(15)
+    /// How long setting up the link, the MTU exchange included, may take; `nil` waits for the peer for as long as the task lives.
+    ///
+    /// Without a limit the connect is made anew again and again, so that others on the same adapter have their turns and running
+    /// scans listen in between. Once the link is up, what is left has a minute all the same.
+    public var timeout: Duration? = .seconds(15)
     /// The largest ATT MTU to ask for, 23 to 517; `nil` takes the central's. 23 saves the exchange.
     public var mtu: Int?
     /// What the link layer is asked for; `nil` leaves it to the kernel.
@@ -74,7 +77,7 @@ public struct ConnectOptions: Hashable, Sendable {
 
     /// The defaults, or other values for some of them.
     public init(
-        timeout: Duration = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil,
+        timeout: Duration? = .seconds(15), mtu: Int? = nil, parameters: ConnectionParameters? = nil,
         cache: GATTCache? = nil, validation: CacheValidation = .required, observesServiceChanges: Bool = true
     ) {
         self.timeout = timeout

@@ -157,13 +157,16 @@ extension Peripheral {
 // MARK: - Beginning and end
 
 extension Peripheral {
+    private static let openingTime: Duration = .seconds(60)
+
     /// Begins to read, exchanges the MTU unless the smallest is wanted, and checks the cache, if there is one.
     ///
-    /// A failure ends the link, also at the controller.
-    func open(timeout: Duration) async throws(BLEError) {
+    /// A failure ends the link, also at the controller. Without a time it has a minute: for as long as the peer answers at all, the
+    /// protocol allows half a minute a request.
+    func open(timeout: Duration?) async throws(BLEError) {
         do {
             try startReading()
-            let deadline = loop.now() + timeout
+            let deadline = loop.now() + (timeout ?? Self.openingTime)
             let mtu = client.largestMTU
             if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, until: deadline) }
             try await validateCache(until: deadline)

@@ -21,22 +21,42 @@ extension Adapter {
     /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
     private static let attachTime: Duration = .seconds(2)
 
-    /// Connects to a peer, when it is this connect's turn.
+    /// How long a connect without a time-out has the adapter before others have their turn.
+    private static let turnTime: Duration = .seconds(10)
+    /// How long running scans listen between two such turns.
+    private static let restTime: Duration = .seconds(2)
+
+    /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
     /// - Throws: `BLEError` with `.timedOut` (the peer was not heard), `.busy`, `.connectFailed`, `.lowEnergyOff`,
     ///   `.invalidArgument`, `.cancelled`, and the codes of `prepare`.
     package func connect(
-        _ peer: PeerID, parameters: ConnectionParameters?, timeout: Duration
+        _ peer: PeerID, parameters: ConnectionParameters?, timeout: Duration?
     ) async throws(BLEError) -> AdapterLink {
-        let deadline = loop.now() + timeout
+        let deadline = timeout.map { loop.now() + $0 }
+        while true {
+            do throws(BLEError) {
+                return try await connectOnce(peer, parameters: parameters, until: deadline)
+            } catch {
+                // A controller that does not answer is another matter than a peer that is not heard.
+                guard deadline == nil, error.code == .timedOut, error.subject == "\(peer)" else { throw error }
+            }
+            try await rest()
+        }
+    }
+
+    private func connectOnce(
+        _ peer: PeerID, parameters: ConnectionParameters?, until limit: BootInstant?
+    ) async throws(BLEError) -> AdapterLink {
         try await prepare(during: "connect")
         guard peer.address != .zero, peer.address != address else {
             throw BLEError(
                 .invalidArgument, subject: "\(peer)", during: "connect",
                 because: "that is \(peer.address == .zero ? "no device's" : "this adapter's own") address")
         }
-        try await takeTurn(until: deadline, peer)
+        try await takeTurn(until: limit, peer)
         defer { passTurn() }
+        let deadline = limit ?? loop.now() + Self.turnTime
         guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
         await pauseScan()
         defer { resumeScan() }
@@ -45,7 +65,14 @@ extension Adapter {
 
     // MARK: Taking turns
 
-    private func takeTurn(until deadline: BootInstant, _ peer: PeerID) async throws(BLEError) {
+    /// Lets scans listen between two turns of a connect.
+    private func rest() async throws(BLEError) {
+        guard !subscriptions.isEmpty else { return }
+        let (wake, _) = await suspend(until: loop.now() + Self.restTime) { _ in }
+        if wake == .cancelled { throw cancelledError(during: "connect") }
+    }
+
+    private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) {
         guard isTurnTaken else {
             isTurnTaken = true
             return

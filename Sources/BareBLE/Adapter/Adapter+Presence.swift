@@ -55,8 +55,9 @@ extension Adapter {
     }
 
     /// Finds the adapter and opens its sockets, unless that was done.
-    private func find(during operation: String) throws(BLEError) {
-        if sockets != nil {
+    func find(during operation: String) throws(BLEError) {
+        // One that was lost is not as new: scans are told of its return.
+        if sockets != nil || presence == .gone {
             checkPresence()
             if sockets != nil { return }
         }
@@ -125,7 +126,8 @@ extension Adapter {
 
     /// Looks at the adapter, as often as somebody depends on it.
     func watchPresence() {
-        let isNeeded = !subscriptions.isEmpty || call != nil || !presenceWaiters.isEmpty
+        let isNeeded =
+            !subscriptions.isEmpty || call != nil || !presenceWaiters.isEmpty || !stateObservers.isEmpty
         guard isNeeded else {
             if let presenceTimer { loop.cancel(presenceTimer) }
             presenceTimer = nil
@@ -137,7 +139,8 @@ extension Adapter {
                 adapter.presenceTimer = nil
                 adapter.checkPresence()
                 if adapter.presence == .unknown { try? adapter.find(during: "wait for the adapter") }
-                adapter.tellPresence()
+                adapter.presenceChanged()
+                if !adapter.stateObservers.isEmpty { adapter.tellState(adapter.state) }
                 adapter.watchPresence()
             }
         }
@@ -172,7 +175,7 @@ extension Adapter {
         }
     }
 
-    private func tellPresence() {
+    private func presenceChanged() {
         guard presence == .up else { return }
         for waiter in presenceWaiters { wake(waiter) }
     }
@@ -197,7 +200,8 @@ extension Adapter {
         guard presence != .up else { return }
         presence = .up
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
-        tellPresence()
+        presenceChanged()
+        tellState(.poweredOn)
         tellAll(.adapterBack)
         performSession { $0.adapterUp(at: $1) }
     }
@@ -208,6 +212,7 @@ extension Adapter {
         if how == .gone { letGoOfSockets() }
         guard presence != how else { return }
         presence = how
+        tellState(how == .gone ? .absent : .poweredOff)
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         controllerReset()

@@ -75,6 +75,9 @@ package actor Adapter {
     var identificationWaiters: [UInt64] = []
     /// Tasks that wait until the adapter is on.
     var presenceWaiters: [UInt64] = []
+    /// Who is told how the adapter is, and what was told last.
+    var stateObservers: [UInt64: StreamBuffer<AdapterState>] = [:]
+    var toldState: AdapterState?
 
     var session: ScanSession?
     var listening = ListeningClock()

@@ -8,16 +8,16 @@ extension Central {
     /// connects meanwhile; `session(of:)` is the one there is.
     ///
     /// - Parameters:
+    ///   - onReady: Makes each new link ready, before anybody else gets it: authentication, settings. When it throws, or takes longer
+    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the session.
     ///   - decide: Asked for the pause before the next attempt, `nil` for giving up; it gets what went wrong and how many connects
     ///     have failed in a row. It makes the policy `.custom`. Loss of the adapter, and what would fail the same way each time, is not
     ///     asked about.
-    ///   - onReady: Makes each new link ready, before anybody else gets it: authentication, settings. When it throws, or takes longer
-    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the session.
     /// - Throws: `BLEError` with `.busy` when the peer has a session, `.invalidArgument`.
     public func session(
         with peer: PeerID, _ options: SessionOptions = SessionOptions(),
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
-        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
         if session(of: peer) != nil { throw hasSessionError(peer) }
         let adapter = adapter
@@ -43,8 +43,8 @@ extension Central {
     /// - Throws: `BLEError` with `.invalidArgument`.
     public func session(
         toSocket path: String, _ options: SessionOptions = SessionOptions(),
-        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
-        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
         let target = SessionTarget(name: "unix:\(path)") { options throws(BLEError) in
             try await self.connect(toSocket: path, options)

@@ -160,10 +160,13 @@ extension Session {
         let (work, link, earlier) = (link == nil ? work : nil, link, farewell)
         (self.work, self.watch, self.link) = (nil, nil, nil)
         guard work != nil || link != nil else { return }
-        farewell = Task.detached(executorPreference: loop) {
+        let mode = partingMode
+        parting = link
+        // Not detached: who ends the session inside a lease of the link does not wait for itself.
+        farewell = Task(executorPreference: loop) {
             await earlier?.value
             await work?.value
-            await link?.disconnect()
+            await link?.disconnect(mode)
         }
     }
 
@@ -276,6 +279,6 @@ extension Session {
     }
 
     func cancelledError(during operation: String) -> BLEError {
-        BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+        BLEError(.cancelled, subject: name, during: operation, because: "the task, or everything, was cancelled")
     }
 }

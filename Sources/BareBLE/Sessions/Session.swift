@@ -44,6 +44,9 @@ public actor Session {
     var work: Task<Void, Never>?
     var workNumber: UInt64 = 0
     var farewell: Task<Void, Never>?
+    /// The link that is being let go of, and how.
+    weak var parting: Peripheral?
+    var partingMode = DisconnectMode.now
     var setback: (error: BLEError, reason: DisconnectReason?, time: BootInstant)?
     var timer: TimerID?
     var waiters: [UInt64: Waiter] = [:]
@@ -157,14 +160,31 @@ extension Session {
 
     /// Ends the session: what is under way is taken back, also a connect or a pause, and the link ends.
     ///
-    /// Who waits for a link is told at once, with `.disconnected`. It returns when nothing of the session is left; a session that
-    /// has ended stays so.
-    public func disconnect() async {
+    /// Who waits for a link is told at once, with `.disconnected`. With `.afterQueue` a link that is ready ends behind the calls made
+    /// before; a cancelled task, or another `disconnect()`, does not wait for them any longer. It returns when nothing of the session is
+    /// left; a session that has ended stays so.
+    public func disconnect(_ mode: DisconnectMode = .now) async {
+        if mode == .now { endStandingSubscriptions(nil) }
+        partingMode = state == .ready ? mode : .now
+        let parting = self.parting
         perform(life.end())
-        await farewell?.value
+        if mode == .now { await parting?.disconnect(.now) }
+        await withTaskCancellationHandler {
+            await farewell?.value
+        } onCancel: {
+            Task(executorPreference: loop) { await self.parting?.disconnect(.now) }
+        }
         let actions = life.released()
         guard !actions.isEmpty else { return }
         perform(actions)
         endStandingSubscriptions(nil)
+    }
+
+    /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the link that is ready, and whoever waits for a
+    /// link. The session and its link stay, and so do subscriptions; `onReady` is left to its work.
+    public func cancelAll() {
+        for number in waiters.keys.sorted() { stopWaiting(number, isLate: false) }
+        guard state == .ready, let link else { return }
+        link.assumeIsolated { $0.cancelAll() }
     }
 }

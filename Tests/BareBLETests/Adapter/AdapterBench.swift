@@ -7,7 +7,7 @@ import Testing
 
 /// An adapter with a stand-in controller, and what the kernel would say beside it.
 struct AdapterBench: Sendable {
-    let controller = StandInController()
+    let controller: StandInController
     let kernel = Lock(Kernel())
     let adapter: Adapter
 
@@ -27,16 +27,21 @@ struct AdapterBench: Sendable {
         var channelErrors: [Int32] = []
         /// Whether a channel waits for its peer's answer.
         var holdsChannels = false
+        /// Whether a link that the kernel makes stays on its way.
+        var holdsLinks = false
+        /// What asking for the adapters ends with.
+        var listError: Int32?
         var channels = 0
         var channelEnd: LinkSocketBox?
     }
 
-    init() async throws {
+    init(loop: EventLoop = .shared) async throws {
+        controller = StandInController(loop: loop)
         let kernel = kernel
         let first = try await controller.plugIn()
         kernel.withLock { $0.descriptors = [first] }
         adapter = Adapter(
-            .first, loop: .shared, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            .first, loop: loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             system: AdapterSystem(kernel))
     }
 
@@ -64,7 +69,10 @@ final class LinkSocketBox: Sendable {
 extension AdapterSystem {
     fileprivate init(_ kernel: Lock<AdapterBench.Kernel>) {
         var system = AdapterSystem.kernel
-        system.list = { () throws(SystemCallError) in kernel.withLock { $0.controllers } }
+        system.list = { () throws(SystemCallError) in
+            if let errno = kernel.withLock({ $0.listError }) { throw SystemCallError(call: "ioctl", errno: errno) }
+            return kernel.withLock { $0.controllers }
+        }
         system.info = { index throws(SystemCallError) in
             let found = kernel.withLock { $0.controllers.first { $0.index == index } }
             guard let found else { throw SystemCallError(call: "HCIGETDEVINFO", errno: 19) }
@@ -83,8 +91,15 @@ extension AdapterSystem {
             }
             if let error { throw SystemCallError(call: "connect", errno: error) }
             let (ours, theirs) = try LinkSocket.pair()
-            kernel.withLock { $0.farEnds.append(LinkSocketBox(LinkSocket(adopting: theirs))) }
-            return LinkSocket(adopting: ours)
+            var socket = LinkSocket(adopting: ours)
+            let holds = kernel.withLock { kernel in
+                kernel.farEnds.append(LinkSocketBox(LinkSocket(adopting: theirs)))
+                return kernel.holdsLinks
+            }
+            // One that is full polls as one that connects does.
+            while holds, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            socket.isConnecting = holds
+            return socket
         }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             let (error, holds) = kernel.withLock { kernel -> (Int32?, Bool) in

@@ -1,0 +1,152 @@
+internal import BLECore
+internal import BLELinux
+
+/// Whether the adapter can be used.
+public enum AdapterState: Hashable, Sendable, CustomStringConvertible {
+    /// The kernel, or this container, has no Bluetooth sockets.
+    case unsupported
+    /// This process may not open the adapter.
+    case unauthorized
+    /// The adapter is not there, or not any more.
+    case absent
+    /// The adapter is there, and switched off or blocked.
+    case poweredOff
+    /// The adapter can be used.
+    case poweredOn
+
+    /// The state's name, which is stable.
+    public var description: String {
+        switch self {
+        case .unsupported: "unsupported"
+        case .unauthorized: "unauthorized"
+        case .absent: "absent"
+        case .poweredOff: "poweredOff"
+        case .poweredOn: "poweredOn"
+        }
+    }
+}
+
+extension Central {
+    /// How the adapter is now, as the kernel says. Which capabilities a process lacks for scanning is not part of it.
+    public var adapterState: AdapterState {
+        get async { await adapter.state }
+    }
+
+    /// How the adapter is: first the state now, then each change, up to two seconds late.
+    ///
+    /// While somebody iterates, the adapter is looked at every two seconds.
+    public nonisolated var adapterStates: AdapterStates { AdapterStates(central: self) }
+}
+
+/// The states of a central's adapter.
+///
+/// At most 16 wait for the consumer; when there are more the oldest goes, so the last one is always there.
+public struct AdapterStates: AsyncSequence, Sendable {
+    /// What the sequence consists of.
+    public typealias Element = AdapterState
+    /// What it can end with.
+    public typealias Failure = BLEError
+
+    let central: Central
+
+    /// Walks over the states.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(central: central)
+    }
+
+    /// Walks over the states.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let central: Central
+        private var place: Place?
+        private var batch: [StreamBuffer<AdapterState>.Entry] = []
+        private var position = 0
+
+        fileprivate init(central: Central) {
+            self.central = central
+        }
+
+        /// The next state; `nil` when the task is cancelled.
+        ///
+        /// - Throws: `BLEError` with `.busy` while another task waits for the next state of this iterator.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(BLEError) -> AdapterState? {
+            let place: Place
+            if let known = self.place {
+                place = known
+            } else {
+                let adapter = central.adapter
+                place = await Place(adapter.observeState(), adapter)
+                self.place = place
+            }
+            if position == batch.count {
+                batch = try await place.buffer.nextBatch()
+                position = 0
+            }
+            guard position < batch.count else { return nil }
+            defer { position += 1 }
+            return batch[position].element
+        }
+    }
+
+    /// A place among the observers, until nobody holds it any more.
+    fileprivate final class Place: Sendable {
+        let buffer: StreamBuffer<AdapterState>
+        private let number: UInt64
+        private let adapter: Adapter
+
+        init(_ place: (number: UInt64, buffer: StreamBuffer<AdapterState>), _ adapter: Adapter) {
+            (number, buffer) = place
+            self.adapter = adapter
+        }
+
+        deinit {
+            let (adapter, number) = (adapter, number)
+            Task.detached(executorPreference: adapter.loop) { await adapter.stopObservingState(number) }
+        }
+    }
+}
+
+extension Adapter {
+    /// How the adapter is now.
+    package var state: AdapterState {
+        do throws(BLEError) {
+            try find(during: "look at the adapter")
+            return presence == .up ? .poweredOn : .poweredOff
+        } catch {
+            switch error.code {
+            case .unsupported: return .unsupported
+            case .notPermitted: return .unauthorized
+            case .noAdapter: return .absent
+            default: return .poweredOff
+            }
+        }
+    }
+
+    /// Whether the adapter is being looked at from time to time.
+    package var isWatched: Bool { presenceTimer != nil }
+
+    fileprivate func observeState() -> (number: UInt64, buffer: StreamBuffer<AdapterState>) {
+        let buffer = StreamBuffer<AdapterState>(capacity: 16, policy: .dropOldest)
+        let now = state
+        tellState(now)
+        buffer.yield(now)
+        toldState = now
+        lastNumber &+= 1
+        stateObservers[lastNumber] = buffer
+        watchPresence()
+        return (lastNumber, buffer)
+    }
+
+    fileprivate func stopObservingState(_ number: UInt64) {
+        stateObservers[number] = nil
+        watchPresence()
+    }
+
+    /// Tells a state that differs from the one told last.
+    func tellState(_ state: AdapterState) {
+        guard !stateObservers.isEmpty, state != toldState else { return }
+        toldState = state
+        for observer in stateObservers.values { observer.yield(state) }
+    }
+}

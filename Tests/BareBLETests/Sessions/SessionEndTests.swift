@@ -1,0 +1,136 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Ending a session, or only what is unfinished in it.
+@Suite(.timeLimit(.minutes(1))) struct SessionEndTests {
+    @Test func theEndBehindTheQueueLetsCallsEnd() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        await bench.peripheral.stopAnswering()
+        let count = await bench.peripheral.receivedCount
+        let read = Task { try await device.read(.handle(3)) }
+        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let end = Task { await session.disconnect(.afterQueue) }
+        // Who waits for a link is told at once; the link is there until the call is over.
+        await #expect(throws: error(.disconnected)) {
+            while true { _ = try await session.ready() }
+        }
+        #expect(await device.isConnected)
+        #expect(session.state == .ready)
+        await bench.peripheral.send(raw: [0x0B, 0xEE])
+        #expect(try await read.value == [0xEE])
+        await end.value
+        #expect(session.state == .ended)
+        #expect(await device.disconnectReason == .requested)
+    }
+
+    @Test func aSecondEndDoesNotWait() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        await bench.peripheral.stopAnswering()
+        let count = await bench.peripheral.receivedCount
+        let read = Task { try await device.read(.handle(3)) }
+        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let patient = Task { await session.disconnect(.afterQueue) }
+        await #expect(throws: error(.disconnected)) {
+            while true { _ = try await session.ready() }
+        }
+        await session.disconnect()
+        await #expect(throws: error(.disconnected)) { try await read.value }
+        await patient.value
+        #expect(session.state == .ended)
+    }
+
+    @Test func aCancelledEndDoesNotWait() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        await bench.peripheral.stopAnswering()
+        let count = await bench.peripheral.receivedCount
+        let read = Task { try await device.read(.handle(3)) }
+        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let end = Task { await session.disconnect(.afterQueue) }
+        await #expect(throws: error(.disconnected)) {
+            while true { _ = try await session.ready() }
+        }
+        end.cancel()
+        await end.value
+        await #expect(throws: error(.disconnected)) { try await read.value }
+    }
+
+    @Test func theEndMayComeFromWithin() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        let value = try await device.exclusively { device in
+            let value = try await device.read(.batteryLevel).percentage
+            await session.disconnect(.afterQueue)
+            return value
+        }
+        #expect(value == 87)
+        #expect(session.state == .ended)
+    }
+
+    @Test func theEndMayComeFromOnReady() async throws {
+        let bench = SessionBench()
+        await bench.door.close()
+        let held = Lock<Session?>(nil)
+        let session = try await bench.session(
+            SessionOptions(), SessionHandlers(onReady: { _ in await held.withLock { $0 }?.disconnect() }))
+        held.withLock { $0 = session }
+        await bench.door.open()
+        await #expect(throws: error(.disconnected)) { try await session.ready() }
+        var events = session.events.makeAsyncIterator()
+        #expect(try await events.words(upTo: "ended").last == "ended")
+        held.withLock { $0 = nil }
+    }
+
+    @Test func cancellingAllKeepsTheLink() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        await bench.peripheral.stopAnswering()
+        let count = await bench.peripheral.receivedCount
+        let calls = (0..<3).map { _ in Task { try await device.read(.handle(3)) } }
+        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        await session.cancelAll()
+        // Those that come behind are as any others; there may be some by now.
+        for call in calls.prefix(1) {
+            await #expect(throws: error(.cancelled)) { try await call.value }
+        }
+        #expect(session.state == .ready)
+        #expect(await device.isConnected)
+        await session.disconnect()
+        for call in calls { _ = await call.result }
+    }
+
+    @Test func cancellingAllReleasesWhoWaits() async throws {
+        let bench = SessionBench()
+        await bench.door.close()
+        let session = try await bench.session()
+        let outcome = Lock<BLEError?>(nil)
+        let waiter = Task {
+            do throws(BLEError) {
+                _ = try await session.ready()
+            } catch {
+                outcome.withLock { $0 = error }
+            }
+        }
+        // It may not have begun to wait yet.
+        while outcome.withLock({ $0 }) == nil {
+            await session.cancelAll()
+            await Task.yield()
+        }
+        await waiter.value
+        #expect(outcome.withLock { $0 } == error(.cancelled))
+        // The connect goes on.
+        await bench.door.open()
+        _ = try await session.ready()
+        await session.disconnect()
+    }
+}
