@@ -88,14 +88,19 @@ extension Session {
         while true {
             var hasBegun = false
             do throws(BLEError) {
-                var values = try await link.subscribe(to: reference, options).makeAsyncIterator()
+                let sequence = try await link.subscribe(to: reference, options)
+                var values = sequence.makeAsyncIterator()
                 hasBegun = true
                 buffer.yield(.began(epoch))
                 while let value = try await values.next() {
                     // A policy that ends the stream has put the reason into it.
                     if !buffer.yield(.value(value, epoch), bytes: value.bytes.count) { return nil }
                 }
-                if Task.isCancelled { return nil }
+                if Task.isCancelled {
+                    // Here, and not when the sequence goes away, so that who waits for this end knows that the peer was told.
+                    try? await sequence.unsubscribe()
+                    return nil
+                }
                 buffer.yield(.interrupted(await link.endError(during: "go on with a subscription"), epoch))
                 return nil
             } catch {
@@ -106,6 +111,14 @@ extension Session {
                 if !isLinkUp { return nil }
             }
         }
+    }
+
+    /// Ends one subscription; returns when the peer knows, if it has to.
+    func endStanding(_ number: UInt64) async {
+        guard let subscription = standing.removeValue(forKey: number) else { return }
+        subscription.buffer.finish()
+        subscription.pump?.cancel()
+        await subscription.pump?.value
     }
 
     func removeStanding(_ number: UInt64) {

@@ -37,6 +37,13 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     let lease: StandingLease
     let make: Making
 
+    /// Ends the subscription, on this link and for those to come, and tells the peer to stop if nobody else listens.
+    ///
+    /// It returns when the peer knows, or could not be told; the sequence ends behind the values that wait.
+    public func unsubscribe() async {
+        await lease.session.endStanding(lease.number)
+    }
+
     /// Walks over the values.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(lease: lease, make: make)
