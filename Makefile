@@ -5,7 +5,7 @@ SHELL  := /bin/bash
 TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
 CONFIG := -c release --static-swift-stdlib
-FORMATTED := Package.swift Sources Tests
+FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test test-fast test-vm embedded lint format bench fuzz docs install uninstall clean
@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, sanitizer, Embedded, linkage and kernel tests
+test: ## Run everything: unit, socketpair, example, sanitizer, Embedded, linkage and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev
-	@python3 $(TOOLS)/checks.py unit sanitized embedded linkage kernel
+	@python3 $(TOOLS)/checks.py unit examples sanitized embedded linkage kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev

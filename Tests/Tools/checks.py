@@ -2,8 +2,9 @@
 
     N passed, N failed, N skipped
 
-Steps: unit (all Swift tests, debug), sanitized (the core's tests, release, with the address sanitizer), embedded
-(BLECore as Embedded Swift), linkage (what a daemon links), kernel (blescan in a virtual machine).
+Steps: unit (all Swift tests, debug), examples (the daemons in Docs/examples, built, tested and run), sanitized (the
+core's tests, release, with the address sanitizer), embedded (BLECore as Embedded Swift), linkage (what a daemon links),
+kernel (blescan in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -59,6 +60,12 @@ def unit():
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python")}
 
 
+def examples():
+    package = ["--package-path", "Docs/examples", "--scratch-path", ".build/examples"]
+    yield ["swift", "build", *package, "--build-tests"], {}
+    yield ["swift", "test", *package, "--skip-build", "--disable-xctest", "--no-parallel"], {}
+
+
 def sanitized():
     # Every truncated and flipped byte runs once more, optimised, with out-of-bounds accesses made visible.
     options = [
@@ -88,7 +95,7 @@ def kernel():
     yield ["python3", "Tests/VM/run.py"], {}
 
 
-STEPS = {step.__name__: step for step in (unit, sanitized, embedded, linkage, kernel)}
+STEPS = {step.__name__: step for step in (unit, examples, sanitized, embedded, linkage, kernel)}
 
 
 def run(name):

@@ -1,0 +1,46 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+let bareble = Target.Dependency.product(name: "BareBLE", package: "BareBLE")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+
+// Two daemons to copy. In a package of your own, name a version of BareBLE instead of the folder.
+let package = Package(
+    name: "bareble-examples",
+    dependencies: [
+        .package(name: "BareBLE", path: "../.."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        .target(name: "SystemService", dependencies: [bareble, logging, lifecycle], swiftSettings: strict),
+        .target(name: "HeartRateLogging", dependencies: [bareble, lifecycle], swiftSettings: strict),
+        .target(name: "UARTBridging", dependencies: [bareble, lifecycle], swiftSettings: strict),
+        .executableTarget(
+            name: "heart-rate-logger",
+            dependencies: ["HeartRateLogging", "SystemService"],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "uart-bridge",
+            dependencies: ["SystemService", "UARTBridging"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ExampleTests",
+            dependencies: [
+                "HeartRateLogging", "SystemService", "UARTBridging", bareble, logging, lifecycle,
+                .product(name: "BareBLETestKit", package: "BareBLE"),
+            ],
+            swiftSettings: strict
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,97 @@
+public import BareBLE
+public import Logging
+public import ServiceLifecycle
+
+/// Tells the service manager and the log how a session is: a service to run beside the one that does the daemon's work.
+///
+/// - `READY=1` once, when the first link may be used. Until then systemd says that the unit is starting.
+/// - `STATUS=` with each event, for `systemctl status`.
+/// - `WATCHDOG=1` twice as often as the manager wants it. The wait between two is served by the loop that serves the links:
+///   when that hangs, the manager hears no more, and starts the daemon again.
+/// - `STOPPING=1` at a graceful stop.
+///
+/// Without a manager, in a shell, there is the log alone.
+public struct SessionReporter: Service, CustomStringConvertible {
+    private let session: Session
+    private let clock: CentralClock
+    private let notifier: ServiceNotifier?
+    private let logger: Logger
+
+    /// A reporter of this session; `clock` is its central's.
+    public init(_ session: Session, clock: CentralClock, notifier: ServiceNotifier?, logger: Logger) {
+        self.session = session
+        self.clock = clock
+        self.notifier = notifier
+        self.logger = logger
+    }
+
+    /// What the log calls the service.
+    public var description: String { "reporter" }
+
+    /// Reports until the daemon is told to stop, or the session has ended.
+    public func run() async throws {
+        try await cancelWhenGracefulShutdown {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { await feedWatchdog() }
+                try await followEvents()
+                group.cancelAll()
+            }
+        }
+        tell("STOPPING=1")
+    }
+
+    private func followEvents() async throws {
+        var isReadyTold = false
+        for try await event in session.events {
+            let status = words(for: event)
+            logger.info("\(status)")
+            tell("STATUS=\(status.split(whereSeparator: \.isNewline).joined(separator: " "))")
+            if event == .ready, !isReadyTold {
+                isReadyTold = true
+                tell("READY=1")
+            }
+        }
+    }
+
+    private func feedWatchdog() async {
+        guard let interval = notifier?.watchdogInterval else { return }
+        while (try? await clock.sleep(for: interval / 2)) != nil {
+            tell("WATCHDOG=1")
+        }
+    }
+
+    /// A message that does not get through is no reason to end.
+    private func tell(_ assignment: String) {
+        guard let notifier, !notifier.send(assignment) else { return }
+        logger.warning("the service manager was not told \(assignment)")
+    }
+
+    private func words(for event: ConnectionEvent) -> String {
+        switch event {
+        case .connecting(let attempt): "connecting to \(session.name), attempt \(attempt)"
+        case .connected: "connected to \(session.name), getting ready"
+        case .ready: "\(session.name) is ready"
+        case .disconnected(let loss): "\(next(after: loss)): \(loss.error)"
+        case .servicesChanged(let handles): "\(session.name) has changed its services at \(handles)"
+        case .gaveUp(let error): "gave up: \(error)"
+        case .ended: "ended"
+        case .missed(let count): "\(count) events were missed"
+        }
+    }
+
+    private func next(after loss: Disconnection) -> String {
+        switch loss.next {
+        case .after(let pause): "connecting again in \(pause.formattedSeconds) s"
+        case .whenAdapterReturns: "waiting for the adapter"
+        case .never: "not connecting again"
+        }
+    }
+}
+
+extension Duration {
+    /// In seconds, with one decimal place.
+    fileprivate var formattedSeconds: String {
+        let tenths = Int64(self / .milliseconds(100))
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+}

@@ -1,0 +1,94 @@
+import BareBLE
+import BareBLETestKit
+import Dispatch
+import Logging
+import ServiceLifecycle
+import Synchronization
+import SystemService
+
+/// A virtual radio in real time with one peripheral, and a daemon on it as `Daemon.run` makes it.
+struct Bench: Sendable {
+    /// No pauses to speak of.
+    static let hasty = SessionOptions(
+        reconnect: .backoff(initial: .milliseconds(1), max: .milliseconds(2), jitter: 0))
+
+    let radio = VirtualRadio()
+    let peripheral: VirtualPeripheral
+    let peer: PeerArgument
+    let central: Central
+    let lines = Lines()
+
+    init(_ device: VirtualDevice) async throws {
+        central = Central(radio: radio)
+        peripheral = await radio.add(device, latency: .zero)
+        guard let peer = await radio.id(of: peripheral) else {
+            throw WaitedInVain(what: "an address is there", seen: [])
+        }
+        self.peer = .address(peer)
+    }
+
+    /// The service with its reporter, beside each other.
+    func group(_ service: any Service, _ session: Session, _ notifier: SystemService.ServiceNotifier? = nil)
+        -> ServiceGroup
+    {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let reporter = SessionReporter(session, clock: central.clock, notifier: notifier, logger: logger)
+        return Daemon.group(service, reporter, logger)
+    }
+}
+
+/// The lines that a daemon has written.
+final class Lines: Sendable {
+    private let written = Mutex<[String]>([])
+
+    var all: [String] { written.withLock { $0 } }
+
+    func write(_ line: String) {
+        written.withLock { $0.append(line) }
+    }
+
+    /// Waits until `count` of them begin like this.
+    func wait(for beginning: String, count: Int = 1) async throws {
+        try await waited(for: "\(count) lines begin with `\(beginning)`", seen: { all }) {
+            all.count { $0.hasPrefix(beginning) } >= count
+        }
+    }
+}
+
+/// What a test waited for and did not get.
+struct WaitedInVain: Error, CustomStringConvertible {
+    let what: String
+    let seen: [String]
+    var description: String { "waited in vain until \(what); there was: \(seen)" }
+}
+
+/// Waits until `condition` holds, looking every few milliseconds; far longer than anything sensible takes.
+func waited(
+    for what: String, seen: () -> [String] = { [] }, _ condition: () async throws -> Bool
+) async throws {
+    let clock = ContinuousClock()
+    let end = clock.now + .seconds(45)
+    while try await !condition() {
+        if clock.now > end { throw WaitedInVain(what: what, seen: seen()) }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+/// Holds up the thread that comes to it.
+final class Gate: Sendable {
+    private let isReached = Atomic(false)
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func stop() {
+        isReached.store(true, ordering: .releasing)
+        semaphore.wait()
+    }
+
+    func reached() async throws {
+        try await waited(for: "the gate is reached") { isReached.load(ordering: .acquiring) }
+    }
+
+    func open() {
+        semaphore.signal()
+    }
+}
