@@ -1,0 +1,74 @@
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// The heart-sensor program of coming-from.md, against a heart sensor that goes away and comes back.
+@Suite(.timeLimit(.minutes(1))) struct HeartSensorTests {
+    // in: Docs/coming-from.md
+    /// Keeps to the first heart sensor that it finds, until `heard` has had enough.
+    func followHeart(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {
+        let sensor = try await central.first(.services(0x180D), timeout: .seconds(30))
+        guard let peer = sensor.peer else { return }
+        // Connects, and again whenever the link is lost. This runs first each time, and nobody passes it.
+        let session = try await central.session(
+            with: peer,
+            onReady: { device in
+                if try await device.read(.bodySensorLocation) != .wrist {
+                    try await device.write(.wrist, to: .bodySensorLocation)
+                }
+            })
+        for try await element in await session.values(of: .heartRateMeasurement) {
+            switch element {
+            case .began: print("listening")
+            case .value(let beat):
+                if await !heard(beat.beatsPerMinute) { return await session.disconnect() }
+            case .interrupted(let error): print("no beats until it begins again:", error)
+            }
+        }
+    }
+    // out
+
+    /// The virtual heart sensor, with a location that can be written.
+    private static var sensor: VirtualDevice {
+        var device = VirtualDevice.heartRate
+        for (number, service) in device.services.enumerated() where service.uuid == 0x180D {
+            for (place, characteristic) in service.characteristics.enumerated() where characteristic.uuid == 0x2A38 {
+                device.services[number].characteristics[place].properties = [.read, .write]
+            }
+        }
+        return device
+    }
+
+    private actor Listener {
+        private(set) var beats: [UInt16] = []
+
+        func add(_ beat: UInt16) -> Int {
+            beats.append(beat)
+            return beats.count
+        }
+    }
+
+    @Test func followsThroughALostLink() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let sensor = await radio.add(Self.sensor)
+            let listener = Listener()
+            try await followHeart(Central(radio: radio)) { beat in
+                let count = await listener.add(beat)
+                if count == 3 {
+                    let location = try? await sensor.value(0x2A38)
+                    #expect(location == [0x02])
+                    await radio.move(sensor, to: .outOfRange)
+                    // Long enough for the link to end, and for some connects in vain.
+                    try? await time.clock.sleep(for: .seconds(60))
+                    await radio.move(sensor, to: .near)
+                }
+                return count < 6
+            }
+            // The sensor starts its row of beats anew with each link.
+            #expect(await listener.beats.suffix(3) == [72, 73, 74])
+            #expect(await sensor.connectionCount >= 2)
+            #expect(await !sensor.isConnected)
+        }
+    }
+}
