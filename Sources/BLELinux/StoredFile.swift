@@ -19,6 +19,11 @@ package enum StoredFile {
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw SystemCallError(call: "open", errno: status.st_mode & S_IFMT == S_IFDIR ? EISDIR : EINVAL)
         }
+        return try readAll(of: file, limit: limit)
+    }
+
+    /// What is left to read of an open file.
+    static func readAll(of file: borrowing OwnedDescriptor, limit: Int) throws(SystemCallError) -> [UInt8] {
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 16_384)
         while true {
@@ -99,15 +104,19 @@ package enum StoredFile {
 
     private static func write(_ bytes: [UInt8], to file: borrowing OwnedDescriptor) throws(SystemCallError) {
         guard fchmod(file.number, 0o600) == 0 else { throw SystemCallError(call: "fchmod", errno: errno) }
+        try writeAll(bytes, to: file.number)
+        guard fsync(file.number) == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
+    }
+
+    static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
         var written = 0
         while written < bytes.count {
             let rest = Array(bytes.dropFirst(written))
-            let count = unsafe Glibc.write(file.number, rest, rest.count)
+            let count = unsafe Glibc.write(descriptor, rest, rest.count)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
             written += count
         }
-        guard fsync(file.number) == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
     }
 
     /// Removes the file; that there is none is no error.

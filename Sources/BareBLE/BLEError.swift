@@ -56,6 +56,10 @@ public struct BLEError: Error, Sendable {
         public static let servicesChanged = Code("servicesChanged")
         /// A stored cache of a peer's database is damaged, or holds something else.
         public static let unusableCache = Code("unusableCache")
+        /// A stored state of a link or of a daemon is damaged, or holds something else.
+        public static let unusableState = Code("unusableState")
+        /// There is no room on the disk; what was there before is unharmed.
+        public static let diskFull = Code("diskFull")
         /// Values came faster than they were taken, and the subscription's policy is to fail then.
         public static let valuesLost = Code("valuesLost")
         /// Too many operations wait on this link already.

@@ -5,6 +5,8 @@ internal import BLELinux
 public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     /// This program asked for it.
     case requested
+    /// This program has handed it over (`Peripheral.detach()`); the link itself is up.
+    case detached
     /// The peer ended it: switched off, or done with us.
     case byPeer(HCIStatus?)
     /// The peer was not heard for the supervision time-out: out of range, or without power.
@@ -22,6 +24,7 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .requested: "this program ended the link"
+        case .detached: "this program has handed the link over"
         case .byPeer: "the peer ended the link"
         case .supervisionTimeout: "the peer was not heard any more"
         case .attTimeout: "the peer left a request unanswered for 30 s"
@@ -43,7 +46,7 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .byPeer(let status), .other(let status, _): status
         case .supervisionTimeout: .connectionTimeout
-        case .requested, .attTimeout, .protocolViolation, .adapterLost: nil
+        case .requested, .detached, .attTimeout, .protocolViolation, .adapterLost: nil
         }
     }
 
@@ -52,10 +55,18 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         if case .other(nil, let number) = self { number } else { nil }
     }
 
+    /// Whether it is what this program wanted, so that streams end without an error.
+    var isIntended: Bool {
+        switch self {
+        case .requested, .detached: true
+        case .byPeer, .supervisionTimeout, .attTimeout, .protocolViolation, .adapterLost, .other: false
+        }
+    }
+
     /// What to do next, as a sentence.
     var hint: String? {
         switch self {
-        case .requested: nil
+        case .requested, .detached: nil
         case .byPeer: "It may have been switched off or be done with us; connect again when it advertises."
         case .supervisionTimeout: "Move closer, or check its battery; then connect again."
         case .attTimeout, .protocolViolation: "The peer's software is at fault; connect again."

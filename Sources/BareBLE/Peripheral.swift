@@ -74,6 +74,8 @@ public actor Peripheral {
     var storageWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     var subscriptions = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
+    /// What came in subscriptions of an earlier owner of the link, until somebody takes them on.
+    var held: [AttributeHandle: HeldValues] = [:]
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
     /// Who may call now, and the callers that may not yet.

@@ -38,7 +38,7 @@ package struct GATTClient: ~Copyable {
         case clearing(RequestID, waiting: [OperationID])
     }
 
-    private var queue: ATTQueue
+    var queue: ATTQueue
     var running = OperationTable()
     var prepared = Prepared.idle
     private var lastOperation: UInt64 = 0
@@ -48,8 +48,14 @@ package struct GATTClient: ~Copyable {
         queue = ATTQueue(limits: limits)
     }
 
+    init(queue: consuming ATTQueue) {
+        self.queue = queue
+    }
+
     /// The largest packet that may be sent now.
     package var mtu: UInt16 { queue.mtu }
+    /// The numbers that bound it.
+    package var limits: ATTQueue.Limits { queue.limits }
     /// The largest packet that this side takes, which is what the peer is offered.
     package var largestMTU: UInt16 { queue.limits.mtu }
     /// What happened on the link so far.
@@ -210,12 +216,12 @@ extension GATTClient {
         }
     }
 
-    private mutating func nextRequest() -> RequestID {
+    mutating func nextRequest() -> RequestID {
         lastRequest &+= 1
         return RequestID(lastRequest)
     }
 
-    private mutating func absorb(_ queued: ATTActions, _ actions: inout [Action], at now: BootInstant) {
+    mutating func absorb(_ queued: ATTActions, _ actions: inout [Action], at now: BootInstant) {
         for action in queued {
             switch action {
             case .finish(let request, let result): requestEnded(request, result, &actions, at: now)

@@ -208,6 +208,48 @@ extension Subscriptions {
     }
 }
 
+// MARK: - Handing over
+
+extension Subscriptions {
+    /// A value that is switched on, and who wants it.
+    package struct Active: Hashable, Sendable {
+        package var valueHandle: AttributeHandle
+        package var configuration: GATTDescriptor
+        package var kind: Kind
+        package var subscribers: [ID]
+
+        package init(
+            valueHandle: AttributeHandle, configuration: GATTDescriptor, kind: Kind, subscribers: [ID]
+        ) {
+            self.valueHandle = valueHandle
+            self.configuration = configuration
+            self.kind = kind
+            self.subscribers = subscribers
+        }
+    }
+
+    /// The values that are on, by handle. Those that are being switched on or off are not among them.
+    package var active: [Active] {
+        var active: [Active] = []
+        for (handle, entry) in entries {
+            guard case .on = entry.state else { continue }
+            active.append(
+                Active(
+                    valueHandle: handle, configuration: entry.configuration, kind: entry.kind,
+                    subscribers: entry.subscribers))
+        }
+        return active.sorted { $0.valueHandle < $1.valueHandle }
+    }
+
+    /// Goes on with a value that is switched on in the peer already: nothing is written.
+    package mutating func resume(_ value: Active) {
+        guard !value.subscribers.isEmpty else { return }
+        entries[value.valueHandle] = Entry(
+            configuration: value.configuration, kind: value.kind, state: .on, subscribers: value.subscribers,
+            waiting: [])
+    }
+}
+
 // MARK: - Values
 
 extension Subscriptions {

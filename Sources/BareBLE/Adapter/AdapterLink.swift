@@ -14,6 +14,11 @@ package struct AdapterLink: ~Copyable, Sendable {
 extension Adapter {
     /// Takes note of a link that is up.
     func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID) -> AdapterLink {
+        AdapterLink(socket: socket, handle: handle, controls: register(handle, peer))
+    }
+
+    /// Takes note of who is at the other end of `handle` from now on.
+    func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkControls {
         lastNumber &+= 1
         let number = lastNumber
         if let handle {
@@ -22,7 +27,7 @@ extension Adapter {
             linkedPeers[handle] = peer
             updatePins()
         }
-        return AdapterLink(socket: socket, handle: handle, controls: controls(handle, number, peer))
+        return controls(handle, number, peer)
     }
 
     /// Handles are used again, so each call is checked against the link that it was made for.

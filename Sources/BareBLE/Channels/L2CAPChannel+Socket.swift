@@ -220,7 +220,7 @@ extension L2CAPChannel {
         timer = nil
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
-        if case .link(let reason) = self.end, reason != .requested { failure = endError(during: "receive") }
+        if case .link(let reason) = self.end, !reason.isIntended { failure = endError(during: "receive") }
         failSenders()
         wakeConsumer()
         for waiter in closers { waiter.resume() }

@@ -226,7 +226,7 @@ extension Peripheral {
         perform(gate.linkLost())
         endRaises()
         let error = endError(during: "go on with a subscription")
-        let ended = reason == .requested ? nil : error
+        let ended = reason.isIntended ? nil : error
         endSubscriptions(ended)
         endServiceChanges(ended)
         endChannels(reason)

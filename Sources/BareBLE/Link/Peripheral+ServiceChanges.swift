@@ -10,7 +10,7 @@ internal import Logging
 
 extension Peripheral {
     /// The subscriber that this library itself is; the application's ones are numbered from 1.
-    private static let ownSubscriber = Subscriptions.ID(0)
+    static let ownSubscriber = Subscriptions.ID(0)
     /// Robust caching, and several values in one notification.
     ///
     /// Spec: Client Supported Features, Core Vol 3 Part G, 7.2.
@@ -39,7 +39,7 @@ extension Peripheral {
     /// The changes that become known, without asking the peer to announce any.
     func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(capacity: Self.waitingChanges, policy: .dropOldest)
-        if let end { buffer.finish(end == .requested ? nil : endError(during: "observe the services")) }
+        if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
         lastNumber &+= 1
         changeObservers[lastNumber] = buffer
         let lease = ServiceChangeLease(number: lastNumber, buffer: buffer, peripheral: self)

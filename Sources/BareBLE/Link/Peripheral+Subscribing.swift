@@ -102,6 +102,7 @@ extension Peripheral {
     ) async throws(BLEError) -> ValueSequence {
         // It may have changed while its descriptors were looked for.
         if knowledge.contradicts(characteristic) { throw changed(during: operation) }
+        if let sequence = takeHeld(characteristic.valueHandle) { return sequence }
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(

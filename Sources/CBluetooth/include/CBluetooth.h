@@ -47,6 +47,8 @@ int ble_connect(int fd, const void *address, unsigned length);
 int ble_set_option(int fd, int level, int name, const void *value, unsigned length);
 int ble_get_option(int fd, int level, int name, void *value, unsigned length);
 int ble_peer_name(int fd);
+int ble_own_address(int fd, void *address, unsigned length);
+int ble_peer_address(int fd, void *address, unsigned length);
 int ble_shutdown(int fd);
 int ble_close(int fd);
 
@@ -58,6 +60,17 @@ long ble_peek(int fd);
 long ble_send(int fd, const void *bytes, size_t count);
 // BLE_... bits as they stand now, without waiting.
 int ble_poll(int fd);
+
+// Datagrams with descriptors, as the service manager takes them. A name is what follows the family in the address; one that begins
+// with a zero byte is abstract. The receiver's `fd_count` is the room on entry and the number of descriptors on return.
+long ble_send_to(const void *name, size_t name_length, const void *bytes, size_t count, const int *fds, int fd_count);
+int ble_bind_datagrams(const void *name, size_t name_length);
+long ble_receive_with_descriptors(int fd, void *buffer, size_t capacity, int *fds, int *fd_count);
+int ble_pipe(int fds[2]);
+// Waits until all writers of a pipe are gone: 1, or 0 when the time is over.
+int ble_wait_for_hang_up(int fd, int timeout_ms);
+// A file that exists in memory only, and that can be read by whoever is handed its descriptor.
+int ble_memory_file(const char *name);
 
 // HCI ioctls. `ble_ioctl_number` is for those that take the adapter's index itself.
 extern const unsigned long ble_HCIDEVUP, ble_HCIDEVDOWN, ble_HCIDEVRESET;

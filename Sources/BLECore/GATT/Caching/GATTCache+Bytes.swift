@@ -10,11 +10,8 @@
 ///     descriptors 2, each: handle 2, inferred 1, UUID
 ///     quirks 2, each: kind 1, handle 2
 private enum Layout {
-    static let name: StaticString = "GATT cache"
-    static let signature: [UInt8] = [0x42, 0x4C, 0x45, 0x43]
-    static let version: UInt8 = 1
-    static let headerLength = 9
-    static let checksumLength = 4
+    static let form = StoredForm(
+        "GATT cache", signature: [0x42, 0x4C, 0x45, 0x43], version: 1, limit: GATTCache.byteLimit)
     static let someServices: UInt8 = 255
 }
 
@@ -23,43 +20,23 @@ extension GATTCache {
     public var bytes: [UInt8] {
         var payload = ByteWriter(reserving: 32 * database.attributeCount)
         write(to: &payload)
-        var file = ByteWriter(reserving: payload.bytes.count + Layout.headerLength + Layout.checksumLength)
-        file.array(Layout.signature)
-        file.u8(Layout.version)
-        file.u32(UInt32(truncatingIfNeeded: payload.bytes.count))
-        file.array(payload.bytes)
-        file.u32(CRC32.checksum(file.bytes))
-        return file.bytes
+        return Layout.form.enclose(payload.bytes)
     }
 
     /// Whether `bytes` begin as the stored form does, whatever became of the rest.
     package static func isStoredForm(_ bytes: [UInt8]) -> Bool {
-        bytes.starts(with: Layout.signature)
+        Layout.form.isBeginning(of: bytes)
     }
 
     /// Reads the stored form.
     ///
-    /// - Throws: `MalformedPacket` that names the place and the field: the signature, the version, the length, the checksum,
+    /// - Throws: `MalformedPacket` that names the place and the field: the signature, the length, the checksum, the version,
     ///   or the field in which bytes with a good checksum make no sense.
     public init(bytes: [UInt8]) throws(MalformedPacket) {
-        var header = ByteReader(bytes.span)
-        guard let signature = header.array(4) else { throw .cache(at: bytes.count, .tooShort) }
-        guard signature == Layout.signature else { throw .cache(at: 0, .invalidField("signature")) }
-        guard let version = header.u8() else { throw .cache(at: bytes.count, .tooShort) }
-        guard version == Layout.version else { throw .cache(at: 4, .invalidField("version")) }
-        guard let length = header.u32().map(Int.init) else { throw .cache(at: bytes.count, .tooShort) }
-        guard length <= Self.byteLimit else { throw .cache(at: 5, .invalidField("length")) }
-        guard header.remaining >= length + Layout.checksumLength else { throw .cache(at: bytes.count, .tooShort) }
-        _ = header.skip(length)
-        let checksum = header.u32()
-        try header.finish(Layout.name)
-        let covered = Layout.headerLength + length
-        guard checksum == CRC32.checksum(bytes.prefix(covered)) else {
-            throw .cache(at: covered, .invalidField("checksum"))
-        }
+        let end = try Layout.form.check(bytes)
         var reader = ByteReader(bytes.span)
-        _ = reader.skip(Layout.headerLength)
-        try self.init(reading: &reader, until: covered)
+        _ = reader.skip(StoredForm.headerLength)
+        try self.init(reading: &reader, until: end)
     }
 
     private func write(to writer: inout ByteWriter) {
@@ -74,7 +51,7 @@ extension GATTCache {
             writer.count(levels.count)
             // In the order of their bytes, so that equal caches have equal bytes.
             for (uuid, level) in levels.sorted(by: { ($0.key.high, $0.key.low) < ($1.key.high, $1.key.low) }) {
-                writer.uuid(uuid)
+                writer.storedUUID(uuid)
                 writer.u8(level.depth)
             }
         }
@@ -86,7 +63,7 @@ extension GATTCache {
         for descriptor in database.descriptors {
             writer.u16(descriptor.handle)
             writer.u8(descriptor.isInferred ? 1 : 0)
-            writer.uuid(descriptor.uuid)
+            writer.storedUUID(descriptor.uuid)
         }
         writer.count(database.quirks.count)
         for quirk in database.quirks {
@@ -123,7 +100,7 @@ extension GATTCache {
 
 extension MalformedPacket {
     fileprivate static func cache(at offset: Int, _ reason: Reason) -> MalformedPacket {
-        MalformedPacket(Layout.name, at: offset, reason)
+        .stored(Layout.form, at: offset, reason)
     }
 }
 
@@ -134,13 +111,13 @@ extension GATTService {
         writer.u16(handles.lowerBound)
         writer.u16(handles.upperBound)
         writer.u8(isPrimary ? 1 : 0)
-        writer.uuid(uuid)
+        writer.storedUUID(uuid)
         writer.count(includes.count)
         for include in includes {
             writer.u16(include.handle)
             writer.u16(include.handles.lowerBound)
             writer.u16(include.handles.upperBound)
-            if let uuid = include.uuid { writer.uuid(uuid) } else { writer.u8(0) }
+            if let uuid = include.uuid { writer.storedUUID(uuid) } else { writer.u8(0) }
         }
     }
 }
@@ -151,19 +128,13 @@ extension GATTCharacteristic {
         writer.u16(valueHandle)
         writer.u16(endHandle)
         writer.u8(properties.rawValue)
-        writer.uuid(uuid)
+        writer.storedUUID(uuid)
     }
 }
 
 extension ByteWriter {
     fileprivate mutating func count(_ count: Int) {
         u16(UInt16(clamping: count))
-    }
-
-    fileprivate mutating func uuid(_ uuid: BluetoothUUID) {
-        let bytes = uuid.attBytes
-        u8(UInt8(truncatingIfNeeded: bytes.count))
-        array(bytes)
     }
 }
 
@@ -206,17 +177,7 @@ extension ByteReader {
 
     @_lifetime(self: copy self)
     fileprivate mutating func uuid(_ name: String) throws(MalformedPacket) -> BluetoothUUID {
-        guard let uuid = try optionalUUID(name) else { throw .cache(at: offset, .invalidField(name)) }
-        return uuid
-    }
-
-    @_lifetime(self: copy self)
-    private mutating func optionalUUID(_ name: String) throws(MalformedPacket) -> BluetoothUUID? {
-        let start = offset
-        guard let length = u8() else { throw .cache(at: start, .tooShort) }
-        guard length > 0 else { return nil }
-        guard length == 2 || length == 16 else { throw .cache(at: start, .invalidField(name)) }
-        guard let uuid = uuid(Int(length)) else { throw .cache(at: offset, .tooShort) }
+        guard let uuid = try storedUUID(name, in: Layout.form) else { throw .cache(at: offset, .invalidField(name)) }
         return uuid
     }
 
@@ -230,21 +191,13 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    private mutating func flag(_ name: String) throws(MalformedPacket) -> Bool {
-        let start = offset
-        guard let value = u8() else { throw .cache(at: start, .tooShort) }
-        guard value <= 1 else { throw .cache(at: start, .invalidField(name)) }
-        return value == 1
-    }
-
-    @_lifetime(self: copy self)
     fileprivate mutating func service(behind last: GATTService?) throws(MalformedPacket) -> GATTService {
         let start = offset
         let handles = try handles("service handles")
         guard handles.lowerBound > last?.handles.upperBound ?? 0 else {
             throw .cache(at: start, .invalidField("order of services"))
         }
-        let isPrimary = try flag("service kind")
+        let isPrimary = try storedFlag("service kind", in: Layout.form)
         var service = GATTService(handles: handles, uuid: try uuid("service"), isPrimary: isPrimary)
         for _ in 0..<(try count("number of includes")) {
             let place = offset
@@ -252,7 +205,7 @@ extension ByteReader {
             guard handles.contains(handle) else { throw .cache(at: place, .invalidField("include")) }
             let target = try self.handles("included handles")
             service.includes.append(
-                GATTInclude(handle: handle, handles: target, uuid: try optionalUUID("included service")))
+                GATTInclude(handle: handle, handles: target, uuid: try storedUUID("included service", in: Layout.form)))
         }
         return service
     }
@@ -278,7 +231,7 @@ extension ByteReader {
         let start = offset
         guard let handle = u16() else { throw .cache(at: start, .tooShort) }
         guard handle > last?.handle ?? 0 else { throw .cache(at: start, .invalidField("order of descriptors")) }
-        let isInferred = try flag("descriptor kind")
+        let isInferred = try storedFlag("descriptor kind", in: Layout.form)
         return GATTDescriptor(handle: handle, uuid: try uuid("descriptor"), isInferred: isInferred)
     }
 

@@ -1,0 +1,148 @@
+/// The frame around everything that this library leaves behind to be read again, numbers little-endian:
+///
+///     signature 4 | version 1 | payload length 4 | payload | CRC-32 of everything before 4
+///
+/// The frame is the same in every version, so a reader tells bytes that are damaged from bytes that a newer program wrote.
+package struct StoredForm: Sendable {
+    /// How many bytes stand before the payload.
+    package static let headerLength = 9
+    private static let checksumLength = 4
+
+    /// What error messages call it.
+    package let name: StaticString
+    private let signature: [UInt8]
+    private let version: UInt8
+    private let limit: Int
+
+    /// Names a format: four characters, its version, and how long a payload may be.
+    package init(_ name: StaticString, signature: [UInt8], version: UInt8, limit: Int) {
+        self.name = name
+        self.signature = signature
+        self.version = version
+        self.limit = limit
+    }
+
+    /// How many bytes the longest one has.
+    package var byteLimit: Int { limit + Self.headerLength + Self.checksumLength }
+
+    /// Puts the frame around a payload.
+    package func enclose(_ payload: [UInt8]) -> [UInt8] {
+        var file = ByteWriter(reserving: payload.count + Self.headerLength + Self.checksumLength)
+        file.array(signature)
+        file.u8(version)
+        file.u32(UInt32(truncatingIfNeeded: payload.count))
+        file.array(payload)
+        file.u32(CRC32.checksum(file.bytes))
+        return file.bytes
+    }
+
+    /// Whether `bytes` begin as the format does, whatever became of the rest.
+    package func isBeginning(of bytes: [UInt8]) -> Bool {
+        bytes.starts(with: signature)
+    }
+
+    /// Checks the frame, and answers where the payload ends; it begins behind `headerLength` bytes.
+    ///
+    /// - Throws: `MalformedPacket` that names the signature, the length, the checksum or, where all these are good, the version.
+    package func check(_ bytes: [UInt8]) throws(MalformedPacket) -> Int {
+        var header = ByteReader(bytes.span)
+        guard let signature = header.array(4) else { throw .stored(self, at: bytes.count, .tooShort) }
+        guard signature == self.signature else { throw .stored(self, at: 0, .invalidField("signature")) }
+        guard let version = header.u8() else { throw .stored(self, at: bytes.count, .tooShort) }
+        guard let length = header.u32().map(Int.init) else { throw .stored(self, at: bytes.count, .tooShort) }
+        guard length <= limit else { throw .stored(self, at: 5, .invalidField("length")) }
+        guard header.remaining >= length + Self.checksumLength else {
+            throw .stored(self, at: bytes.count, .tooShort)
+        }
+        _ = header.skip(length)
+        let checksum = header.u32()
+        try header.finish(name)
+        let end = Self.headerLength + length
+        guard checksum == CRC32.checksum(bytes.prefix(end)) else {
+            throw .stored(self, at: end, .invalidField("checksum"))
+        }
+        guard version == self.version else { throw .stored(self, at: 4, .invalidField(Self.versionField)) }
+        return end
+    }
+
+    private static let versionField = "version"
+
+    /// Whether `error` says that the bytes are sound and of another version.
+    package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
+        error.reason == .invalidField(versionField)
+    }
+}
+
+extension MalformedPacket {
+    package static func stored(_ form: StoredForm, at offset: Int, _ reason: Reason) -> MalformedPacket {
+        MalformedPacket(form.name, at: offset, reason)
+    }
+}
+
+// MARK: - Parts that several formats have
+
+extension ByteWriter {
+    /// A UUID as its length, 2 or 16, and its bytes.
+    mutating func storedUUID(_ uuid: BluetoothUUID) {
+        let bytes = uuid.attBytes
+        u8(UInt8(truncatingIfNeeded: bytes.count))
+        array(bytes)
+    }
+
+    /// A text as its length in bytes, at most `limit`, and its UTF-8; a longer one is cut between two characters.
+    mutating func storedText(_ text: String, limit: Int = 255) {
+        var bytes: [UInt8] = []
+        for character in text {
+            let next = Array(String(character).utf8)
+            guard bytes.count + next.count <= min(limit, 255) else { break }
+            bytes += next
+        }
+        u8(UInt8(truncatingIfNeeded: bytes.count))
+        array(bytes)
+    }
+
+    /// A peer as its kind, 0 for none, 1 for a public address and 2 for a random one, and the 6 bytes of the address.
+    mutating func storedPeer(_ peer: PeerID?) {
+        guard let peer else { return u8(0) }
+        u8(peer.type.space == .public ? 1 : 2)
+        u48(peer.address.rawValue)
+    }
+}
+
+extension ByteReader {
+    /// What `storedUUID` wrote; `nil` inside where the length is 0.
+    @_lifetime(self: copy self)
+    mutating func storedUUID(_ field: String, in form: StoredForm) throws(MalformedPacket) -> BluetoothUUID? {
+        let start = offset
+        guard let length = u8() else { throw .stored(form, at: start, .tooShort) }
+        guard length > 0 else { return nil }
+        guard length == 2 || length == 16 else { throw .stored(form, at: start, .invalidField(field)) }
+        guard let uuid = uuid(Int(length)) else { throw .stored(form, at: offset, .tooShort) }
+        return uuid
+    }
+
+    @_lifetime(self: copy self)
+    mutating func storedText(in form: StoredForm) throws(MalformedPacket) -> String {
+        let start = offset
+        guard let length = u8(), let bytes = array(Int(length)) else { throw .stored(form, at: start, .tooShort) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @_lifetime(self: copy self)
+    mutating func storedPeer(in form: StoredForm) throws(MalformedPacket) -> PeerID? {
+        let start = offset
+        guard let kind = u8() else { throw .stored(form, at: start, .tooShort) }
+        guard kind > 0 else { return nil }
+        guard kind <= 2 else { throw .stored(form, at: start, .invalidField("kind of address")) }
+        guard let address = u48() else { throw .stored(form, at: start, .tooShort) }
+        return PeerID(address: BluetoothAddress(rawValue: address), type: kind == 1 ? .public : .random)
+    }
+
+    @_lifetime(self: copy self)
+    mutating func storedFlag(_ field: String, in form: StoredForm) throws(MalformedPacket) -> Bool {
+        let start = offset
+        guard let value = u8() else { throw .stored(form, at: start, .tooShort) }
+        guard value <= 1 else { throw .stored(form, at: start, .invalidField(field)) }
+        return value == 1
+    }
+}

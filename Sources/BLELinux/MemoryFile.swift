@@ -1,0 +1,37 @@
+internal import CBluetooth
+internal import Glibc
+
+/// Bytes that go to another program together with descriptors: a file that exists in memory only.
+package enum MemoryFile {
+    /// Makes one that holds `bytes`; the descriptor belongs to the caller.
+    package static func make(_ name: String, holding bytes: [UInt8]) throws(SystemCallError) -> Int32 {
+        let number = try SystemCallError.check("memfd_create", unsafe ble_memory_file(name))
+        do throws(SystemCallError) {
+            try StoredFile.writeAll(bytes, to: number)
+            return number
+        } catch {
+            OwnedDescriptor.close(number)
+            throw error
+        }
+    }
+
+    /// Whether `descriptor` is a plain file, in memory or not, and no socket.
+    package static func isFile(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// What it holds, from its beginning; closes it.
+    ///
+    /// - Throws: `SystemCallError`, with EFBIG for more than `limit` bytes.
+    package static func take(_ descriptor: Int32, limit: Int) throws(SystemCallError) -> [UInt8] {
+        let file = OwnedDescriptor(descriptor)
+        guard lseek(file.number, 0, SEEK_SET) == 0 else { throw SystemCallError(call: "lseek", errno: errno) }
+        return try StoredFile.readAll(of: file, limit: limit)
+    }
+
+    /// Closes a descriptor that nobody wants.
+    package static func close(_ descriptor: Int32) {
+        OwnedDescriptor.close(descriptor)
+    }
+}

@@ -1,0 +1,73 @@
+internal import BLECore
+internal import BLELinux
+internal import Glibc
+
+extension Central {
+    /// Goes on with a link that is up: one that `Peripheral.detach()` gave, in this program or in the one before.
+    ///
+    /// Nothing is asked of the peer: the MTU, what is known of its services and its subscriptions are as they were. A request that
+    /// the last owner had under way keeps the others waiting until its answer has come and was dropped, or until the peer's
+    /// 30 s are over. Values that come before somebody takes the subscriptions on (`Peripheral.restoredSubscriptions`) are kept
+    /// as `holding` says: 256 and 64 KiB for each, the oldest goes, and losses are counted.
+    ///
+    /// The link is used up, also when the call throws.
+    ///
+    /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is no SEQPACKET socket, and
+    ///   for one that leads to another peer; `.disconnected` when the link has ended meanwhile.
+    public func adopt(
+        _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
+    ) async throws(BLEError) -> Peripheral {
+        let state = link.state
+        let operation = "adopt a link"
+        guard let descriptor = link.release() else { throw link.givenAwayError(during: operation) }
+        let socket = LinkSocket(adopting: descriptor)
+        let endpoint: LinkEndpoint
+        do {
+            endpoint = try socket.endpoint()
+        } catch {
+            throw BLEError(error, adopting: state.name)
+        }
+        var controls: LinkControls?
+        if case .radio(let own, let peer) = endpoint {
+            guard peer == state.peer else {
+                throw BLEError(
+                    .invalidArgument, subject: state.name, during: operation, because: "the descriptor leads to \(peer)"
+                )
+            }
+            controls = await adapter.controls(adopting: try? socket.hciHandle(), from: own, to: peer)
+        }
+        var policy = CachePolicy(ConnectOptions(cache: state.cache))
+        if let peer = state.peer {
+            policy.store = await cachePolicy(for: peer, ConnectOptions(cache: state.cache)).store
+        }
+        let peripheral = Peripheral(
+            socket: socket, id: state.peer, name: state.name, mtu: state.client.largestMTU, loop: loop,
+            configuration: configuration, policy: policy, controls: controls)
+        try await peripheral.resume(state, holding: options)
+        return peripheral
+    }
+}
+
+extension Adapter {
+    /// What this adapter can do for a link that it has not made; `nil` when the link is another adapter's, or when there is no telling.
+    func controls(
+        adopting handle: ConnectionHandle?, from own: BluetoothAddress, to peer: PeerID
+    ) async -> LinkControls? {
+        try? await prepare(during: "adopt a link")
+        guard address == own else { return nil }
+        return register(handle, peer)
+    }
+}
+
+extension BLEError {
+    fileprivate init(_ error: SystemCallError, adopting link: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case ENOTCONN: (.disconnected, "the link has ended meanwhile", "Connect again.")
+            case EPROTOTYPE, ENOTSOCK: (.invalidArgument, "the descriptor is no SEQPACKET socket of a link", nil)
+            default: (.system, "\(error.call) failed", nil)
+            }
+        self.init(
+            code, subject: link, during: "adopt a link", because: reason, hint: hint, errorNumber: error.errno)
+    }
+}

@@ -1,0 +1,80 @@
+internal import BLELinux
+internal import Glibc
+
+/// What a service manager such as systemd says to a process it starts: a few variables, and descriptors.
+///
+/// It is data: nothing is changed by looking. `process` reads the environment of this process; tests make their own.
+public struct ServiceEnvironment: Hashable, Sendable {
+    /// A descriptor that came with the process, and its name.
+    public struct Descriptor: Hashable, Sendable {
+        /// What the service called it, or the unit file did; `unknown` where nobody has.
+        public let name: String
+        /// Its number.
+        public let number: Int32
+    }
+
+    /// The first descriptor that a manager passes.
+    private static let firstDescriptor: Int32 = 3
+    /// How many are looked at.
+    private static let descriptorLimit: Int32 = 4_096
+    private static let names = [
+        "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
+    ]
+
+    /// The variables by their names.
+    public let variables: [String: String]
+    /// The process that reads them: some are meant for one process alone.
+    public let processID: Int32
+    /// The descriptors that were passed to this process, whether or not they are still open.
+    public let descriptors: [Descriptor]
+
+    /// Makes an environment up.
+    public init(variables: [String: String], processID: Int32) {
+        self.variables = variables
+        self.processID = processID
+        self.descriptors = Self.descriptors(variables, processID)
+    }
+
+    /// An environment whose descriptors have other numbers than a manager would give them.
+    package init(descriptors: [(name: String, number: Int32)]) {
+        variables = [:]
+        processID = getpid()
+        self.descriptors = descriptors.map { Descriptor(name: $0.name, number: $0.number) }
+    }
+
+    private static func descriptors(_ variables: [String: String], _ processID: Int32) -> [Descriptor] {
+        guard variables["LISTEN_PID"].flatMap({ Int32($0) }) == processID,
+            let count = variables["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0
+        else { return [] }
+        let names = variables["LISTEN_FDNAMES"]?.split(separator: ":", omittingEmptySubsequences: false) ?? []
+        return (0..<min(count, descriptorLimit)).map { index in
+            let name = Int(index) < names.count ? String(names[Int(index)]) : "unknown"
+            return Descriptor(name: name, number: firstDescriptor + index)
+        }
+    }
+
+    /// What this process was told.
+    public static var process: ServiceEnvironment {
+        var variables: [String: String] = [:]
+        for name in names {
+            if let value = unsafe getenv(name) { variables[name] = unsafe String(cString: value) }
+        }
+        return ServiceEnvironment(variables: variables, processID: getpid())
+    }
+
+    /// Removes the variables from the environment of this process, so that the programs that it starts do not think that they are
+    /// meant. To be called while no other thread looks at the environment.
+    public static func removeFromProcess() {
+        for name in names { unsafe unsetenv(name) }
+    }
+
+    /// Where the manager listens, as `NOTIFY_SOCKET` says; `nil` without one.
+    public var notifySocket: String? { variables["NOTIFY_SOCKET"] }
+
+    /// How often the manager wants to hear that the process is well; `nil` when it does not. Twice as often is good practice.
+    public var watchdogInterval: Duration? {
+        if let process = variables["WATCHDOG_PID"], Int32(process) != processID { return nil }
+        guard let microseconds = variables["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0 else { return nil }
+        return .microseconds(microseconds)
+    }
+}

@@ -1,0 +1,102 @@
+internal import BLELinux
+internal import Glibc
+
+/// Tells the service manager how the daemon is: systemd's protocol for services of `Type=notify`.
+///
+/// No call waits for the manager, but `barrier(timeout:)`, which is for that.
+///
+/// ```swift
+/// let notifier = ServiceNotifier()
+/// try notifier?.ready()
+/// ```
+public struct ServiceNotifier: Hashable, Sendable {
+    /// What the manager has told this process.
+    public let environment: ServiceEnvironment
+    let socket: ServiceSocket
+
+    /// The notifier of a process that a manager listens to; `nil` for any other, such as one started in a shell.
+    public init?(_ environment: ServiceEnvironment = .process) {
+        guard let socket = environment.notifySocket.flatMap({ ServiceSocket($0) }) else { return nil }
+        self.environment = environment
+        self.socket = socket
+    }
+
+    /// How often `watchdog()` is expected; `nil`: never.
+    public var watchdogInterval: Duration? { environment.watchdogInterval }
+
+    /// The daemon has started, or has finished to read its configuration anew.
+    ///
+    /// - Throws: `BLEError` with `.busy` when the manager takes no more messages now, `.notPermitted`, `.system`.
+    public func ready(status: String? = nil) throws(BLEError) {
+        try send(["READY=1"] + (status.map { ["STATUS=\(Self.line($0))"] } ?? []))
+    }
+
+    /// One line about what the daemon does, for `systemctl status`.
+    ///
+    /// - Throws: `BLEError` as `ready(status:)` does.
+    public func status(_ text: String) throws(BLEError) {
+        try send(["STATUS=\(Self.line(text))"])
+    }
+
+    /// The daemon is well. Who keeps quiet for `watchdogInterval` is ended and started again.
+    ///
+    /// - Throws: `BLEError` as `ready(status:)` does.
+    public func watchdog() throws(BLEError) {
+        try send(["WATCHDOG=1"])
+    }
+
+    /// The daemon is about to end.
+    ///
+    /// - Throws: `BLEError` as `ready(status:)` does.
+    public func stopping() throws(BLEError) {
+        try send(["STOPPING=1"])
+    }
+
+    /// Waits until the manager has seen all that was sent before. A process that ends right behind its last message may be
+    /// forgotten, and the message with it.
+    ///
+    /// - Throws: `BLEError` with `.timedOut`, and as `ready(status:)` does.
+    public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
+        let socket = socket
+        // Detached: it blocks, and a task that prefers the event loop would block that.
+        let failure = await Task.detached { () -> SystemCallError? in
+            do throws(SystemCallError) {
+                try socket.barrier(timeout: timeout)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+        if let failure { throw BLEError(failure, notifying: environment.notifySocket) }
+    }
+
+    func send(_ lines: [String], descriptors: [Int32] = []) throws(BLEError) {
+        do {
+            try socket.send(lines.joined(separator: "\n"), descriptors: descriptors)
+        } catch {
+            throw BLEError(error, notifying: environment.notifySocket)
+        }
+    }
+
+    /// A text that cannot be taken for further assignments.
+    private static func line(_ text: String) -> String {
+        text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}
+
+extension BLEError {
+    init(_ error: SystemCallError, notifying socket: String?) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case EAGAIN: (.busy, "the service manager takes no more messages now", "Try again a little later.")
+            case ETIMEDOUT: (.timedOut, "the service manager did not take note in time", nil)
+            case EACCES, EPERM: (.notPermitted, "this process may not write to its socket", nil)
+            case ENOENT, ECONNREFUSED:
+                (.system, "nobody listens there", "Leave NOTIFY_SOCKET alone; the service manager sets it.")
+            default: (.system, "\(error.call) failed", nil)
+            }
+        self.init(
+            code, subject: socket, during: "notify the service manager", because: reason, hint: hint,
+            errorNumber: error.errno)
+    }
+}

@@ -1,0 +1,105 @@
+internal import BLECore
+internal import BLELinux
+public import BareBLE
+internal import Glibc
+
+/// A service manager in this process: it listens where daemons notify, and keeps the descriptors that they store.
+///
+/// ```swift
+/// let manager = try VirtualServiceManager()
+/// let notifier = ServiceNotifier(manager.environment())
+/// try notifier?.ready()
+/// await manager.wait { $0.contains("READY=1") }
+/// ```
+public actor VirtualServiceManager {
+    private static let lastNumber = Lock(0)
+
+    /// Where it listens, as `NOTIFY_SOCKET` would say it.
+    public nonisolated let address: String
+    private let descriptor: Int32
+    /// All assignments that it was sent, in order, without those that go with descriptors.
+    public private(set) var assignments: [String] = []
+    private var stored: [(name: String, number: Int32)] = []
+    private var takesBarriers = true
+
+    /// Isolates the manager to the test kit's own thread.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe EventLoop.peers.asUnownedSerialExecutor()
+    }
+
+    /// Begins to listen, at an abstract address of its own or at `path`.
+    ///
+    /// - Throws: `TestLinkError` when the system has no sockets left, or will not have one at `path`.
+    public init(path: String? = nil) throws(TestLinkError) {
+        let number = Self.lastNumber.withLock { number in
+            number += 1
+            return number
+        }
+        address = path ?? "@bareble-test-\(getpid())-\(number)"
+        guard let socket = ServiceSocket(address) else { throw .noSocketPair(errno: EINVAL) }
+        do throws(SystemCallError) {
+            descriptor = try socket.listen()
+        } catch {
+            throw .noSocketPair(errno: error.errno)
+        }
+        let descriptor = descriptor
+        EventLoop.peers.onReadable(descriptor) { [weak self] in
+            self?.assumeIsolated { $0.readable() }
+        }
+    }
+
+    isolated deinit {
+        EventLoop.peers.letGo(descriptor)
+        MemoryFile.close(descriptor)
+        for entry in stored { MemoryFile.close(entry.number) }
+    }
+
+    /// What a process with this number, or this one, would find in its environment.
+    public nonisolated func environment(
+        processID: Int32? = nil, watchdog: Duration? = nil
+    ) -> ServiceEnvironment {
+        var variables = ["NOTIFY_SOCKET": address]
+        if let watchdog { variables["WATCHDOG_USEC"] = "\(Int64(watchdog / .microseconds(1)))" }
+        return ServiceEnvironment(variables: variables, processID: processID ?? getpid())
+    }
+
+    /// The names of what is stored, sorted, one for each descriptor.
+    public var storedNames: [String] { stored.map(\.name).sorted() }
+
+    /// Hands what is stored to the next run of the daemon, and forgets it: the numbers belong to the caller and are open
+    /// across exec.
+    public func takeStored() -> [(name: String, number: Int32)] {
+        defer { stored = [] }
+        for entry in stored { LinkSocket.setLivesAcrossExec(true, entry.number) }
+        return stored
+    }
+
+    /// From now on the manager keeps daemons that wait for it waiting.
+    public func ignoreBarriers() {
+        takesBarriers = false
+    }
+
+    /// Waits until the assignments are as wanted.
+    public func wait(until isEnough: @Sendable ([String]) -> Bool) async {
+        while !isEnough(assignments), !Task.isCancelled { await Task.yield() }
+    }
+
+    private func readable() {
+        while let (text, descriptors) = ServiceSocket.receive(at: descriptor) {
+            let lines = text.split(separator: "\n").map(String.init)
+            let name = lines.first { $0.hasPrefix("FDNAME=") }.map { String($0.dropFirst(7)) } ?? "stored"
+            if lines.contains("FDSTORE=1") {
+                stored += descriptors.map { (name, $0) }
+            } else if lines.contains("BARRIER=1"), !takesBarriers {
+                stored += descriptors.map { ("barrier", $0) }
+            } else {
+                for number in descriptors { MemoryFile.close(number) }
+            }
+            if lines.contains("FDSTOREREMOVE=1") {
+                for entry in stored where entry.name == name { MemoryFile.close(entry.number) }
+                stored.removeAll { $0.name == name }
+            }
+            assignments += lines
+        }
+    }
+}

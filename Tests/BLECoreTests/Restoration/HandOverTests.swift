@@ -1,0 +1,151 @@
+import BLECore
+import Testing
+
+/// A link whose client is replaced by another one that knows what the first has left.
+private final class HandedLink {
+    private var client = GATTClient()
+    private(set) var sent: [[UInt8]] = []
+    private(set) var finished: [(id: OperationID, result: Result<GATTOutcome, OperationFailure>)] = []
+    private(set) var closed: ATTQueue.CloseReason?
+    var now = BootInstant(nanoseconds: 5_000_000_000)
+    var takesPackets = true
+
+    var mtu: UInt16 { client.mtu }
+    var statistics: ATTStatistics { client.statistics }
+
+    func exchangeMTU() {
+        let id = client.nextID()
+        perform(client.start(MTUExchange(offer: 517), id: id, deadline: nil, at: now) { .mtu($0) })
+        receive([0x03, 0x40, 0x00])
+    }
+
+    func read(_ handle: AttributeHandle) -> OperationID {
+        let id = client.nextID()
+        perform(client.startRead(handle, id: id, deadline: nil, at: now))
+        return id
+    }
+
+    func writeLong(_ value: [UInt8]) -> OperationID {
+        let id = client.nextID()
+        let procedure = WriteLong(handle: 3, value: value, mtu: client.mtu)
+        perform(client.start(procedure, id: id, deadline: nil, at: now) { _ in .done })
+        return id
+    }
+
+    func receive(_ pdu: [UInt8]) { perform(client.received(pdu, at: now)) }
+
+    func pass(_ time: Duration) {
+        now = now + time
+        perform(client.timePassed(now))
+    }
+
+    /// The bytes are what crosses to the other program.
+    func handOver(after time: Duration = .zero) throws {
+        var state = LinkState(peer: nil, name: "link")
+        state.client = client.remains()
+        perform(client.linkLost(0, at: now))
+        let bytes = state.bytes
+        now = now + time
+        client = GATTClient(limits: ATTQueue.Limits(), remains: try LinkState(bytes: bytes).client, at: now)
+        sent = []
+        perform(client.resume(at: now))
+    }
+
+    func outcome(of id: OperationID) -> Result<GATTOutcome, OperationFailure>? {
+        finished.first { $0.id == id }?.result
+    }
+
+    private func perform(_ actions: [GATTClient.Action]) {
+        for action in actions {
+            switch action {
+            case .finish(let id, let result): finished.append((id, result))
+            case .deliver: break
+            case .close(let reason): closed = reason
+            case .send(let pdu):
+                guard takesPackets else {
+                    client.blocked()
+                    continue
+                }
+                sent.append(pdu)
+                perform(client.sent(at: now))
+            }
+        }
+    }
+}
+
+@Suite struct HandOverTests {
+    private let link = HandedLink()
+
+    @Test func sizesStay() throws {
+        link.exchangeMTU()
+        try link.handOver()
+        #expect(link.mtu == 64)
+        #expect(link.sent.isEmpty)
+        // A second answer of the exchange is still a known stray.
+        link.receive([0x03, 0x40, 0x00])
+        #expect(link.statistics.knownStrays == 1)
+        // 64 bytes are taken, and sent.
+        let read = link.read(5)
+        link.receive([0x0B] + [UInt8](repeating: 1, count: 62))
+        #expect(link.outcome(of: read) == .success(.value([UInt8](repeating: 1, count: 62))))
+    }
+
+    @Test func theLateAnswerIsDropped() throws {
+        let first = link.read(3)
+        try link.handOver()
+        #expect(link.outcome(of: first) == .failure(.linkLost))
+        let second = link.read(5)
+        #expect(link.sent.isEmpty)
+        link.receive([0x0B, 0xAA])
+        #expect(link.sent == [[0x0A, 5, 0]])
+        #expect(link.outcome(of: second) == nil)
+        link.receive([0x0B, 0xBB])
+        #expect(link.outcome(of: second) == .success(.value([0xBB])))
+        #expect(link.statistics.lateAnswers == 1)
+    }
+
+    @Test func thePeerHasWhatWasLeftOfItsTime() throws {
+        _ = link.read(3)
+        link.pass(.seconds(10))
+        try link.handOver(after: .seconds(5))
+        link.pass(.seconds(14))
+        #expect(link.closed == nil)
+        link.pass(.seconds(1))
+        #expect(link.closed == .responseTimeout)
+    }
+
+    /// The answer came while nobody read.
+    @Test func anAnswerThatWaitedIsRead() throws {
+        _ = link.read(3)
+        try link.handOver(after: .seconds(60))
+        link.receive([0x0B, 0xAA])
+        #expect(link.closed == nil)
+        let second = link.read(5)
+        link.receive([0x0B, 0xBB])
+        #expect(link.outcome(of: second) == .success(.value([0xBB])))
+    }
+
+    @Test func thePreparedQueueIsEmptiedFirst() throws {
+        _ = link.writeLong([UInt8](repeating: 0x11, count: 40))
+        link.receive([0x17, 3, 0, 0, 0] + [UInt8](repeating: 0x11, count: 18))
+        try link.handOver()
+        let second = link.writeLong([UInt8](repeating: 0x22, count: 20))
+        #expect(link.sent.isEmpty)
+        // The answer to the piece that was under way.
+        link.receive([0x17, 3, 0, 18, 0] + [UInt8](repeating: 0x11, count: 18))
+        #expect(link.sent == [[0x18, 0x00]])
+        link.receive([0x19])
+        #expect(link.sent.last?.first == 0x16)
+        #expect(link.outcome(of: second) == nil)
+    }
+
+    @Test func whatThePeerIsOwedIsSentFirst() throws {
+        link.takesPackets = false
+        link.receive([0x1D, 3, 0, 9])
+        link.receive([0x02, 0x40, 0x00])
+        link.takesPackets = true
+        try link.handOver()
+        #expect(link.sent == [[0x1E], [0x03, 0x05, 0x02]])
+        #expect(link.mtu == 64)
+    }
+}
