@@ -27,13 +27,6 @@ extension LinkSocket {
         _ = fcntl(descriptor, F_SETFD, lives ? 0 : FD_CLOEXEC)
     }
 
-    /// Gives the descriptor away, open.
-    package consuming func release() -> Int32 {
-        let descriptor = descriptor
-        discard self
-        return descriptor
-    }
-
     /// What is at the other end of a socket that somebody else connected.
     ///
     /// - Throws: `SystemCallError`, with `EPROTOTYPE` for a socket that carries no ATT packets, and `ENOTCONN` for one without a

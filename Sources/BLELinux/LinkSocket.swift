@@ -53,6 +53,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     private let isBluetooth: Bool
     private var endReason: Int32?
     private var wokenForNothing = false
+    private var isGivenAway = false
 
     /// Takes over a connected SEQPACKET descriptor, and makes it non-blocking.
     package init(adopting descriptor: Int32) {
@@ -69,7 +70,13 @@ package struct LinkSocket: ~Copyable, Sendable {
     }
 
     deinit {
-        OwnedDescriptor.close(descriptor)
+        if !isGivenAway { OwnedDescriptor.close(descriptor) }
+    }
+
+    /// Gives the descriptor away, open.
+    package consuming func release() -> Int32 {
+        isGivenAway = true
+        return descriptor
     }
 
     // MARK: Packets

@@ -119,6 +119,11 @@ package enum StoredFile {
         }
     }
 
+    /// Gives a file another name, in the place of what has that name.
+    package static func move(_ path: String, to other: String) throws(SystemCallError) {
+        guard unsafe rename(path, other) == 0 else { throw SystemCallError(call: "rename", errno: errno) }
+    }
+
     /// Removes the file; that there is none is no error.
     package static func remove(_ path: String) throws(SystemCallError) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemCallError(call: "unlink", errno: errno) }

@@ -32,7 +32,7 @@ extension Recorder {
     ) -> [UInt8] {
         let status: HCIStatus =
             switch reason {
-            case .requested, .attTimeout, .protocolViolation: .localHostTerminated
+            case .requested, .detached, .attTimeout, .protocolViolation: .localHostTerminated
             case .byPeer, .other: reason.hciStatus ?? .remoteUserTerminated
             case .supervisionTimeout, .adapterLost: .connectionTimeout
             }
@@ -46,7 +46,7 @@ extension Recorder {
     /// Whether it was this side that ended the link.
     static func isOurs(_ reason: DisconnectReason) -> Bool {
         switch reason {
-        case .requested, .attTimeout, .protocolViolation: true
+        case .requested, .detached, .attTimeout, .protocolViolation: true
         case .byPeer, .supervisionTimeout, .adapterLost, .other: false
         }
     }

@@ -42,7 +42,11 @@ public actor VirtualServiceManager {
         } catch {
             throw .noSocketPair(errno: error.errno)
         }
-        let descriptor = descriptor
+        // What arrives before that waits in the socket.
+        Task(executorPreference: EventLoop.peers) { await self.listen() }
+    }
+
+    private func listen() {
         EventLoop.peers.onReadable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.readable() }
         }

@@ -23,7 +23,7 @@ extension Peripheral {
         guard let socket = socket.take() else { throw endError(during: operation) }
         let link = DetachedLink(state: state, socket: socket)
         close(.detached)
-        await storing?.value
+        await finishStoring()
         return link
     }
 

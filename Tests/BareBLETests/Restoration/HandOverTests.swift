@@ -187,7 +187,11 @@ import Testing
         var changes = try await again.serviceChanges().makeAsyncIterator()
         #expect(await peripheral.requestCount == requests)
         await peripheral.changeServices(
-            to: VirtualDevice(name: "New", services: [.genericAttribute, .battery(level: 64)]))
+            to: VirtualDevice(
+                name: "New",
+                services: [
+                    .genericAccess(name: "Virtual HRM", appearance: 0x0341), .genericAttribute, .battery(level: 64),
+                ]))
         #expect(try await changes.next() != nil)
         #expect(try await again.read(0x2A19) == [64])
     }

@@ -83,7 +83,7 @@ import Testing
         let link = try await device.detach()
         let name = try await store.put(link)
         _ = values
-        #expect(name == "bareble.descriptor")
+        #expect(name == "bareble.\(device.name)")
         #expect(link.fileDescriptor == nil)
         #expect(await manager.storedNames == [name, name])
         #expect(await peripheral.isConnected)
@@ -104,10 +104,10 @@ import Testing
         let store = DescriptorStore(notifier)
         let (first, second) = (VirtualPeripheral(.battery), VirtualPeripheral(.battery))
         try await store.put(try await central.attach(to: first).detach())
-        try await store.put(try await central.attach(to: second).detach())
+        let name = try await store.put(try await central.attach(to: second).detach())
         #expect(await manager.storedNames.count == 2)
         while await first.isConnected { await Task.yield() }
-        try store.remove(named: "bareble.descriptor")
+        try store.remove(named: name)
         try await notifier.barrier()
         #expect(await manager.storedNames == [])
         while await second.isConnected { await Task.yield() }

@@ -1,0 +1,229 @@
+/// How the state of a daemon is laid out inside its frame (`StoredForm`, "BLES"), numbers little-endian, durations in nanoseconds in
+/// 8 bytes (-1: none), a UUID as its length 1 and bytes, a peer as in `LinkState+Bytes.swift`:
+///
+///     adapter: flag 1, address 6
+///     peers 2, each:
+///       peer | policy 1 (0 never; 1 back-off: initial 8, longest 8, jitter 8 (IEEE 754), attempts 4 (FFFFFFFF: any number); 2 custom)
+///       proven after 8 | ready time-out 8 | time-out 8 | MTU 2 (0: none) | parameters: flag 1, 4 x 2
+///       validation 1 | observes 1 | subscriptions 2, each: UUID, service UUID (length 0: any), index 2 (FFFF: none), indications 1
+///     scan: flag 1, and if it is 1 what `ScanSettings+Bytes.swift` says
+private enum Layout {
+    static let anyNumber: UInt32 = .max
+    static let noIndex: UInt16 = .max
+    static let never: UInt8 = 0
+    static let backoff: UInt8 = 1
+    static let custom: UInt8 = 2
+}
+
+extension DaemonState {
+    static let form = StoredForm("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
+
+    /// How many bytes `bytes` has at most for `init(bytes:)` to take it.
+    public static var byteLimit: Int { form.byteLimit }
+
+    /// The form to store. Equal states have equal bytes.
+    public var bytes: [UInt8] {
+        var writer = ByteWriter()
+        writer.u8(adapter == nil ? 0 : 1)
+        if let adapter { writer.u48(adapter.rawValue) }
+        let stored = peers.prefix(Self.limit)
+        writer.u16(UInt16(clamping: stored.count))
+        for peer in stored { peer.write(to: &writer) }
+        writer.u8(scan == nil ? 0 : 1)
+        scan?.write(to: &writer)
+        return Self.form.enclose(writer.bytes)
+    }
+
+    /// Reads the stored form.
+    ///
+    /// - Throws: `MalformedPacket` that names the place and the field.
+    public init(bytes: [UInt8]) throws(MalformedPacket) {
+        let end = try Self.form.check(bytes)
+        var reader = ByteReader(bytes.span)
+        _ = reader.skip(StoredForm.headerLength)
+        self.init()
+        if try reader.storedFlag("adapter", in: Self.form) {
+            guard let address = reader.u48() else { throw .state(at: reader.offset, .tooShort) }
+            adapter = BluetoothAddress(rawValue: address)
+        }
+        for _ in 0..<(try reader.stateCount("number of peers")) { peers.append(try reader.wantedPeer()) }
+        if try reader.storedFlag("scan", in: Self.form) { scan = try reader.wantedScan() }
+        guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
+    }
+
+    /// Whether `error` says that the bytes are sound, and of a version that this library does not know.
+    package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
+        StoredForm.isOtherVersion(error)
+    }
+}
+
+extension MalformedPacket {
+    static func state(at offset: Int, _ reason: Reason) -> MalformedPacket {
+        .stored(DaemonState.form, at: offset, reason)
+    }
+}
+
+// MARK: - Peers
+
+extension WantedPeer {
+    fileprivate func write(to writer: inout ByteWriter) {
+        writer.storedPeer(peer)
+        switch reconnect {
+        case .never:
+            writer.u8(Layout.never)
+        case .backoff(let initial, let max, let jitter, let attempts):
+            writer.u8(Layout.backoff)
+            writer.stateDuration(initial)
+            writer.stateDuration(max)
+            writer.u64(jitter.bitPattern)
+            writer.u32(attempts.map { UInt32(clamping: $0) } ?? Layout.anyNumber)
+        case .custom:
+            writer.u8(Layout.custom)
+        }
+        writer.stateDuration(provenAfter)
+        writer.stateDuration(readyTimeout)
+        writer.stateDuration(timeout)
+        writer.u16(mtu.map { UInt16(clamping: $0) } ?? 0)
+        writer.u8(parameters == nil ? 0 : 1)
+        if let parameters {
+            writer.u16(parameters.intervalMin)
+            writer.u16(parameters.intervalMax)
+            writer.u16(parameters.latency)
+            writer.u16(parameters.timeout)
+        }
+        writer.u8(validation.code)
+        writer.u8(observesServiceChanges ? 1 : 0)
+        let stored = subscriptions.prefix(DaemonState.limit)
+        writer.u16(UInt16(clamping: stored.count))
+        for subscription in stored {
+            writer.storedUUID(subscription.uuid)
+            if let service = subscription.service { writer.storedUUID(service) } else { writer.u8(0) }
+            writer.u16(subscription.index.map { UInt16(clamping: $0) } ?? Layout.noIndex)
+            writer.u8(subscription.prefersIndications ? 1 : 0)
+        }
+    }
+}
+
+extension CacheValidation {
+    fileprivate var code: UInt8 {
+        switch self {
+        case .required: 0
+        case .whenPossible: 1
+        case .skipped: 2
+        }
+    }
+
+    fileprivate init?(code: UInt8) {
+        switch code {
+        case 0: self = .required
+        case 1: self = .whenPossible
+        case 2: self = .skipped
+        default: return nil
+        }
+    }
+}
+
+extension ByteWriter {
+    /// A length of time, or none.
+    mutating func stateDuration(_ duration: Duration?) {
+        u64(UInt64(bitPattern: duration.map { max(0, $0.saturatedNanoseconds) } ?? -1))
+    }
+}
+
+extension ByteReader {
+    @_lifetime(self: copy self)
+    mutating func stateDuration(_ field: String) throws(MalformedPacket) -> Duration? {
+        let start = offset
+        guard let bits = u64() else { throw .state(at: start, .tooShort) }
+        let nanoseconds = Int64(bitPattern: bits)
+        guard nanoseconds >= -1 else { throw .state(at: start, .invalidField(field)) }
+        return nanoseconds < 0 ? nil : .nanoseconds(nanoseconds)
+    }
+
+    @_lifetime(self: copy self)
+    mutating func stateCount(_ field: String) throws(MalformedPacket) -> Int {
+        let start = offset
+        guard let count = u16() else { throw .state(at: start, .tooShort) }
+        guard Int(count) <= DaemonState.limit else { throw .state(at: start, .invalidField(field)) }
+        return Int(count)
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func someDuration(_ field: String) throws(MalformedPacket) -> Duration {
+        guard let duration = try stateDuration(field) else { throw .state(at: offset, .invalidField(field)) }
+        return duration
+    }
+
+    @_lifetime(self: copy self)
+    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> WantedPeer {
+        let start = offset
+        guard let peer = try storedPeer(in: DaemonState.form) else {
+            throw .state(at: start, .invalidField("wanted peer"))
+        }
+        var wanted = WantedPeer(peer, reconnect: try reconnect())
+        wanted.provenAfter = try someDuration("proven after")
+        wanted.readyTimeout = try stateDuration("ready time-out")
+        wanted.timeout = try stateDuration("time-out")
+        guard let mtu = u16() else { throw .state(at: offset, .tooShort) }
+        wanted.mtu = mtu == 0 ? nil : Int(mtu)
+        if try storedFlag("parameters", in: DaemonState.form) { wanted.parameters = try parameters() }
+        guard let code = u8() else { throw .state(at: offset, .tooShort) }
+        guard let validation = CacheValidation(code: code) else {
+            throw .state(at: offset, .invalidField("validation"))
+        }
+        wanted.validation = validation
+        wanted.observesServiceChanges = try storedFlag("observes", in: DaemonState.form)
+        for _ in 0..<(try stateCount("number of subscriptions")) {
+            wanted.subscriptions.append(try wantedSubscription())
+        }
+        return wanted
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func reconnect() throws(MalformedPacket) -> ReconnectPolicy {
+        let start = offset
+        guard let kind = u8() else { throw .state(at: start, .tooShort) }
+        switch kind {
+        case Layout.never: return .never
+        case Layout.custom: return .custom
+        case Layout.backoff:
+            let initial = try someDuration("first pause")
+            let longest = try someDuration("longest pause")
+            guard let bits = u64(), let attempts = u32() else { throw .state(at: offset, .tooShort) }
+            let jitter = Double(bitPattern: bits)
+            guard jitter >= 0, jitter <= 1 else { throw .state(at: start, .invalidField("jitter")) }
+            return .backoff(
+                initial: initial, max: longest, jitter: jitter,
+                attempts: attempts == Layout.anyNumber ? nil : Int(attempts))
+        default: throw .state(at: start, .invalidField("policy"))
+        }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func parameters() throws(MalformedPacket) -> ConnectionParameters {
+        let start = offset
+        guard let shortest = u16(), let longest = u16(), let latency = u16(), let timeout = u16() else {
+            throw .state(at: start, .tooShort)
+        }
+        let unit = Duration.microseconds(1250)
+        guard shortest <= longest,
+            let parameters = try? ConnectionParameters(
+                interval: unit * Int(shortest)...unit * Int(longest), latency: Int(latency),
+                supervisionTimeout: .milliseconds(10) * Int(timeout))
+        else { throw .state(at: start, .invalidField("connection parameters")) }
+        return parameters
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func wantedSubscription() throws(MalformedPacket) -> WantedSubscription {
+        let start = offset
+        guard let uuid = try storedUUID("characteristic", in: DaemonState.form) else {
+            throw .state(at: start, .invalidField("characteristic"))
+        }
+        let service = try storedUUID("service", in: DaemonState.form)
+        guard let index = u16() else { throw .state(at: offset, .tooShort) }
+        return WantedSubscription(
+            uuid, service: service, index: index == Layout.noIndex ? nil : Int(index),
+            prefersIndications: try storedFlag("indications", in: DaemonState.form))
+    }
+}

@@ -1,0 +1,173 @@
+public import BLECore
+internal import BLELinux
+internal import Glibc
+
+/// Where a daemon keeps what it wants of the radio, from one run to the next: one file in a directory, `IDENTIFIER.state`.
+///
+/// The file is replaced as a whole, so a reader finds the old state or the new one, also after a crash or on a full disk; only its owner can
+/// read it. One process has it at a time, by `IDENTIFIER.lock` beside it. A file that is damaged, or that a newer version has
+/// written, is moved aside and not used.
+public struct StateStore: Hashable, Sendable {
+    /// The directory, which must exist. One that belongs to the daemon alone is best: systemd makes it (`StateDirectory=`).
+    public let directory: String
+    /// Which of several daemons, or runs of one with different adapters: 1 to 64 letters, digits, `-`, `_` and `.`, no dot in front.
+    public let identifier: String
+
+    /// Names a store; nothing is opened.
+    public init(directory: String, identifier: String) {
+        self.directory = directory
+        self.identifier = identifier
+    }
+
+    /// The file that holds the state.
+    public var path: String { "\(directory)/\(identifier).state" }
+    /// Where a file goes that cannot be used; an earlier one is replaced.
+    public var pathOfDamaged: String { path + ".damaged" }
+    /// Where a file goes that a newer version has written; an earlier one is replaced.
+    public var pathOfOtherVersion: String { path + ".other-version" }
+    /// The file that says who has the store.
+    public var lockPath: String { "\(directory)/\(identifier).lock" }
+
+    /// Takes the store for this process, until the result goes away.
+    ///
+    /// It blocks for as long as the disk takes: to be kept off the event loop. `Central.restore()` does it by itself.
+    ///
+    /// - Throws: `BLEError` with `.busy` when another process has it, which the reason names; `.invalidArgument` for an identifier that
+    ///   is no name for a file; `.notPermitted`, `.diskFull`, `.system`.
+    public func open() throws(BLEError) -> OpenStateStore {
+        let operation = "open the state store"
+        guard isNamed else {
+            throw BLEError(
+                .invalidArgument, subject: identifier, during: operation,
+                because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and no dot in front")
+        }
+        do {
+            return OpenStateStore(self, try FileLock(lockPath))
+        } catch {
+            switch error {
+            case .held(let process):
+                let holder = process == getpid() ? "this process" : process.map { "process \($0)" } ?? "another process"
+                throw BLEError(
+                    .busy, subject: lockPath, during: operation, because: "\(holder) has it",
+                    hint: "End that one first, or give this daemon an identifier of its own.")
+            case .system(let error):
+                throw BLEError(error, stateFile: lockPath, during: operation)
+            }
+        }
+    }
+
+    private var isNamed: Bool {
+        let allowed = identifier.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+            default: false
+            }
+        }
+        return allowed && (1...64).contains(identifier.utf8.count) && !identifier.hasPrefix(".")
+    }
+}
+
+/// A state store that this process has to itself.
+///
+/// The calls block for as long as the disk takes.
+public final class OpenStateStore: Sendable {
+    /// What a store held.
+    public struct Contents: Sendable {
+        /// The state; empty where there was none, or none that could be used.
+        public var state = DaemonState()
+        /// Why the file was not used (`.unusableState`); `nil` where all is well.
+        public var damage: BLEError?
+        /// Where the file is that was not used.
+        public var movedTo: String?
+    }
+
+    /// Which one.
+    public let store: StateStore
+    private let lock: FileLock
+
+    init(_ store: StateStore, _ lock: consuming FileLock) {
+        self.store = store
+        self.lock = lock
+    }
+
+    /// Reads the state.
+    ///
+    /// A file that cannot be used is moved aside, so that it is told once, and a new state does not destroy it.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted`, `.system`.
+    public func load() throws(BLEError) -> Contents {
+        let operation = "load the state"
+        var contents = Contents()
+        do throws(SystemCallError) {
+            guard let bytes = try StoredFile.read(store.path, limit: DaemonState.byteLimit) else { return contents }
+            do throws(MalformedPacket) {
+                contents.state = try DaemonState(bytes: bytes)
+            } catch {
+                let isNewer = DaemonState.isOtherVersion(error)
+                try setAside(
+                    &contents, to: isNewer ? store.pathOfOtherVersion : store.pathOfDamaged, because: "\(error)",
+                    during: operation)
+            }
+        } catch {
+            guard [EFBIG, EINVAL, EISDIR].contains(error.errno) else {
+                throw BLEError(error, stateFile: store.path, during: operation)
+            }
+            do throws(SystemCallError) {
+                try setAside(
+                    &contents, to: store.pathOfDamaged,
+                    because: error.errno == EFBIG ? "it is too large for a state" : "it is no plain file",
+                    during: operation)
+            } catch {
+                throw BLEError(error, stateFile: store.path, during: operation)
+            }
+        }
+        return contents
+    }
+
+    /// Writes the state in the place of the one before.
+    ///
+    /// - Throws: `BLEError` with `.diskFull`, which leaves the old state as it was, as every failure does; `.tooLong` for a state of more
+    ///   than `DaemonState.byteLimit` bytes; `.notPermitted`, `.system`.
+    public func save(_ state: DaemonState) throws(BLEError) {
+        let operation = "save the state"
+        let bytes = state.bytes
+        guard bytes.count <= DaemonState.byteLimit else {
+            throw BLEError(
+                .tooLong, subject: store.path, during: operation, because: "it has \(bytes.count) bytes",
+                hint: "Want fewer peers, or shorter filters.")
+        }
+        do {
+            try StoredFile.replace(store.path, with: bytes)
+        } catch {
+            throw BLEError(error, stateFile: store.path, during: operation)
+        }
+    }
+
+    private func setAside(
+        _ contents: inout Contents, to path: String, because reason: String, during operation: String
+    ) throws(SystemCallError) {
+        try StoredFile.move(store.path, to: path)
+        contents.movedTo = path
+        contents.damage = BLEError(
+            .unusableState, subject: store.path, during: operation, because: reason,
+            hint: "It is now \(path); the daemon starts with nothing.")
+    }
+}
+
+extension BLEError {
+    fileprivate init(_ error: SystemCallError, stateFile path: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch error.errno {
+            case EACCES, EPERM, EROFS:
+                (
+                    .notPermitted, "this user may not do that to the file",
+                    "Change its permissions, or name another directory."
+                )
+            case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Make room; the old state is unharmed.")
+            case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Make the directory first.")
+            case ELOOP: (.notPermitted, "it is a symbolic link", "Remove it.")
+            default: (.system, "\(error.call) failed", nil)
+            }
+        self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
+    }
+}

@@ -1,0 +1,138 @@
+import BLECore
+import Testing
+
+@Suite struct DaemonStateTests {
+    /// Put together and sealed with Python's struct and zlib, from the layouts in `DaemonState+Bytes.swift` and
+    /// `ScanSettings+Bytes.swift`.
+    private static let golden = """
+        424c455301e50000000142000001aa000200025544332211c0010065cd1d00000000005847f80d000000000000000000d03f\
+        0700000000e40b5402000000ffffffffffffffff00d6117e03000000b900011800280000002a000100020002372a020d18ff\
+        ff00109ecadc240ee5a9e093f3a3b50300406e00010001015544332211000000e40b540200000000ac23fc06000000ffffff\
+        ffffffffff000000000100000101a00030000102009435770000000000060000d6117e030000000200020d18020f18000001\
+        00025544332211c0000001004c0001004c00020215000001000368756200000102616201ba01f4729e8f
+        """
+
+    private static func sample() throws -> DaemonState {
+        let belt = PeerID(address: BluetoothAddress(rawValue: 0xC011_2233_4455), type: .random)
+        let scale = PeerID(address: BluetoothAddress(rawValue: 0x0011_2233_4455), type: .public)
+        var filter = ScanFilter.services(0x180D, 0x180F)
+        filter.peers = [belt]
+        filter.companies = [0x004C]
+        filter.manufacturerData = [.init(company: 0x004C, prefix: [0x02, 0x15])]
+        filter.names = ["hub"]
+        filter.namePrefix = "ab"
+        filter.minimumRSSI = -70
+        filter.connectableOnly = true
+        let settings = ScanSettings.balanced.matching(filter).duplicates(.every(.seconds(2))).rssiDelta(6)
+        return DaemonState(
+            adapter: BluetoothAddress(rawValue: 0x00AA_0100_0042),
+            peers: [
+                WantedPeer(
+                    belt,
+                    reconnect: .backoff(
+                        initial: .milliseconds(500), max: .seconds(60), jitter: 0.25, attempts: 7),
+                    readyTimeout: nil, mtu: 185,
+                    parameters: try ConnectionParameters(
+                        interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(420)),
+                    validation: .whenPossible, observesServiceChanges: false,
+                    subscriptions: [
+                        WantedSubscription(0x2A37, service: 0x180D),
+                        WantedSubscription(
+                            BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E), index: 1,
+                            prefersIndications: true),
+                    ]),
+                WantedPeer(scale, reconnect: .never, timeout: nil),
+            ], scan: WantedScan(settings, lostAfter: .seconds(15)))
+    }
+
+    @Test func bytesAreAsLaidOut() throws {
+        let golden = try Hex.decode(Self.golden)
+        let sample = try Self.sample()
+        #expect(try DaemonState(bytes: golden) == sample)
+        #expect(sample.bytes == golden)
+        #expect(try DaemonState(bytes: DaemonState().bytes) == DaemonState())
+    }
+
+    @Test func everySettingSurvives() throws {
+        var state = try Self.sample()
+        var scan = try #require(state.scan)
+        for duplicates in [.all, .changed, .every(.milliseconds(1))] as [ScanSettings.Duplicates] {
+            for preset in [.balanced, .passive, .lowLatency, .coexist, .longRange] as [ScanSettings] {
+                scan.settings = preset.duplicates(duplicates)
+                scan.settings.filtersDuplicatesInController = true
+                scan.settings.filter.addresses = [BluetoothAddress(rawValue: 5), BluetoothAddress(rawValue: 6)]
+                scan.settings.filter.solicitedServices = [0x1812]
+                scan.settings.filter.serviceData = [.init(service: 0xFEAA, prefix: [0x00]), .init(service: 0xFD6F)]
+                scan.settings.filter.excluding = [PeerID(address: BluetoothAddress(rawValue: 9), type: .public)]
+                scan.lostAfter = nil
+                state.scan = scan
+                #expect(try DaemonState(bytes: state.bytes) == state)
+            }
+        }
+        for policy in [.never, .custom, .backoff(jitter: 0), .backoff(attempts: 0)] as [ReconnectPolicy] {
+            state.peers[0].reconnect = policy
+            #expect(try DaemonState(bytes: state.bytes) == state)
+        }
+    }
+
+    @Test func everyTruncationAndFlipIsTold() throws {
+        let bytes = try Self.sample().bytes
+        for count in bytes.indices {
+            #expect(throws: MalformedPacket.self) { try DaemonState(bytes: Array(bytes.prefix(count))) }
+        }
+        #expect(throws: MalformedPacket.self) { try DaemonState(bytes: bytes + [0]) }
+        for index in bytes.indices {
+            for bit in 0..<8 as Range<UInt8> {
+                var flipped = bytes
+                flipped[index] ^= 1 << bit
+                do throws(MalformedPacket) {
+                    _ = try DaemonState(bytes: flipped)
+                    Issue.record("bit \(bit) of byte \(index)")
+                } catch {
+                    #expect(!DaemonState.isOtherVersion(error), "damage is no new version")
+                }
+            }
+        }
+    }
+
+    @Test func aNewVersionIsToldFromDamage() throws {
+        var bytes = try Self.sample().bytes
+        bytes[4] = 2
+        do throws(MalformedPacket) {
+            _ = try DaemonState(bytes: Self.sealed(bytes))
+            Issue.record("version 2 was read")
+        } catch {
+            #expect(DaemonState.isOtherVersion(error))
+        }
+    }
+
+    /// Bytes whose checksum is right and whose content is not: what is accepted is written as it was read.
+    @Test func madeUpContentDoesNoHarm() throws {
+        let bytes = try Self.sample().bytes
+        var accepted = 0
+        for index in 9..<(bytes.count - 4) {
+            for value in [0, 1, 2, 3, 16, 0x7F, 0x80, 0xFE, 0xFF] as [UInt8] {
+                var changed = bytes
+                changed[index] = value
+                guard let state = try? DaemonState(bytes: Self.sealed(changed)) else { continue }
+                accepted += 1
+                #expect((try? DaemonState(bytes: state.bytes)) == state)
+                for peer in state.peers { _ = peer.reconnect.pause(afterFailures: 3, number: 70, chance: .max) }
+            }
+        }
+        #expect(accepted > 100)
+        for count in 9..<bytes.count - 4 {
+            #expect(throws: MalformedPacket.self) {
+                try DaemonState(bytes: Self.sealed(Array(bytes.prefix(count)) + [0, 0, 0, 0]))
+            }
+        }
+    }
+
+    private static func sealed(_ bytes: [UInt8]) -> [UInt8] {
+        var sealed = Array(bytes.dropLast(4))
+        let length = UInt16(truncatingIfNeeded: sealed.count - 9)
+        sealed.replaceSubrange(5..<9, with: [UInt8(length & 0xFF), UInt8(length >> 8), 0, 0])
+        let checksum = CRC32.checksum(sealed)
+        return sealed + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * $0)) }
+    }
+}
