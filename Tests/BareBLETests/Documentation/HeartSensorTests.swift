@@ -71,4 +71,25 @@ import Testing
             #expect(await !sensor.isConnected)
         }
     }
+
+    @Test func goesOnInTheNextProgram() async throws {
+        let sensor = VirtualPeripheral(Self.sensor)
+        let device = try await Central().attach(descriptor: sensor.connect())
+        let beats = try await device.subscribe(to: .heartRateMeasurement)
+        // in: Docs/coming-from.md
+        // The program that ends:
+        let link = try await device.detach()
+        // The one that begins; values that came in between are kept.
+        let sameDevice = try await Central().adopt(link)
+        for subscription in await sameDevice.restoredSubscriptions where subscription.uuid == 0x2A37 {
+            for try await beat in try await subscription.adopt(as: HeartRateMeasurement.self) {
+                print(beat.beatsPerMinute)
+                break
+            }
+        }
+        // out
+        #expect(await sensor.connectionCount == 1)
+        #expect(beats.droppedInTotal == 0)
+        await sameDevice.disconnect()
+    }
 }
