@@ -86,13 +86,16 @@ import Testing
 
     @Test func aLinkLostInTheHandshakeTellsWhy() async throws {
         let bench = SessionBench()
+        await bench.door.close()
         let session = try await bench.session(
             SessionOptions(reconnect: .never),
             SessionHandlers(onReady: { device in
                 await bench.peripheral.disconnect()
                 _ = try await device.read(.batteryLevel)
             }))
+        // From the beginning: a listener that comes late hears only that the session gave up.
         var events = session.events.makeAsyncIterator()
+        await bench.door.open()
         await #expect(throws: error(.disconnected)) { try await session.ready() }
         while let event = try await events.next() {
             guard case .disconnected(let loss) = event else { continue }
