@@ -199,7 +199,12 @@ extension Peripheral {
     /// Inside `exclusively` only the calls of that are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         if mode == .afterQueue, end == nil {
-            try? await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")
+            do throws(BLEError) {
+                try await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")
+            } catch {
+                // Somebody else ends the link, behind the same calls.
+                if error.code == .disconnecting { _ = await disconnected() }
+            }
         }
         if end == nil {
             isEndRequested = true

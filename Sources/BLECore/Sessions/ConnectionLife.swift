@@ -182,7 +182,7 @@ extension ConnectionLife {
                 case .custom(let pause): pause
                 }
             guard let pause else { return giveUp() }
-            return [.letGo] + wait(max(pause, .zero), at: now)
+            return [.letGo] + wait(pause > .zero ? pause : pauses > 1 ? Self.pauseInsteadOfNone : .zero, at: now)
         }
     }
 
@@ -252,6 +252,8 @@ extension ConnectionLife {
         return [.letGo, .tell(.disconnected(.never)), .tell(.gaveUp)]
     }
 
+    /// What a policy of no pauses gets from the second on: it would do nothing but connect.
+    package static let pauseInsteadOfNone: Duration = .milliseconds(100)
     /// The pause after the second return of the adapter in a row; each further one is twice as long.
     package static let firstReturn: Duration = .seconds(1)
     /// The longest pause after a return.

@@ -22,7 +22,11 @@ extension Peripheral {
     public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
         if knowledge.lacksHash, end == nil {
             let deadline = loop.now() + (timeout ?? Self.valueTimeout)
-            knowledge.hashRead(try await databaseHash(until: deadline, during: "read the database hash"))
+            let operation = "read the database hash"
+            let reading = try await calling(until: deadline, during: operation) { () async throws(BLEError) in
+                try await databaseHash(until: deadline, during: operation)
+            }
+            knowledge.hashRead(reading)
         }
         return knowledge.cache
     }
@@ -39,9 +43,9 @@ extension Peripheral {
 
     /// The peer's Database Hash, by its type: the handle need not be known.
     func databaseHash(
-        until deadline: BootInstant, during operation: String
+        until deadline: BootInstant, isOfCall: Bool = true, during operation: String
     ) async throws(BLEError) -> DatabaseKnowledge.HashReading {
-        let result = await runOperation(until: deadline) { client, id, deadline, now in
+        let result = await runOperation(until: deadline, isOfCall: isOfCall) { client, id, deadline, now in
             let procedure = ReadByUUID(.databaseHash, mtu: client.mtu, limit: 1)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
         }

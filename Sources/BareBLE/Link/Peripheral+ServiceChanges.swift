@@ -210,7 +210,10 @@ extension Peripheral {
         var isComplete = true
         let deadline = loop.now() + Self.discoveryTimeout
         // In front of what is found, so that it is never newer than that.
-        if policy.isCaching, let reading = try? await databaseHash(until: deadline, during: "look at the services") {
+        let operation = "look at the services"
+        if policy.isCaching,
+            let reading = try? await databaseHash(until: deadline, isOfCall: false, during: operation)
+        {
             knowledge.hashRead(reading)
         }
         for range in ranges where isComplete {

@@ -127,7 +127,8 @@ extension CallGate {
     package mutating func enter(_ ticket: Ticket, as entry: Entry, from rooms: [Room] = []) -> Answer {
         let room = innermost(of: rooms)
         defer { update() }
-        if let refusal = self[room].refusal { return .refused(refusal) }
+        // Who wants the end of the link waits also for a lease that keeps calls out.
+        if let refusal = self[room].refusal, entry != .last || refusal != .busy { return .refused(refusal) }
         if case .last = entry { close(room) }
         guard self[room].waiting.isEmpty, admit(entry, in: room) else {
             guard self[room].waiting.count < Self.limit || entry == .last else {

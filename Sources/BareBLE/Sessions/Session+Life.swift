@@ -104,7 +104,10 @@ extension Session {
     }
 
     private func prepare() {
-        guard let onReady = handlers.onReady, let link else { return perform(life.prepared(at: loop.now())) }
+        guard let link else { return }
+        // It may have ended without its watch having had its turn.
+        if let reason = link.assumeIsolated({ $0.end }) { return linkEnded(link, reason) }
+        guard let onReady = handlers.onReady else { return perform(life.prepared(at: loop.now())) }
         begin { [weak self] number in
             do {
                 try await onReady(link)
@@ -176,13 +179,14 @@ extension Session {
         let changes = link.assumeIsolated { $0.announcedServiceChanges() }
         watch = Task.detached(executorPreference: loop) { [weak self] in
             var changes = changes.makeAsyncIterator()
-            while let change = try? await changes.next() { self?.servicesChanged(change) }
+            while let change = try? await changes.next() { await self?.servicesChanged(change, of: link) }
             guard let reason = await link.disconnected() else { return }
             await self?.linkEnded(link, reason)
         }
     }
 
-    private nonisolated func servicesChanged(_ change: ServiceChange) {
+    private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {
+        guard link === self.link else { return }
         board.tell(.servicesChanged(change.handles), nil)
     }
 
@@ -256,7 +260,8 @@ extension Session {
         while let number = waiters.keys.min(), let waiter = waiters[number],
             let answer = linkAnswer(during: waiter.operation)
         {
-            waiters[number] = nil
+            // Who has been told of that end meanwhile is not told again.
+            guard waiters.removeValue(forKey: number) != nil else { continue }
             if let timer = waiter.timer { loop.cancel(timer) }
             waiter.continuation.resume(returning: answer)
         }

@@ -14,7 +14,12 @@ extension Session {
     /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
     ///
     /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
-    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error.
+    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
+    /// may pass, such as somebody's long `exclusively`, is tried again after a pause.
+    ///
+    /// - Parameters:
+    ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
+    ///   - options: How it is subscribed to, and how many values may wait.
     public func values(
         of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<ReceivedValue> {
@@ -71,46 +76,74 @@ extension Session {
         let epoch = workNumber
         subscription.pump?.cancel()
         standing[number]?.pump = Task.detached(executorPreference: loop) { [weak self] in
-            let failure = await Self.pump(reference, options, on: link, epoch, into: buffer)
-            guard let failure else { return }
+            let end = await Self.pump(reference, options, on: link, epoch, into: buffer)
+            guard case .over(let failure) = end else { return }
             buffer.finish(failure)
             await self?.removeStanding(number)
         }
     }
 
+    /// How bringing the values of one link came to an end.
+    private enum PumpEnd {
+        /// The next link goes on.
+        case untilNextLink
+        /// No link will: the peer refuses for good, or nobody takes the values.
+        case over(BLEError?)
+    }
+
+    /// What the peer, or this program, would answer on the next link too.
+    private static let lastingCodes: Set<BLEError.Code> = [
+        .refusedByPeer, .insufficientSecurity, .notSupported, .attributeNotFound, .ambiguous, .invalidArgument,
+        .valuesLost, .replaced,
+    ]
+    /// The pauses before a subscription that failed on a link that is up is tried again; they double.
+    private static let firstPause = Duration.seconds(1)
+    private static let longestPause = Duration.seconds(30)
+
     /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
-    ///
-    /// - Returns: What makes it senseless to go on, on whatever link.
     private static func pump(
         _ reference: CharacteristicReference, _ options: SubscribeOptions, on link: Peripheral, _ epoch: UInt64,
         into buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
-    ) async -> BLEError? {
+    ) async -> PumpEnd {
+        var pause = firstPause
         while true {
             var hasBegun = false
             do throws(BLEError) {
                 let sequence = try await link.subscribe(to: reference, options)
                 var values = sequence.makeAsyncIterator()
                 hasBegun = true
-                buffer.yield(.began(epoch))
+                pause = firstPause
+                // A policy that ends the stream has put the reason into it.
+                guard buffer.yield(.began(epoch)) else { return .over(nil) }
                 while let value = try await values.next() {
-                    // A policy that ends the stream has put the reason into it.
-                    if !buffer.yield(.value(value, epoch), bytes: value.bytes.count) { return nil }
+                    guard buffer.yield(.value(value, epoch), bytes: value.bytes.count) else { return .over(nil) }
                 }
                 if Task.isCancelled {
                     // Here, and not when the sequence goes away, so that who waits for this end knows that the peer was told.
                     try? await sequence.unsubscribe()
-                    return nil
+                    return .untilNextLink
                 }
-                buffer.yield(.interrupted(await link.endError(during: "go on with a subscription"), epoch))
-                return nil
+                let error = await link.endError(during: "go on with a subscription")
+                return buffer.yield(.interrupted(error, epoch)) ? .untilNextLink : .over(nil)
             } catch {
-                if Task.isCancelled { return nil }
+                if Task.isCancelled { return .untilNextLink }
                 let isLinkUp = await link.isConnected
-                guard !isLinkUp || error.code == .servicesChanged else { return error }
-                if hasBegun { buffer.yield(.interrupted(error, epoch)) }
-                if !isLinkUp { return nil }
+                if isLinkUp, isLasting(error, for: reference) { return .over(error) }
+                if hasBegun, !buffer.yield(.interrupted(error, epoch)) { return .over(nil) }
+                if !isLinkUp { return .untilNextLink }
+                if !hasBegun {
+                    let waited: Void? = try? await CentralClock(loop: link.loop).sleep(for: pause)
+                    if waited == nil { return .untilNextLink }
+                    pause = min(pause * 2, longestPause)
+                }
             }
         }
+    }
+
+    private static func isLasting(_ error: BLEError, for reference: CharacteristicReference) -> Bool {
+        // What was found in a database that has changed since is nowhere in the new one.
+        if case .characteristic = reference, error.code == .servicesChanged { return true }
+        return lastingCodes.contains(error.code)
     }
 
     /// Ends one subscription; returns when the peer knows, if it has to.

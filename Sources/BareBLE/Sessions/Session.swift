@@ -177,7 +177,6 @@ extension Session {
         let actions = life.released()
         guard !actions.isEmpty else { return }
         perform(actions)
-        endStandingSubscriptions(nil)
     }
 
     /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the link that is ready, and whoever waits for a

@@ -56,6 +56,8 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         private var batch: [Buffer.Entry] = []
         private var position = 0
         private var epoch: UInt64?
+        /// What was dropped before marks; the next value says it.
+        private var droppedBeforeMarks = 0
         /// The value that `next()` gave or refused last, as it was received; `nil` before the first.
         public private(set) var last: ReceivedValue?
 
@@ -86,13 +88,16 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
             switch entry.element {
             case .began(let epoch):
                 self.epoch = epoch
+                droppedBeforeMarks += entry.droppedBefore
                 return .began
             case .interrupted(let error, _):
                 epoch = nil
+                droppedBeforeMarks += entry.droppedBefore
                 return .interrupted(error)
             case .value(let value, let epoch):
                 self.epoch = epoch
-                let dropped = value.droppedBefore + entry.droppedBefore
+                let dropped = value.droppedBefore + entry.droppedBefore + droppedBeforeMarks
+                droppedBeforeMarks = 0
                 let received = ReceivedValue(
                     bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,
                     droppedBefore: dropped)

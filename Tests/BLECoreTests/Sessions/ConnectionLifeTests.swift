@@ -37,6 +37,18 @@ import Testing
         #expect(life.want() == [])
     }
 
+    @Test func aPolicyWithoutPausesGetsSomeAllTheSame() {
+        var life = life(.backoff(initial: .zero, max: .zero, jitter: 0))
+        _ = life.want()
+        #expect(life.failed(.passing, policy, at: start) == [.letGo, .tell(.disconnected(.after(.zero)))])
+        #expect(life.timePassed(start) == [.tell(.connecting(attempt: 2)), .connect])
+        let some = ConnectionLife.pauseInsteadOfNone
+        #expect(life.failed(.passing, policy, at: start) == [.letGo, .tell(.disconnected(.after(some)))])
+        _ = life.timePassed(start + some)
+        let none = ConnectionLife.Verdict.custom(.seconds(-1))
+        #expect(life.failed(.passing, none, at: start) == [.letGo, .tell(.disconnected(.after(some)))])
+    }
+
     @Test func failedConnectsWaitLongerAndLonger() {
         var life = life()
         _ = life.want()

@@ -128,6 +128,38 @@ import Testing
         #expect(await !device.isConnected)
     }
 
+    /// Whoever asks second waits for the same calls, and cuts none of them off.
+    @Test func twoMayWaitForTheEnd() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await central.attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let call = Task { try await device.read(.handle(3)) }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        let first = Task { await device.disconnect(.afterQueue) }
+        while await device.waitingCallCount < 1 { await Task.yield() }
+        let second = Task { await device.disconnect(.afterQueue) }
+        while await device.endWaiters.isEmpty { await Task.yield() }
+        await peripheral.send(raw: [0x0B, 0x07])
+        #expect(try await call.value == [7])
+        await first.value
+        await second.value
+        #expect(await device.disconnectReason == .requested)
+    }
+
+    @Test func itWaitsForALeaseThatKeepsCallsOut() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.battery))
+        let end = try await device.exclusively(.failFast) { device in
+            let end = Task.detached { await device.disconnect(.afterQueue) }
+            while await device.waitingCallCount < 1 { await Task.yield() }
+            let value = try await device.read(.handle(8))
+            #expect(value == [64])
+            return end
+        }
+        await end.value
+        #expect(await device.disconnectReason == .requested)
+    }
+
     @Test func theHolderOfALeaseMayEndTheLink() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively { device in

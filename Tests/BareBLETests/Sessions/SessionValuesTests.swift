@@ -91,6 +91,62 @@ import Testing
         while let word = try await values.word(), word != "[7]" {}
         await session.disconnect()
     }
+
+    /// What was dropped is counted also where a mark is what comes next.
+    @Test func lossesBeforeMarksAreCounted() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        var values = await session.values(of: 0x2A19, SubscribeOptions(capacity: 2)).makeAsyncIterator()
+        var witness = await session.values(of: 0x2A19).makeAsyncIterator()
+        #expect(try await values.word() == "began")
+        #expect(try await witness.word() == "began")
+        for number in 0..<10 as Range<UInt8> { try await bench.peripheral.notify(0x2A19, [number]) }
+        while try await witness.word() != "[9]" {}
+        await bench.peripheral.disconnect()
+        while try await witness.word() != "began" {}
+        try await bench.peripheral.notify(0x2A19, [99])
+        while try await witness.word() != "[99]" {}
+        #expect(try await values.word() == "interrupted disconnected")
+        #expect(try await values.word() == "began")
+        #expect(try await values.word() == "[99]")
+        // Ten values, and the mark behind them.
+        #expect(values.droppedBefore == 11)
+        await session.disconnect()
+    }
+
+    /// What may pass does not end it.
+    @Test func aSubscriptionThatWasCancelledIsMadeAgain() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let link = try await session.ready()
+        try await link.discover()
+        await bench.peripheral.stopAnswering()
+        let before = await bench.peripheral.receivedCount
+        var values = await session.values(of: 0x2A19).makeAsyncIterator()
+        while await bench.peripheral.receivedCount == before { await Task.yield() }
+        await link.cancelAll()
+        // Success, which answers the write that was given up.
+        await bench.peripheral.send(raw: [0x13])
+        await bench.peripheral.resumeAnswering()
+        #expect(try await values.word() == "began")
+        await session.disconnect()
+    }
+
+    /// There is no way back to what was found in a database that is no more; looking for it for ever would help nobody.
+    @Test func aCharacteristicThatHasChangedEndsTheSequence() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let link = try await session.ready()
+        let database = try await link.discover()
+        let level = try #require(database.characteristics(0x2A19).first)
+        var values = await session.values(of: .characteristic(level)).makeAsyncIterator()
+        #expect(try await values.word() == "began")
+        await bench.peripheral.changeServices(to: .uart)
+        #expect(try await values.word() == "interrupted servicesChanged")
+        await #expect(throws: error(.servicesChanged)) { try await values.next() }
+        #expect(session.state == .ready)
+        await session.disconnect()
+    }
 }
 
 extension SessionValues.AsyncIterator where Value == ReceivedValue {
