@@ -57,6 +57,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     let timerfd: Int32
     private var watched: [Int32: Watch] = [:]
     private var nextGeneration: UInt32 = 0
+    private var behindJobs: [Handler] = []
     var timers = TimerList()
     var armedFor: BootInstant?
     /// How often the loop returned from sleep; for tests of its idleness. Read it on the loop.
@@ -90,6 +91,10 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         var ready = [ble_ready](repeating: ble_ready(), count: 64)
         while !takeStop() && !done() {
             runJobs(&batch)
+            while !behindJobs.isEmpty {
+                runBehindJobs()
+                runJobs(&batch)
+            }
             if done() { return }
             turn(&ready)
         }
@@ -119,6 +124,19 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// Forgets a descriptor, also for events that have been collected already. To be called before it is closed.
     package func letGo(_ descriptor: Int32) {
         watch(descriptor) { $0 = Watch(generation: $0.generation) }
+    }
+
+    /// Calls `handler` once on the loop, behind all jobs that are queued and those that they bring: who is resumed before gets
+    /// to know before what `handler` does.
+    package func afterJobs(_ handler: @escaping Handler) {
+        checkAccess()
+        behindJobs.append(handler)
+    }
+
+    private func runBehindJobs() {
+        var handlers: [Handler] = []
+        swap(&handlers, &behindJobs)
+        for handler in handlers { handler() }
     }
 
     // MARK: Executor

@@ -35,6 +35,20 @@ extension BLEError {
         }
     }
 
+    init(_ failure: SubscribeFailure, subject: String, during operation: String) {
+        switch failure {
+        case .operation(let failure):
+            self.init(failure, subject: subject, during: operation)
+        case .taken:
+            self.init(
+                .busy, subject: subject, during: operation, because: "one of its listeners wants to be alone",
+                hint: "End the other subscription first, or replace it.")
+        case .replaced:
+            self.init(
+                .replaced, subject: subject, during: operation, because: "another subscription took its place")
+        }
+    }
+
     init(_ failure: GATTFailure, subject: String, during operation: String) {
         switch failure {
         case .att(_, let handle, let code):

@@ -90,7 +90,8 @@ public struct BLEError: Error, Sendable {
     public let hciStatus: HCIStatus?
     /// The kernel's `errno`, when it gave one.
     public let errorNumber: Int32?
-    /// What was read before a long read failed, when the part is of use; all of it for `.malformedValue`.
+    /// What had come before the call failed, when the part is of use: of a long read, of an answer that was assembled; all of
+    /// it for `.malformedValue`.
     public let partialValue: [UInt8]?
 
     /// Describes a failure. The library makes these; tests of one's own code may too.

@@ -72,10 +72,14 @@ public actor Peripheral {
     let writer: CacheWriter?
     /// Calls that wait until what is known has been stored.
     var storageWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-    var subscriptions = Subscriptions()
+    var subscribers = Subscriptions()
     var listeners: [Subscriptions.ID: Listener] = [:]
     /// What came in subscriptions of an earlier owner of the link, until somebody takes them on.
     var held: [AttributeHandle: HeldValues] = [:]
+    /// The listeners that get every value, whoever has asked for it.
+    var taps: [Subscriptions.ID] = []
+    /// Calls that listen.
+    var gatherings: [Subscriptions.ID: RunningGathering] = [:]
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
     /// Who may call now, and the callers that may not yet.
@@ -218,9 +222,20 @@ extension Peripheral {
     ///
     /// - Returns: Why it ended; at once when it has ended already. `nil` when the task was cancelled first.
     public func disconnected() async -> DisconnectReason? {
+        await disconnected(by: nil)
+    }
+
+    /// Waits until the link is down, or the deadline has come.
+    func disconnected(by deadline: BootInstant?) async -> DisconnectReason? {
         if let end { return end }
         lastNumber &+= 1
         let number = lastNumber
+        let timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.stopWaiting(number) }
+            }
+        }
+        defer { timer.map(loop.cancel) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 if Task.isCancelled { return waiter.resume(returning: nil) }

@@ -213,6 +213,8 @@ extension Peripheral {
     // MARK: The end
 
     /// Ends the link: pending calls fail, then the subscriptions and channels end, then those who wait for the end are told.
+    ///
+    /// Each of them on the loop gets to know before the next ones do, however many jobs that takes.
     func close(_ cause: DisconnectReason, code: Int32 = 0) {
         guard end == nil else { return }
         let reason = isEndRequested ? .requested : cause
@@ -223,13 +225,23 @@ extension Peripheral {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
+        endGatherings()
         perform(gate.linkLost())
         endRaises()
-        let error = endError(during: "go on with a subscription")
-        let ended = reason.isIntended ? nil : error
-        endSubscriptions(ended)
-        endServiceChanges(ended)
-        endChannels(reason)
+        stopSettling()
+        let ended = reason.isIntended ? nil : endError(during: "go on with a subscription")
+        let streams = endSubscriptions()
+        loop.afterJobs { [self] in
+            assumeIsolated { peripheral in
+                for stream in streams { stream.finish(ended) }
+                peripheral.endServiceChanges(ended)
+                peripheral.endChannels(reason)
+                peripheral.loop.afterJobs { peripheral.assumeIsolated { $0.tellEnd(reason) } }
+            }
+        }
+    }
+
+    private func tellEnd(_ reason: DisconnectReason) {
         for (_, waiter) in endWaiters.sorted(by: { $0.key < $1.key }) { waiter.resume(returning: reason) }
         endWaiters = [:]
     }

@@ -153,7 +153,7 @@ extension Peripheral {
         defer { loop.cancel(timer) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: SecurityRaise.Waiter) in
-                if Task.isCancelled || end != nil { return waiter.resume(returning: false) }
+                if Task.isCancelled || end != nil || gate.isClearing { return waiter.resume(returning: false) }
                 if let index = raises.firstIndex(where: { $0.request.level == request.level }) {
                     return raises[index].waiters.append((number, waiter))
                 }

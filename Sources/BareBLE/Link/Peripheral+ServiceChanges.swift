@@ -113,7 +113,7 @@ extension Peripheral {
             if knowledge.contradicts(characteristic) { throw changed(during: operation) }
             let result = await begin(
                 Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
-                into: StreamBuffer(capacity: 1, policy: .dropOldest), until: deadline)
+                into: .stream(StreamBuffer(capacity: 1, policy: .dropOldest)), until: deadline)
             listeners[Self.ownSubscriber] = nil
             if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
         } catch {
@@ -179,9 +179,9 @@ extension Peripheral {
 
     /// Ends the subscriptions to values in `range`, without a word to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
-        for id in subscriptions.servicesChanged(in: range) {
+        for id in subscribers.servicesChanged(in: range) {
             if id == Self.ownSubscriber { (isObserving, isObservationLost) = (false, true) }
-            endListener(id, .servicesChanged, with: changed(during: "go on with a subscription"))
+            endListener(id, .operation(.servicesChanged), with: changed(during: "go on with a subscription"))
         }
     }
 
@@ -254,11 +254,15 @@ extension Peripheral {
         for buffer in changeObservers.values { buffer.yield(ServiceChange(handles: range)) }
     }
 
-    /// The link is gone: who waits is told, and who observes.
-    func endServiceChanges(_ failure: BLEError?) {
+    /// The link is gone: who waits is told.
+    func stopSettling() {
         if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
         rediscoveryTimer = nil
         resumeSettling(false)
+    }
+
+    /// The link is gone: who observes is told.
+    func endServiceChanges(_ failure: BLEError?) {
         for (_, buffer) in changeObservers.sorted(by: { $0.key < $1.key }) { buffer.finish(failure) }
         changeObservers = [:]
     }

@@ -1,54 +1,37 @@
 internal import BLECore
 internal import BLELinux
 
-/// How the peer sends the values of a subscription.
-public enum SubscriptionKind: Hashable, Sendable {
-    /// Without waiting for a confirmation: fast, several in one connection interval.
-    case notifications
-    /// One at a time, each confirmed by this host as soon as it was read.
-    case indications
-}
-
-/// How a subscription is made.
-public struct SubscribeOptions: Hashable, Sendable {
-    /// What is preferred where the characteristic has both.
-    public var preferred: SubscriptionKind
-    /// How many values may wait for the consumer.
-    public var capacity: Int
-    /// How many bytes of values may wait for the consumer.
-    public var byteLimit: Int
-    /// What happens to a value that finds no room.
-    public var policy: OverflowPolicy
-    /// How long telling the peer may take.
-    public var timeout: Duration?
-
-    /// The defaults, or other values for some of them.
-    public init(
-        preferred: SubscriptionKind = .notifications, capacity: Int = 256, byteLimit: Int = 64 * 1024,
-        policy: OverflowPolicy = .dropOldest, timeout: Duration? = nil
-    ) {
-        self.preferred = preferred
-        self.capacity = capacity
-        self.byteLimit = byteLimit
-        self.policy = policy
-        self.timeout = timeout
-    }
-}
-
 /// Where the values of one subscription go.
 struct Listener {
+    /// A sequence, or a call that gathers them.
+    enum Destination {
+        case stream(StreamBuffer<ReceivedValue>)
+        case gathering
+    }
+
     let handle: AttributeHandle
-    let buffer: StreamBuffer<ReceivedValue>
+    let destination: Destination
+    /// Whether others may listen; `nil` for one who does not mind, and whom nobody minds.
+    let sharing: SubscriptionSharing?
     /// The call that waits for the subscription to begin; none once it has.
     var starter: Starter?
 
     /// A waiting call, and the end of its patience. The write to the peer has none of its own: several calls share it.
     struct Starter {
-        typealias Continuation = CheckedContinuation<Result<Void, OperationFailure>, Never>
+        typealias Continuation = CheckedContinuation<Result<Void, SubscribeFailure>, Never>
 
         let continuation: Continuation
         let timer: TimerID
     }
+}
+
+/// Why a subscription did not come about.
+enum SubscribeFailure: Error {
+    case operation(OperationFailure)
+    /// Somebody has the characteristic alone, or this one wanted to and is not.
+    case taken
+    /// Another one has taken its place already.
+    case replaced
 }
 
 extension Peripheral {
@@ -69,14 +52,26 @@ extension Peripheral {
         let operation = "subscribe to \(characteristic)"
         return try await recovering(within: options.timeout ?? Self.valueTimeout, during: operation) {
             (deadline) async throws(BLEError) in
-            try await subscribeOnce(to: characteristic, options, until: deadline, during: operation)
+            let found = try await resolve(characteristic, until: deadline, during: operation)
+            if !knowledge.contradicts(found), let sequence = takeHeld(found.valueHandle) { return sequence }
+            let buffer = StreamBuffer<ReceivedValue>(
+                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+            lastNumber &+= 1
+            let id = Subscriptions.ID(lastNumber)
+            let handle = try await listen(
+                to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
+                sharing: options.sharing, until: deadline, during: operation)
+            return ValueSequence(
+                subscription: Subscription(ids: [id.number], handle: handle, buffer: buffer, peripheral: self))
         }
     }
 
-    private func subscribeOnce(
-        to characteristic: CharacteristicReference, _ options: SubscribeOptions, until deadline: BootInstant,
+    /// Makes `id` a listener; answers the handle of the value.
+    func listen(
+        to characteristic: CharacteristicReference, as id: Subscriptions.ID, into destination: Listener.Destination,
+        preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, until deadline: BootInstant,
         during operation: String
-    ) async throws(BLEError) -> ValueSequence {
+    ) async throws(BLEError) -> AttributeHandle {
         let found = try await resolve(characteristic, until: deadline, during: operation)
         guard found.properties.canSubscribe else {
             throw BLEError(
@@ -86,73 +81,77 @@ extension Peripheral {
         }
         if let descriptor = knowledge.database?.cccd(of: found) {
             do {
-                return try await subscribe(to: found, by: descriptor, options, until: deadline, during: operation)
+                try await listen(
+                    to: found, by: descriptor, as: id, into: destination, preferring: kind, sharing: sharing,
+                    until: deadline, during: operation)
+                return found.valueHandle
             } catch  where error.code == .notSupported && descriptor.isInferred {
                 // The descriptor was concluded and is not there: look where it is.
             }
         }
         let actual = try await findDescriptors(of: found, until: deadline, during: operation)
             .first { $0.uuid == .clientCharacteristicConfiguration }
-        return try await subscribe(to: found, by: actual, options, until: deadline, during: operation)
+        try await listen(
+            to: found, by: actual, as: id, into: destination, preferring: kind, sharing: sharing, until: deadline,
+            during: operation)
+        return found.valueHandle
     }
 
-    private func subscribe(
-        to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, _ options: SubscribeOptions,
+    private func listen(
+        to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, as id: Subscriptions.ID,
+        into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
         until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> ValueSequence {
+    ) async throws(BLEError) {
         // It may have changed while its descriptors were looked for.
         if knowledge.contradicts(characteristic) { throw changed(during: operation) }
-        if let sequence = takeHeld(characteristic.valueHandle) { return sequence }
-        lastNumber &+= 1
-        let id = Subscriptions.ID(lastNumber)
-        let buffer = StreamBuffer<ReceivedValue>(
-            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
         let result = await begin(
             id, to: characteristic, by: descriptor,
-            preferring: options.preferred == .notifications ? .notification : .indication, into: buffer,
+            preferring: kind == .notifications ? .notification : .indication, into: destination, sharing: sharing,
             until: deadline)
         switch result {
-        case .success:
-            return ValueSequence(
-                subscription: Subscription(
-                    id: id.number, handle: characteristic.valueHandle, buffer: buffer, peripheral: self))
-        case .failure(.linkLost):
-            throw endError(during: operation)
-        case .failure(let failure):
-            throw BLEError(failure, subject: name, during: operation)
+        case .success: return
+        case .failure(.operation(.linkLost)): throw endError(during: operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
         }
     }
 
     /// Makes `id` a subscriber, and waits for the peer's consent.
     func begin(
         _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
-        preferring kind: Subscriptions.Kind, into buffer: StreamBuffer<ReceivedValue>, until deadline: BootInstant
-    ) async -> Result<Void, OperationFailure> {
+        preferring kind: Subscriptions.Kind, into destination: Listener.Destination,
+        sharing: SubscriptionSharing? = nil, until deadline: BootInstant
+    ) async -> Result<Void, SubscribeFailure> {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
-                if Task.isCancelled || gate.isClearing { return continuation.resume(returning: .failure(.cancelled)) }
+                if Task.isCancelled || gate.isClearing {
+                    return continuation.resume(returning: .failure(.operation(.cancelled)))
+                }
+                let others = others(at: characteristic.valueHandle)
+                if mustNotShare(sharing, with: others) { return continuation.resume(returning: .failure(.taken)) }
                 let timer = loop.schedule(at: deadline) { [weak self] in
-                    self?.assumeIsolated { $0.giveUp(id, .timedOut) }
+                    self?.assumeIsolated { $0.giveUp(id, .operation(.timedOut)) }
                 }
                 listeners[id] = Listener(
-                    handle: characteristic.valueHandle, buffer: buffer,
+                    handle: characteristic.valueHandle, destination: destination, sharing: sharing,
                     starter: Listener.Starter(continuation: continuation, timer: timer))
-                perform(subscriptions.subscribe(id, to: characteristic, cccd: descriptor, preferring: kind))
+                perform(subscribers.subscribe(id, to: characteristic, cccd: descriptor, preferring: kind))
+                // Behind it, so that the peer need not stop in between.
+                if sharing == .replacing { others.forEach(replace) }
             }
         } onCancel: {
-            Task(executorPreference: loop) { await self.giveUp(id, .cancelled) }
+            Task(executorPreference: loop) { await self.giveUp(id, .operation(.cancelled)) }
         }
     }
 
-    func giveUp(_ id: Subscriptions.ID, _ failure: OperationFailure) {
+    func giveUp(_ id: Subscriptions.ID, _ failure: SubscribeFailure) {
         guard listeners[id]?.starter != nil else { return }
         tellStarter(of: id, .failure(failure))
         listeners[id] = nil
-        perform(subscriptions.unsubscribe(id))
+        perform(subscribers.unsubscribe(id))
     }
 
     /// Releases the call that waits for a subscription to begin, if one still does.
-    private func tellStarter(of id: Subscriptions.ID, _ result: Result<Void, OperationFailure>) {
+    private func tellStarter(of id: Subscriptions.ID, _ result: Result<Void, SubscribeFailure>) {
         guard let starter = listeners[id]?.starter else { return }
         listeners[id]?.starter = nil
         loop.cancel(starter.timer)
@@ -161,7 +160,7 @@ extension Peripheral {
 
     /// Performs the machine's actions; answers the write to the peer that they gave rise to.
     @discardableResult
-    private func perform(_ actions: [Subscriptions.Action]) -> Task<Result<Void, OperationFailure>, Never>? {
+    func perform(_ actions: [Subscriptions.Action]) -> Task<Result<Void, OperationFailure>, Never>? {
         var write: Task<Result<Void, OperationFailure>, Never>?
         for action in actions {
             switch action {
@@ -170,7 +169,7 @@ extension Peripheral {
             case .began(let id, _):
                 tellStarter(of: id, .success(()))
             case .failed(let id, let failure):
-                tellStarter(of: id, .failure(failure))
+                tellStarter(of: id, .failure(.operation(failure)))
                 listeners[id] = nil
             }
         }
@@ -197,7 +196,7 @@ extension Peripheral {
     }
 
     private func configured(_ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>) {
-        perform(subscriptions.configured(valueHandle, result))
+        perform(subscribers.configured(valueHandle, result))
     }
 
     // MARK: Values
@@ -206,45 +205,69 @@ extension Peripheral {
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
         let received = ReceivedValue(
             bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0)
-        for id in subscriptions.recipients(of: handle) {
-            guard let buffer = listeners[id]?.buffer else { continue }
-            if !buffer.yield(received, bytes: value.count) { unsubscribeLater(id.number) }
+        for id in subscribers.recipients(of: handle) {
+            guard let listener = listeners[id] else { continue }
+            switch listener.destination {
+            case .stream(let buffer):
+                if !buffer.yield(received, bytes: value.count) { unsubscribeLater([id.number]) }
+            case .gathering: gather(received, for: id)
+            }
+        }
+        for id in taps {
+            guard case .stream(let buffer)? = listeners[id]?.destination else { continue }
+            if !buffer.yield(received, bytes: value.count) { unsubscribeLater([id.number]) }
         }
         // Behind it: obeying may end the subscription that the value is for.
         if handle == knowledge.serviceChangedHandle {
             serviceChanged(value)
-        } else if isIndication, !subscriptions.isWanted(handle) {
+        } else if isIndication, !subscribers.isWanted(handle) {
             mayBeServiceChanged(value, from: handle)
         }
     }
 
-    /// Ends one sequence, and the call that waits for it to begin.
-    func endListener(_ id: Subscriptions.ID, _ failure: OperationFailure, with error: BLEError) {
-        listeners[id]?.buffer.finish(error)
+    /// Ends one sequence, or what a call gathers, and the call that waits for it to begin.
+    func endListener(_ id: Subscriptions.ID, _ failure: SubscribeFailure, with error: BLEError) {
+        guard let listener = listeners[id] else { return }
+        switch listener.destination {
+        case .stream(let buffer): buffer.finish(error)
+        case .gathering: interruptGathering(id, with: error)
+        }
         tellStarter(of: id, .failure(failure))
         listeners[id] = nil
     }
 
-    /// Ends every sequence; with an error unless this program ended the link.
-    func endSubscriptions(_ failure: BLEError?) {
-        for id in subscriptions.linkLost() {
-            listeners[id]?.buffer.finish(failure)
-            tellStarter(of: id, .failure(.linkLost))
+    /// Ends all subscriptions; answers the sequences that must be told so.
+    func endSubscriptions() -> [StreamBuffer<ReceivedValue>] {
+        let ids = subscribers.linkLost() + taps
+        for id in ids { tellStarter(of: id, .failure(.operation(.linkLost))) }
+        let streams = ids.compactMap { id -> StreamBuffer<ReceivedValue>? in
+            if case .stream(let buffer)? = listeners[id]?.destination { buffer } else { nil }
         }
         listeners = [:]
+        taps = []
+        return streams
     }
 
-    /// Ends a subscription; returns when the peer knows, if it has to.
-    func unsubscribe(_ number: UInt64) async throws(BLEError) {
-        let id = Subscriptions.ID(number)
-        guard listeners.removeValue(forKey: id) != nil else { return }
-        guard let write = perform(subscriptions.unsubscribe(id)) else { return }
-        guard case .failure(let failure) = await write.value, failure != .linkLost else { return }
-        throw BLEError(failure, subject: name, during: "unsubscribe")
+    /// Ends subscriptions; returns when the peer knows, if it has to.
+    func unsubscribe(_ numbers: [UInt64]) async throws(BLEError) {
+        let writes = numbers.compactMap { stopListening(Subscriptions.ID($0)) }
+        var failures: [OperationFailure] = []
+        for write in writes {
+            if case .failure(let failure) = await write.value, failure != .linkLost { failures.append(failure) }
+        }
+        if let failure = failures.first { throw BLEError(failure, subject: name, during: "unsubscribe") }
+    }
+
+    /// Takes a listener away; answers the write to the peer, if there is one.
+    @discardableResult
+    func stopListening(_ id: Subscriptions.ID) -> Task<Result<Void, OperationFailure>, Never>? {
+        guard listeners.removeValue(forKey: id) != nil else { return nil }
+        taps.removeAll { $0 == id }
+        return perform(subscribers.unsubscribe(id))
     }
 
     /// Unsubscribes without anybody waiting for it.
-    nonisolated func unsubscribeLater(_ number: UInt64) {
-        Task(executorPreference: loop) { try? await self.unsubscribe(number) }
+    nonisolated func unsubscribeLater(_ numbers: [UInt64]) {
+        Task(executorPreference: loop) { try? await self.unsubscribe(numbers) }
     }
 }

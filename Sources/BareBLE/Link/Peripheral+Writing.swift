@@ -88,7 +88,7 @@ extension Peripheral {
         }
     }
 
-    private func sendCommand(
+    func sendCommand(
         _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
         guard value.count <= mtu - 3 else {
@@ -128,13 +128,13 @@ extension Peripheral {
 
     /// Refuses what would take a subscription's values away behind its back.
     func checkConfiguration(_ handle: AttributeHandle, during operation: String) throws(BLEError) {
-        guard subscriptions.ownsConfiguration(at: handle) else { return }
+        guard subscribers.ownsConfiguration(at: handle) else { return }
         throw BLEError(
             .busy, subject: name, during: operation, because: "a subscription keeps this client configuration",
             hint: "End the subscription first.")
     }
 
-    private func writableHandle(
+    func writableHandle(
         _ reference: CharacteristicReference, _ kind: WriteKind, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> AttributeHandle {
         if case .handle(let handle) = reference {

@@ -35,7 +35,8 @@ extension Peripheral {
         } catch {
             // What it fails with says how it was interrupted, not why.
             guard gate.isClearing, error.code != .disconnected else { throw error }
-            throw cleared(during: operation())
+            let cleared = cleared(during: operation())
+            throw error.partialValue.map(cleared.carrying) ?? cleared
         }
     }
 

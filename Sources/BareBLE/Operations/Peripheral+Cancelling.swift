@@ -24,6 +24,7 @@ extension Peripheral {
         }
         stopWaitingForRaises()
         resumeSettling(false)
-        for (id, listener) in listeners where listener.starter != nil { giveUp(id, .cancelled) }
+        for (id, listener) in listeners where listener.starter != nil { giveUp(id, .operation(.cancelled)) }
+        endGatherings()
     }
 }

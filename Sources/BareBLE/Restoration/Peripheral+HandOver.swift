@@ -31,7 +31,7 @@ extension Peripheral {
         var state = LinkState(peer: id, name: name)
         state.client = client.remains()
         state.cache = knowledge.cache
-        for value in subscriptions.active {
+        for value in subscribers.active {
             let isOwn = value.subscribers.contains(Self.ownSubscriber)
             state.subscriptions.append(
                 LinkState.Subscription(
@@ -47,16 +47,16 @@ extension Peripheral {
         client = GATTClient(limits: client.limits, remains: state.client, at: loop.now())
         knowledge = DatabaseKnowledge(cache: state.cache, validation: .skipped)
         for value in state.subscriptions {
-            var subscribers: [Subscriptions.ID] = []
+            var ids: [Subscriptions.ID] = []
             if value.isOwn {
                 isObserving = true
-                subscribers.append(Self.ownSubscriber)
+                ids.append(Self.ownSubscriber)
             }
-            if value.isWanted { subscribers.append(hold(value, options)) }
-            subscriptions.resume(
+            if value.isWanted { ids.append(hold(value, options)) }
+            subscribers.resume(
                 Subscriptions.Active(
                     valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind,
-                    subscribers: subscribers))
+                    subscribers: ids))
         }
         do throws(BLEError) {
             try startReading()
@@ -77,7 +77,7 @@ extension Peripheral {
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
             capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
-        listeners[id] = Listener(handle: value.valueHandle, buffer: buffer)
+        listeners[id] = Listener(handle: value.valueHandle, destination: .stream(buffer), sharing: .shared)
         held[value.valueHandle] = HeldValues(id: id, uuid: value.uuid, buffer: buffer)
         return id
     }
@@ -154,6 +154,6 @@ extension Peripheral {
     private func sequence(of values: HeldValues, at handle: AttributeHandle) -> ValueSequence {
         ValueSequence(
             subscription: Subscription(
-                id: values.id.number, handle: handle, buffer: values.buffer, peripheral: self))
+                ids: [values.id.number], handle: handle, buffer: values.buffer, peripheral: self))
     }
 }

@@ -58,8 +58,8 @@ public struct ValueSequence: AsyncSequence, Sendable {
 
         /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
         ///
-        /// - Throws: `BLEError` with `.disconnected`; by the overflow policy `.valuesLost`; `.busy` while another task waits
-        ///   for the next value of this subscription.
+        /// - Throws: `BLEError` with `.disconnected`; by the overflow policy `.valuesLost`; `.replaced` when another
+        ///   subscription took its place; `.servicesChanged`; `.busy` while another task waits for the next value of this one.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ReceivedValue? {
@@ -79,15 +79,16 @@ public struct ValueSequence: AsyncSequence, Sendable {
     }
 }
 
-/// Keeps a subscription alive: its last owner going away ends it.
+/// Keeps subscriptions alive whose values go to the same buffer: its last owner going away ends them.
 final class Subscription: Sendable {
-    let id: UInt64
+    let ids: [UInt64]
+    /// The handle of the first one's value.
     let handle: AttributeHandle
     let buffer: StreamBuffer<ReceivedValue>
     private let peripheral: Peripheral
 
-    init(id: UInt64, handle: AttributeHandle, buffer: StreamBuffer<ReceivedValue>, peripheral: Peripheral) {
-        self.id = id
+    init(ids: [UInt64], handle: AttributeHandle, buffer: StreamBuffer<ReceivedValue>, peripheral: Peripheral) {
+        self.ids = ids
         self.handle = handle
         self.buffer = buffer
         self.peripheral = peripheral
@@ -95,11 +96,11 @@ final class Subscription: Sendable {
 
     func end() async throws(BLEError) {
         buffer.finish()
-        try await peripheral.unsubscribe(id)
+        try await peripheral.unsubscribe(ids)
     }
 
     deinit {
         buffer.finish()
-        peripheral.unsubscribeLater(id)
+        peripheral.unsubscribeLater(ids)
     }
 }

@@ -1,0 +1,136 @@
+package import BLECore
+
+// What a call waits for that listens to a characteristic: one value, several as one, or silence.
+//
+// Duties
+// - Takes every value that arrives for it, in wire order, and knows when it has what it wants.
+// - Takes nothing that came before the request was given to the link: that cannot be its answer.
+// - Knows when the peer has been silent for too long, or long enough; and when all of it has taken too long.
+//
+// Invariants
+// - It is over once. What comes behind that is not looked at.
+// - Values that come before the peer has confirmed the request count, for many peers answer first; the silence is measured
+//   from the confirmation on.
+// - What was gathered stays to be looked at, also when it is not enough.
+
+/// What is gathered for one call. A pure value.
+package struct Gathering {
+    package enum Goal: Sendable {
+        /// One value of which this is true.
+        case match(@Sendable ([UInt8]) -> Bool)
+        /// All values as one.
+        case assemble(Assembly)
+        /// No value for the idle time.
+        case silence
+    }
+
+    package enum Outcome: Hashable, Sendable {
+        /// This value is it.
+        case matched([UInt8])
+        /// These are the values in a row.
+        case assembled([UInt8])
+        /// The peer is silent.
+        case silent
+        /// More came than was meant to.
+        case tooMuch
+        /// Nothing more came.
+        case idle
+        /// All of it took too long.
+        case timedOut
+    }
+
+    private enum State {
+        case armed
+        /// The request is on its way.
+        case asked
+        case waiting(heard: BootInstant)
+        case over(Outcome)
+    }
+
+    private let goal: Goal
+    /// How long the peer may be silent; for silence, how long it must be.
+    private let idleTime: Duration?
+    private let deadline: BootInstant?
+    private var state = State.armed
+    /// What has been assembled.
+    package private(set) var bytes: [UInt8] = []
+    /// How many values have come.
+    package private(set) var count = 0
+
+    package init(_ goal: Goal, idleTime: Duration? = nil, deadline: BootInstant? = nil) {
+        self.goal = goal
+        self.idleTime = idleTime
+        self.deadline = deadline
+    }
+
+    /// What it ended with; `nil` while it goes on.
+    package var outcome: Outcome? {
+        if case .over(let outcome) = state { outcome } else { nil }
+    }
+
+    /// When `timePassed` must be called next.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .armed, .asked: return deadline
+        case .waiting(let heard):
+            let idle = idleTime.map { heard + $0 }
+            guard let idle, let deadline else { return idle ?? deadline }
+            return min(idle, deadline)
+        case .over: return nil
+        }
+    }
+
+    /// The request is given to the link now: what comes from here on counts. What a failed attempt has brought does not.
+    package mutating func asked() {
+        if case .over = state { return }
+        bytes = []
+        count = 0
+        state = .asked
+    }
+
+    /// The peer has confirmed the request, or there is none to confirm.
+    package mutating func confirmed(at now: BootInstant) {
+        guard case .asked = state else { return }
+        state = .waiting(heard: now)
+        if case .assemble(let assembly) = goal, case .length(0) = assembly.measure { state = .over(.assembled([])) }
+    }
+
+    /// A value has come.
+    package mutating func received(_ value: [UInt8], at now: BootInstant) {
+        switch state {
+        case .armed, .over: return
+        case .asked: break
+        case .waiting: state = .waiting(heard: now)
+        }
+        count += 1
+        switch goal {
+        case .match(let matches):
+            if matches(value) { state = .over(.matched(value)) }
+        case .assemble(let assembly):
+            bytes += value
+            if let outcome = assembled(assembly.measure) { state = .over(outcome) }
+        case .silence: break
+        }
+    }
+
+    private func assembled(_ measure: Assembly.Measure) -> Outcome? {
+        switch measure {
+        case .length(let length):
+            if bytes.count > length { return .tooMuch }
+            return bytes.count == length ? .assembled(bytes) : nil
+        case .until(let limit, let isComplete):
+            if bytes.count > limit { return .tooMuch }
+            return isComplete(bytes) ? .assembled(bytes) : nil
+        }
+    }
+
+    /// It is `now`.
+    package mutating func timePassed(_ now: BootInstant) {
+        if case .over = state { return }
+        if case .waiting(let heard) = state, let idleTime, heard + idleTime <= now {
+            if case .silence = goal { state = .over(.silent) } else { state = .over(.idle) }
+        } else if let deadline, deadline <= now {
+            state = .over(.timedOut)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+internal import BLECore
+internal import BLELinux
+
+extension Peripheral {
+    /// Writes a value, and waits for the value that the peer sends in answer.
+    ///
+    /// The answer is listened for before the request is written, so it cannot be missed; what came before the request
+    /// was given to the link is not taken for it. Where nobody listens to the characteristic, a subscription is made and taken
+    /// back afterwards, which costs two requests more: to ask several times, subscribe to it meanwhile. Other listeners
+    /// get the answer too.
+    ///
+    /// An answer that comes after the call has failed may be taken for that of the next one, unless `matching` tells
+    /// them apart, or `drain(_:quietFor:timeout:)` is called in between.
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - characteristic: where it is written.
+    ///   - kind: how it is written.
+    ///   - reply: where the answer comes from; `nil` for the same characteristic.
+    ///   - matching: whether a value is the answer; others are passed over. It is asked on the library's thread.
+    ///   - timeout: how long all of it may take.
+    /// - Returns: The answer.
+    /// - Throws: `BLEError` with `.timedOut` when no value matched in time, and as `write(_:to:_:timeout:)` and
+    ///   `subscribe(to:_:)` do. The request may have been carried out all the same.
+    public func request(
+        _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
+        replyOn reply: CharacteristicReference? = nil,
+        matching: @escaping @Sendable (_ value: [UInt8]) -> Bool = { _ in true }, timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let source = reply ?? characteristic
+        let operation = "get an answer from \(source)"
+        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+        let (outcome, gathering) = try await gather(
+            Gathering(.match(matching), deadline: deadline), from: source,
+            behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind), until: deadline,
+            during: operation)
+        if case .matched(let answer) = outcome { return answer }
+        let count = gathering.count
+        throw BLEError(
+            .timedOut, subject: name, during: operation,
+            because: count == 0 ? "the peer sent no value in time" : "none of \(count) values was the answer",
+            hint: "The link is still up; the peer may have carried out the request.")
+    }
+
+    /// Writes a value, and puts the values that the peer sends in answer into one.
+    ///
+    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. What has come when it fails is in the error's
+    /// `partialValue`; a part is never taken for the whole.
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - characteristic: where it is written.
+    ///   - kind: how it is written.
+    ///   - source: where the answer comes from.
+    ///   - assembly: when the answer is complete.
+    ///   - idleTimeout: how long the peer may be silent behind the request and between two values.
+    ///   - timeout: how long all of it may take; `nil` for as long as values come.
+    /// - Returns: The values, one behind the other.
+    /// - Throws: `BLEError` with `.tooLong` when more came than was meant to, `.timedOut`, `.disconnected`, `.cancelled`,
+    ///   each with what had come; `.invalidArgument` for a negative length; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
+    public func request(
+        _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
+        assembling source: CharacteristicReference, _ assembly: Assembly, idleTimeout: Duration = .seconds(10),
+        timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let operation = "assemble an answer from \(source)"
+        if case .length(let length) = assembly.measure, length < 0 {
+            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the length is \(length)")
+        }
+        let now = loop.now()
+        let (outcome, gathering) = try await gather(
+            Gathering(.assemble(assembly), idleTime: idleTimeout, deadline: timeout.map { now + $0 }), from: source,
+            behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
+            until: now + (timeout ?? Self.valueTimeout), during: operation)
+        let count = gathering.bytes.count
+        switch outcome {
+        case .assembled(let bytes): return bytes
+        case .tooMuch:
+            throw BLEError(
+                .tooLong, subject: name, during: operation,
+                because: "\(count) bytes came, where at most \(assembly.mostBytes) were expected",
+                hint: "All of them are in the error.", partialValue: gathering.bytes)
+        case .idle, .timedOut, .silent, .matched:
+            throw BLEError(
+                .timedOut, subject: name, during: operation,
+                because: outcome == .idle
+                    ? "the peer was silent for \(idleTimeout) behind \(count) bytes"
+                    : "the answer was not complete in time, with \(count) bytes",
+                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes)
+        }
+    }
+
+    /// Discards what the peer sends until it is silent, for instance the rest of an answer that was given up.
+    ///
+    /// Where nobody listens to the characteristic, a subscription is made and taken back afterwards. Other listeners
+    /// get the values all the same.
+    ///
+    /// - Parameters:
+    ///   - source: where the values come from.
+    ///   - silence: how long no value must come.
+    ///   - timeout: how long all of it may take.
+    /// - Returns: How many values were discarded.
+    /// - Throws: `BLEError` with `.timedOut` when the values do not stop, and as `subscribe(to:_:)` does.
+    @discardableResult
+    public func drain(
+        _ source: CharacteristicReference, quietFor silence: Duration, timeout: Duration? = nil
+    ) async throws(BLEError) -> Int {
+        let operation = "wait until \(source) is silent"
+        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+        let (outcome, gathering) = try await gather(
+            Gathering(.silence, idleTime: silence, deadline: deadline), from: source, behind: nil, until: deadline,
+            during: operation)
+        if outcome == .silent { return gathering.count }
+        throw BLEError(
+            .timedOut, subject: name, during: operation,
+            because: "\(gathering.count) values came, never \(silence) apart",
+            hint: "Tell the device to stop, or allow more time.")
+    }
+}

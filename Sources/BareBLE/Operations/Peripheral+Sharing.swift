@@ -1,0 +1,52 @@
+public import BLECore
+
+/// A characteristic that this program listens to.
+public struct ActiveSubscription: Hashable, Sendable {
+    /// The handle of its value.
+    public let handle: AttributeHandle
+    /// What it is; `nil` when that is not known any more.
+    public let characteristic: GATTCharacteristic?
+    /// How the peer sends its values.
+    public let kind: SubscriptionKind
+    /// How many listen: sequences, and calls that wait for an answer.
+    public let listenerCount: Int
+}
+
+extension Peripheral {
+    /// The characteristics that this program listens to, in the order of their handles.
+    ///
+    /// The library's own interest in changed services is not among them.
+    public var subscriptions: [ActiveSubscription] {
+        subscribers.active.compactMap { value in
+            let count = value.subscribers.count { $0 != Self.ownSubscriber }
+            guard count > 0 else { return nil }
+            return ActiveSubscription(
+                handle: value.valueHandle,
+                characteristic: knowledge.database?.characteristic(valueHandle: value.valueHandle),
+                kind: value.kind == .notification ? .notifications : .indications, listenerCount: count)
+        }
+    }
+
+    // MARK: Who may share
+
+    /// Those who listen to a value and mind who else does.
+    func others(at handle: AttributeHandle) -> [Subscriptions.ID] {
+        listeners.filter { $0.value.handle == handle && $0.value.sharing != nil }.keys
+            .sorted { $0.number < $1.number }
+    }
+
+    func mustNotShare(_ sharing: SubscriptionSharing?, with others: [Subscriptions.ID]) -> Bool {
+        switch sharing {
+        case nil, .replacing?: false
+        case .exclusive?: !others.isEmpty
+        case .shared?: others.contains { listeners[$0]?.sharing == .exclusive }
+        }
+    }
+
+    /// Ends one in whose place another one has come.
+    func replace(_ id: Subscriptions.ID) {
+        let error = BLEError(SubscribeFailure.replaced, subject: name, during: "go on with a subscription")
+        endListener(id, .replaced, with: error)
+        perform(subscribers.unsubscribe(id))
+    }
+}

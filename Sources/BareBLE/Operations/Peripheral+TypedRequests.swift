@@ -1,0 +1,52 @@
+public import BLECore
+
+extension Peripheral {
+    /// Writes a value, and waits for the value that the peer sends in answer, both as their keys say that they are.
+    ///
+    /// A value on the answer's characteristic that is not of the key's type ends the call.
+    ///
+    /// - Throws: `BLEError` as `request(_:to:_:replyOn:matching:timeout:)` does for bytes; `.malformedValue` for a value that is
+    ///   not what its type says (`partialValue` holds it).
+    public func request<Value: GATTWritable, Reply: GATTReadable>(
+        _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
+        replyOn reply: CharacteristicKey<Reply>,
+        matching: @escaping @Sendable (_ reply: Reply) -> Bool = { _ in true }, timeout: Duration? = nil
+    ) async throws(BLEError) -> Reply {
+        let source = CharacteristicReference(reply)
+        let bytes = try await request(
+            value.valueBytes, to: CharacteristicReference(key), kind, replyOn: source,
+            matching: { bytes in (try? Reply(value: bytes)).map(matching) ?? true }, timeout: timeout)
+        return try decode(bytes, as: Reply.self, during: "understand a value of \(source)")
+    }
+
+    /// Writes a value, and makes one of the values that the peer sends in answer.
+    ///
+    /// ```swift
+    /// let firmware = try await device.request(
+    ///     2, to: control, assembling: stream, .length(64), as: FirmwareInfo.self, idleTimeout: .seconds(2))
+    /// ```
+    ///
+    /// - Throws: `BLEError` as `request(_:to:_:assembling:_:idleTimeout:timeout:)` does for bytes; `.malformedValue` for bytes
+    ///   that are not what the type says.
+    public func request<Value: GATTWritable, Part, Reply: GATTReadable>(
+        _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
+        assembling source: CharacteristicKey<Part>, _ assembly: Assembly, as type: Reply.Type = Reply.self,
+        idleTimeout: Duration = .seconds(10), timeout: Duration? = nil
+    ) async throws(BLEError) -> Reply {
+        let source = CharacteristicReference(source)
+        let bytes = try await request(
+            value.valueBytes, to: CharacteristicReference(key), kind, assembling: source, assembly,
+            idleTimeout: idleTimeout, timeout: timeout)
+        return try decode(bytes, as: Reply.self, during: "understand an answer from \(source)")
+    }
+
+    /// Discards what the peer sends until it is silent, as `drain(_:quietFor:timeout:)` does for a reference.
+    ///
+    /// - Throws: `BLEError` as that does.
+    @discardableResult
+    public func drain<Value>(
+        _ source: CharacteristicKey<Value>, quietFor silence: Duration, timeout: Duration? = nil
+    ) async throws(BLEError) -> Int {
+        try await drain(CharacteristicReference(source), quietFor: silence, timeout: timeout)
+    }
+}

@@ -1,0 +1,130 @@
+import BLECore
+import BLELinux
+import BareBLE
+
+/// What happened in one run, in the order in which it did, and whether that keeps the rules.
+///
+/// Everything is on one thread, so the order of the events is that of the run.
+final class OrderBook: Sendable {
+    enum Event: Hashable {
+        /// A task makes a call; a lease's calls name the lease.
+        case began(call: Int, task: Int, lease: Int?)
+        /// The call's one packet is given to the link.
+        case sent(call: Int)
+        case answered(call: Int, with: [UInt8])
+        case failed(call: Int, BLEError.Code)
+        case leaseBegan(Int)
+        case leaseEnded(Int)
+        case aboutToCancel
+        case everythingCancelled
+        case streamEnded
+        case disconnectTold
+    }
+
+    private let events = Lock<[Event]>([])
+    private let lastNumber = Lock(-1)
+
+    func note(_ event: Event) {
+        events.withLock { $0.append(event) }
+    }
+
+    func nextNumber() -> Int {
+        lastNumber.withLock { number in
+            number += 1
+            return number
+        }
+    }
+
+    /// Where call `number` reads or writes.
+    static func handle(_ number: Int) -> AttributeHandle { AttributeHandle(3 + 2 * number) }
+
+    /// What is there, and what is written there.
+    static func value(_ number: Int) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8), 0xCA]
+    }
+
+    /// A packet on the wire; those of subscriptions and discovery are no call's.
+    func traced(_ pdu: TracedPDU, below limit: Int) {
+        guard pdu.isOutgoing, pdu.bytes.count >= 3, [0x0A, 0x12, 0x52].contains(pdu.bytes[0]) else { return }
+        let number = (Int(pdu.bytes[1]) | Int(pdu.bytes[2]) << 8) - 3
+        if number >= 0, number.isMultiple(of: 2), number / 2 < limit { note(.sent(call: number / 2)) }
+    }
+
+    // MARK: The rules
+
+    /// What is wrong with the run; empty when nothing is.
+    func complaints() -> [String] {
+        var complaints: [String] = []
+        var began: [Int: (task: Int, lease: Int?)] = [:]
+        var sent: Set<Int> = []
+        var over: Set<Int> = []
+        var candidates: Set<Int> = []
+        var given: Set<Int> = []
+        var lastSent: [Int: Int] = [:]
+        var held: [Int] = []
+        var pendingAtLoss: Set<Int>?
+        for event in events.withLock({ $0 }) {
+            switch event {
+            case .began(let call, let task, let lease):
+                began[call] = (task, lease)
+            case .sent(let call):
+                guard let (task, lease) = began[call] else {
+                    complaints.append("\(call) was sent before it was called")
+                    continue
+                }
+                if !sent.insert(call).inserted { complaints.append("\(call) was sent twice") }
+                if over.contains(call) { complaints.append("\(call) was sent behind its end") }
+                if given.contains(call) { complaints.append("\(call) was sent after all was cancelled") }
+                if let last = lastSent[task], last > call { complaints.append("\(call) was sent behind \(last)") }
+                lastSent[task] = call
+                if let holder = held.last, lease != holder { complaints.append("\(call) passed lease \(holder)") }
+            case .answered(let call, let value):
+                if !over.insert(call).inserted { complaints.append("\(call) ended twice") }
+                if !sent.contains(call) { complaints.append("\(call) was answered and never sent") }
+                if !value.isEmpty, value != Self.value(call) { complaints.append("\(call) got \(value)") }
+                pendingAtLoss?.remove(call)
+            case .failed(let call, let code):
+                if !over.insert(call).inserted { complaints.append("\(call) ended twice") }
+                if ![.cancelled, .timedOut, .disconnected].contains(code) {
+                    complaints.append("\(call) failed with \(code)")
+                }
+                if code == .disconnected, pendingAtLoss == nil { pendingAtLoss = Set(began.keys).subtracting(over) }
+                pendingAtLoss?.remove(call)
+            case .leaseBegan(let lease): held.append(lease)
+            case .leaseEnded: held.removeLast()
+            case .aboutToCancel: candidates = Set(began.keys)
+            case .everythingCancelled: given = candidates
+            case .streamEnded:
+                if pendingAtLoss?.isEmpty == false { complaints.append("a stream ended before \(pendingAtLoss ?? [])") }
+            case .disconnectTold:
+                if pendingAtLoss?.isEmpty == false {
+                    complaints.append("the end was told before \(pendingAtLoss ?? [])")
+                }
+            }
+        }
+        let unfinished = Set(began.keys).subtracting(over)
+        if !unfinished.isEmpty { complaints.append("\(unfinished.sorted()) never ended") }
+        return complaints + endComplaints()
+    }
+
+    /// Streams end before the end of the link is told.
+    private func endComplaints() -> [String] {
+        let ends = events.withLock { $0 }.filter { $0 == .streamEnded || $0 == .disconnectTold }
+        return ends.last == .disconnectTold && ends.filter { $0 == .streamEnded }.count == 2
+            ? [] : ["the link's end was told as \(ends)"]
+    }
+
+    /// How many calls were answered, and how many failed: a run in which nothing happens proves nothing.
+    func counts() -> (answered: Int, failed: Int, leases: Int) {
+        events.withLock { events in
+            events.reduce(into: (0, 0, 0)) { counts, event in
+                switch event {
+                case .answered: counts.0 += 1
+                case .failed: counts.1 += 1
+                case .leaseBegan: counts.2 += 1
+                default: break
+                }
+            }
+        }
+    }
+}
