@@ -116,7 +116,9 @@ extension Session {
                 // A policy that ends the stream has put the reason into it.
                 guard buffer.yield(.began(epoch)) else { return .over(nil) }
                 while let value = try await values.next() {
-                    guard buffer.yield(.value(value, epoch), bytes: value.bytes.count) else { return .over(nil) }
+                    let goesOn = buffer.yield(
+                        .value(value, epoch), bytes: value.bytes.count, behind: value.droppedBefore)
+                    guard goesOn else { return .over(nil) }
                 }
                 if Task.isCancelled {
                     // Here, and not when the sequence goes away, so that who waits for this end knows that the peer was told.

@@ -96,7 +96,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
                 return .interrupted(error)
             case .value(let value, let epoch):
                 self.epoch = epoch
-                let dropped = value.droppedBefore + entry.droppedBefore + droppedBeforeMarks
+                let dropped = entry.droppedBefore + droppedBeforeMarks
                 droppedBeforeMarks = 0
                 let received = ReceivedValue(
                     bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,

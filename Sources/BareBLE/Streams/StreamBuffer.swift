@@ -47,10 +47,14 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     var droppedInTotal: Int { state.withLock { $0.droppedInTotal } }
 
     /// Appends an element of `bytes` bytes; answers `false` when the policy ends the stream here, which it does once.
+    ///
+    /// `losses` is how many elements were lost right before it, on its way to here.
     @discardableResult
-    func yield(_ element: Element, bytes: Int = 0) -> Bool {
+    func yield(_ element: Element, bytes: Int = 0, behind losses: Int = 0) -> Bool {
         let (waiter, goesOn) = state.withLock { state -> (Waiter?, Bool) in
             guard !state.isFinished else { return (nil, true) }
+            state.droppedBefore += losses
+            state.droppedInTotal += losses
             if !state.fits(bytes, capacity, byteLimit) {
                 switch policy {
                 case .dropOldest:

@@ -138,8 +138,9 @@ import Testing
         while await peripheral.receivedCount == before { await Task.yield() }
         let first = Task { await device.disconnect(.afterQueue) }
         while await device.waitingCallCount < 1 { await Task.yield() }
+        let waitingCount = await device.outstanding
         let second = Task { await device.disconnect(.afterQueue) }
-        while await device.endWaiters.isEmpty { await Task.yield() }
+        while await device.outstanding == waitingCount { await Task.yield() }
         await peripheral.send(raw: [0x0B, 0x07])
         #expect(try await call.value == [7])
         await first.value

@@ -109,8 +109,8 @@ import Testing
         #expect(try await values.word() == "interrupted disconnected")
         #expect(try await values.word() == "began")
         #expect(try await values.word() == "[99]")
-        // Ten values, and the mark behind them.
-        #expect(values.droppedBefore == 11)
+        // Ten values, and the mark behind them, unless the next link came before it could be made.
+        #expect([10, 11].contains(values.droppedBefore))
         await session.disconnect()
     }
 
@@ -134,15 +134,17 @@ import Testing
 
     /// There is no way back to what was found in a database that is no more; looking for it for ever would help nobody.
     @Test func aCharacteristicThatHasChangedEndsTheSequence() async throws {
-        let bench = SessionBench()
+        let gatt = VirtualService.genericAttribute(databaseHash: nil)
+        let bench = SessionBench(VirtualDevice(name: "Changing", services: [gatt, .battery(level: 50)]))
         let session = try await bench.session()
         let link = try await session.ready()
         let database = try await link.discover()
+        _ = try await link.serviceChanges()
         let level = try #require(database.characteristics(0x2A19).first)
         var values = await session.values(of: .characteristic(level)).makeAsyncIterator()
         #expect(try await values.word() == "began")
-        await bench.peripheral.changeServices(to: .uart)
-        #expect(try await values.word() == "interrupted servicesChanged")
+        let other = VirtualService(0x180F, [VirtualCharacteristic(0x2A1B, [.read, .notify], value: [1])])
+        await bench.peripheral.changeServices(to: VirtualDevice(name: "Changing", services: [gatt, other]))
         await #expect(throws: error(.servicesChanged)) { try await values.next() }
         #expect(session.state == .ready)
         await session.disconnect()
