@@ -51,6 +51,43 @@ import Testing
         }
     }
 
+    @Test func bluejayRunsInTheBackground() async throws {
+        try await withAir(of: Self.echo) { central, peer in
+            let device = try await central.connect(peer)
+            let (control, answer): (CharacteristicReference, CharacteristicReference) = (0xFFF1, 0xFFF2)
+            // in: Docs/coming-from.md
+            // run(backgroundTask:completionOnMainThread:) and its SynchronizedPeripheral
+            let log = try await device.exclusively { device in
+                _ = try await device.drain(answer, quietFor: .seconds(1))  // flushListen
+                _ = try await device.request([1], to: control, replyOn: answer, timeout: .seconds(3))  // writeAndListen
+                // writeAndAssemble
+                return try await device.request(
+                    [2, 3, 4], to: control, assembling: answer, .length(3), idleTimeout: .seconds(2))
+            }
+            // out
+            #expect(log == [2, 3, 4])
+            await device.disconnect()
+        }
+    }
+
+    @Test func bluejayListens() async throws {
+        try await withAir(of: .heartRate) { central, peer in
+            let device = try await central.connect(peer)
+            // in: Docs/coming-from.md
+            // listen(to:multipleListenOption:), isListening(to:), endListen(to:)
+            let beats = try await device.subscribe(
+                to: .heartRateMeasurement, SubscribeOptions(sharing: .replacing))
+            for try await beat in beats {
+                print(beat.beatsPerMinute, await device.subscriptions.count)
+                break
+            }
+            try await beats.unsubscribe()
+            // out
+            #expect(await device.subscriptions.isEmpty)
+            await device.disconnect()
+        }
+    }
+
     // MARK: LittleBlueTooth
 
     // in: Docs/coming-from.md
