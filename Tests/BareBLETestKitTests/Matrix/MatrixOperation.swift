@@ -4,7 +4,8 @@ import BareBLETestKit
 
 /// Something that takes several packets, at each of which it may be interrupted.
 enum MatrixOperation: String, CaseIterable, Sendable {
-    case connect, mtu, discover, read, longRead, write, longWrite, subscribe, streaming, exclusively, onReady
+    case connect, mtu, discover, read, longRead, write, longWrite, subscribe, streaming, exclusively, onReady, request,
+        assemble, drain
 
     /// What it is done with: a short value, a long one, and one that is sent unasked.
     static let device = VirtualDevice(
@@ -19,10 +20,19 @@ enum MatrixOperation: String, CaseIterable, Sendable {
                         0xFFF3, .notify, plan: NotifyPlan([[1], [2]], every: .milliseconds(100), count: 6)),
                 ]),
             VirtualService(0xFFF4, [VirtualCharacteristic(0xFFF5, .read, value: [5])]),
+            VirtualService(
+                0xFFF6,
+                [
+                    VirtualCharacteristic(0xFFF7, .write, onWrite: .echo(0xFFF8)),
+                    VirtualCharacteristic(0xFFF8, .notify),
+                ]),
         ])
 
     /// Whether it makes the link itself.
     var connects: Bool { self == .connect || self == .mtu || self == .onReady }
+
+    /// Whether it switches values off again when it has what it wants.
+    var tidiesUp: Bool { self == .request || self == .assemble || self == .drain }
 
     var options: ConnectOptions { ConnectOptions(mtu: self == .mtu ? 517 : 23, observesServiceChanges: false) }
 
@@ -58,6 +68,12 @@ enum MatrixOperation: String, CaseIterable, Sendable {
                 }
             }
             if count < 5 { throw EndedEarly() }
+        case .request:
+            _ = try await link.request([1, 2], to: 0xFFF7, replyOn: 0xFFF8)
+        case .assemble:
+            _ = try await link.request([1], to: 0xFFF7, assembling: 0xFFF3, .length(3))
+        case .drain:
+            _ = try await link.drain(0xFFF3, quietFor: .seconds(1))
         case .exclusively:
             try await link.exclusively { link in
                 try await link.write([3], to: 0xFFF1)

@@ -27,7 +27,13 @@ struct MatrixTests {
             // a subscription comes its first value, which the call does not wait for.
             let isAnswered = !outcome.wasHosts || loss == .lateAnswer
             let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)
-            let mayWork = isAnswered && packet >= last || operation.connects && !loss.isCancellation
+            // What is switched off behind the result does not spoil it.
+            let tail = operation.tidiesUp ? 2 : 0
+            let mayWork =
+                isAnswered && packet >= last - tail || packet > count - tail
+                || operation.connects && !loss.isCancellation
+                // Nothing is as silent as a peer that is not heard.
+                || operation == .drain && loss == .outOfRange
             return #expect(mayWork, place)
         }
         if error is MatrixOperation.EndedEarly { return #expect(loss.isCancellation, place) }
