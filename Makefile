@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded lint format bench fuzz docs install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api lint format bench fuzz docs install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, example, sanitizer, Embedded, linkage and kernel tests
+test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev
-	@python3 $(TOOLS)/checks.py unit examples sanitized embedded linkage kernel
+	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev
@@ -34,6 +34,10 @@ test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtu
 
 embedded: ## Compile BLECore as Embedded Swift
 	@$(TOOLS)/compile-embedded
+
+api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page anew
+	swift build
+	@$(TOOLS)/list-api $(if $(UPDATE),--update)
 
 lint: ## Check the format of all Swift and the syntax of all scripts
 	swift format lint --strict --parallel --recursive $(FORMATTED)

@@ -2,9 +2,9 @@
 
     N passed, N failed, N skipped
 
-Steps: unit (all Swift tests, debug), examples (the daemons in Docs/examples, built, tested and run), sanitized (the
-core's tests, release, with the address sanitizer), embedded (BLECore as Embedded Swift), linkage (what a daemon links),
-kernel (blescan in a virtual machine).
+Steps: unit (all Swift tests, debug), api (the public interface is as Docs/api.md says), examples (the daemons in
+Docs/examples, built, tested and run), sanitized (the core's tests, release, with the address sanitizer), embedded
+(BLECore as Embedded Swift), linkage (what a daemon links), kernel (blescan in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -60,6 +60,11 @@ def unit():
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python")}
 
 
+def api():
+    yield ["swift", "build"], {}
+    yield ["Tests/Tools/list-api"], {}
+
+
 def examples():
     package = ["--package-path", "Docs/examples", "--scratch-path", ".build/examples"]
     yield ["swift", "build", *package, "--build-tests"], {}
@@ -95,7 +100,7 @@ def kernel():
     yield ["python3", "Tests/VM/run.py"], {}
 
 
-STEPS = {step.__name__: step for step in (unit, examples, sanitized, embedded, linkage, kernel)}
+STEPS = {step.__name__: step for step in (unit, api, examples, sanitized, embedded, linkage, kernel)}
 
 
 def run(name):
