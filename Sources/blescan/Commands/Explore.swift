@@ -25,7 +25,7 @@ struct Explore: AsyncParsableCommand {
         let (peer, options) = (peer, options)
         let clock = ContinuousClock()
         let started = clock.now
-        let tree = try await Session.run(with: peer, options, cache: .kept(.whenPossible)) { [self] peripheral in
+        let tree = try await Connection.run(with: peer, options, cache: .kept(.whenPossible)) { [self] peripheral in
             let connected = clock.now
             // The check of a cache is a part of connecting, and the exchange of the MTU is none of it.
             let before = await peripheral.statistics.requestsSent

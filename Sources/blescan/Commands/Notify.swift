@@ -38,7 +38,7 @@ struct Notify: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
-        let (received, isInterrupted) = try await Session.run(with: peer, options) { peripheral in
+        let (received, isInterrupted) = try await Connection.run(with: peer, options) { peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
             if case .handle(let handle) = command.attribute.reference {
                 try command.expectValue(at: handle, in: database)

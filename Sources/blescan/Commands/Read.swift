@@ -28,7 +28,7 @@ struct Read: AsyncParsableCommand {
 
     func run() async throws {
         let (attribute, timeout) = (attribute, options.valueTimeout)
-        let found = try await Session.run(with: peer, options, cache: attribute.isHandle ? .consulted : .unneeded) {
+        let found = try await Connection.run(with: peer, options, cache: attribute.isHandle ? .consulted : .unneeded) {
             peripheral in
             try await peripheral.readAttribute(attribute.reference, timeout: timeout)
         }

@@ -34,7 +34,7 @@ struct Write: AsyncParsableCommand {
     func run() async throws {
         let (bytes, command) = (try value.bytes(), self)
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
-        let handle = try await Session.run(with: peer, options) { peripheral in
+        let handle = try await Connection.run(with: peer, options) { peripheral in
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(.structure, timeout: command.options.timeout?.duration)
             }

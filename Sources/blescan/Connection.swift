@@ -3,7 +3,7 @@ import BareBLE
 import BareBLETestKit
 
 /// A connection for the length of one command.
-enum Session {
+enum Connection {
     /// What a command does with the file of `--cache`.
     enum CacheUse {
         /// Uses it and keeps it current; a stored database that the peer has no hash for is believed only by who says so.
@@ -84,7 +84,7 @@ enum Session {
     /// The peer, with its type: where that is not said it is heard in the air, and where scanning is not allowed it is
     /// read from the address, which tells most random ones.
     private static func find(
-        _ central: Central, _ address: BluetoothAddress, _ type: AddressType?, _ timeout: Duration
+        _ central: Central, _ address: BluetoothAddress, _ type: AddressType?, _ timeout: Duration?
     ) async throws -> PeerID {
         if let type { return PeerID(address: address, type: type) }
         var filter = ScanFilter()
