@@ -21,7 +21,7 @@ public enum Daemon {
         do {
             let (session, service) = try await begin(central)
             let reporter = SessionReporter(
-                session, clock: central.clock, notifier: .process, logger: logger)
+                session, clock: central.clock, notifier: ServiceNotifier(), logger: logger)
             try await group(service, reporter, logger).run()
         } catch {
             logger.error("\(error)")

@@ -37,7 +37,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
                 group.cancelAll()
             }
         }
-        tell("STOPPING=1")
+        tell { notifier throws(BLEError) in try notifier.stopping() }
     }
 
     private func followEvents() async throws {
@@ -45,10 +45,10 @@ public struct SessionReporter: Service, CustomStringConvertible {
         for try await event in session.events {
             let status = words(for: event)
             logger.info("\(status)")
-            tell("STATUS=\(status.split(whereSeparator: \.isNewline).joined(separator: " "))")
+            tell { notifier throws(BLEError) in try notifier.status(status) }
             if event == .ready, !isReadyTold {
                 isReadyTold = true
-                tell("READY=1")
+                tell { notifier throws(BLEError) in try notifier.ready() }
             }
         }
     }
@@ -56,14 +56,18 @@ public struct SessionReporter: Service, CustomStringConvertible {
     private func feedWatchdog() async {
         guard let interval = notifier?.watchdogInterval else { return }
         while (try? await clock.sleep(for: interval / 2)) != nil {
-            tell("WATCHDOG=1")
+            tell { notifier throws(BLEError) in try notifier.watchdog() }
         }
     }
 
     /// A message that does not get through is no reason to end.
-    private func tell(_ assignment: String) {
-        guard let notifier, !notifier.send(assignment) else { return }
-        logger.warning("the service manager was not told \(assignment)")
+    private func tell(_ message: (ServiceNotifier) throws(BLEError) -> Void) {
+        guard let notifier else { return }
+        do {
+            try message(notifier)
+        } catch {
+            logger.warning("\(error)")
+        }
     }
 
     private func words(for event: ConnectionEvent) -> String {

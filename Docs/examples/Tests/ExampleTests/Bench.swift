@@ -28,7 +28,7 @@ struct Bench: Sendable {
     }
 
     /// The service with its reporter, beside each other.
-    func group(_ service: any Service, _ session: Session, _ notifier: SystemService.ServiceNotifier? = nil)
+    func group(_ service: any Service, _ session: Session, _ notifier: ServiceNotifier? = nil)
         -> ServiceGroup
     {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

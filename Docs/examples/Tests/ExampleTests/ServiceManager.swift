@@ -1,3 +1,4 @@
+import BareBLE
 import Dispatch
 import Glibc
 import Synchronization
@@ -40,6 +41,12 @@ final class ServiceManager: Sendable {
             }
             close(descriptor)
         }
+    }
+
+    /// What it says to a process that it starts.
+    func environment(watchdogMicroseconds: Int) -> ServiceEnvironment {
+        let variables = ["NOTIFY_SOCKET": address, "WATCHDOG_USEC": "\(watchdogMicroseconds)"]
+        return ServiceEnvironment(variables: variables, processID: getpid())
     }
 
     /// What it has been sent, in order.

@@ -10,8 +10,7 @@ import Testing
         let manager = try ServiceManager()
         let bench = try await Bench(.heartRate)
         let session = try await bench.peer.session(of: bench.central, Bench.hasty)
-        let notifier = SystemService.ServiceNotifier(
-            socket: manager.address, watchdogMicroseconds: "40000")
+        let notifier = ServiceNotifier(manager.environment(watchdogMicroseconds: 40_000))
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session, notifier)
         async let end: Void = group.run()
         try await manager.wait(for: "READY=1")
@@ -35,8 +34,7 @@ import Testing
         let manager = try ServiceManager()
         let bench = try await Bench(.heartRate)
         let session = try await bench.peer.session(of: bench.central, Bench.hasty)
-        let notifier = SystemService.ServiceNotifier(
-            socket: manager.address, watchdogMicroseconds: "40000")
+        let notifier = ServiceNotifier(manager.environment(watchdogMicroseconds: 40_000))
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session, notifier)
         async let end: Void = group.run()
         try await manager.wait(for: "WATCHDOG=1")
