@@ -7,9 +7,10 @@ package final class AppendedFile: Sendable {
 
     /// Makes the file, or empties the one that is there; only its owner may read it.
     ///
-    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it.
+    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it; and with ELOOP for
+    ///   a symbolic link, behind which somebody else's choice of a file might be.
     package init(_ path: String) throws(SystemCallError) {
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
         let number = unsafe open(path, flags, 0o600)
         guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
         file = OwnedDescriptor(number)
@@ -17,6 +18,10 @@ package final class AppendedFile: Sendable {
         guard unsafe fstat(number, &status) == 0 else { throw SystemCallError(call: "fstat", errno: errno) }
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EINVAL) }
+        // One that was there may have let others read.
+        guard kind != S_IFREG || fchmod(file.number, 0o600) == 0 else {
+            throw SystemCallError(call: "fchmod", errno: errno)
+        }
     }
 
     /// Writes all of it behind what was written before; may wait for the disk.

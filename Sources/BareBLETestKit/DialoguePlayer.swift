@@ -112,6 +112,8 @@ struct DialoguePlayer: Sendable {
 
     /// The client hung up.
     mutating func ended() {
+        // What came during a wait was sent all the same.
+        while difference == nil, isWaiting, !early.isEmpty { _ = waited() }
         guard difference == nil, let step = steps.dropFirst(position).first(where: { $0.event.isClients }),
             case .sent(let expected) = step.event
         else { return }

@@ -204,6 +204,27 @@ struct VirtualRadioTests {
         }
     }
 
+    @Test("An adapter keeps its address under each new number")
+    func adapterMoves() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let central = Central(radio: radio)
+            try await central.ready()
+            let address = await central.adapterAddress
+            for (old, new) in [("hci0", "hci1"), ("hci1", "hci1"), ("hci1", "hci5")] {
+                await radio.unplug(old)
+                await #expect(throws: BLEError.self) { try await central.ready(timeout: .zero) }
+                await radio.plugIn(old, as: new, isUp: true)
+                try await central.ready()
+                #expect(await central.adapterName == new)
+                #expect(await central.adapterAddress == address)
+            }
+            await radio.unplug("hci5")
+            // A number that another one comes back to is not given away.
+            #expect(await radio.addAdapter() == "hci6")
+        }
+    }
+
     @Test("Two centrals share the peripherals, on one adapter or on two")
     func twoCentrals() async throws {
         try await VirtualTime.run { time in

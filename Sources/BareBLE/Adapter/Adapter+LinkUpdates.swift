@@ -119,11 +119,20 @@ extension Adapter {
     ) async throws(BLEError) -> LinkUpdate.End {
         guard mayCommand else { throw notPermittedError(during: operation) }
         let key = LinkUpdate.Key(handle: try current(link, during: operation), kind: kind)
-        try await takeUpdateTurn(key, of: link, until: deadline, during: operation)
         let command = command(key.handle)
-        let (wake, _) = await suspend(until: deadline) { number in
-            linkUpdates[key] = LinkUpdate(waiter: number, expiry: loop.now() + Self.procedureTime)
-            enqueue(command, for: .update(key))
+        var isBegun = false
+        var wake = Wake.resumed
+        while !isBegun {
+            try await takeUpdateTurn(key, of: link, until: deadline, during: operation)
+            let expiry = loop.now() + Self.procedureTime
+            (wake, _) = await suspend(until: min(deadline, expiry)) { number in
+                // Somebody else may have come in between.
+                guard linkUpdates[key] == nil else { return self.wake(number) }
+                isBegun = true
+                linkUpdates[key] = LinkUpdate(waiter: number, expiry: expiry)
+                enqueue(command, for: .update(key))
+            }
+            if !isBegun, wake == .cancelled { throw gaveUpError(wake, on: link, during: operation) }
         }
         if let end = linkUpdates[key]?.end {
             passUpdateTurn(key)

@@ -14,7 +14,8 @@ extension Peripheral {
     ///
     /// What had not been sent is never sent. The peer's answer to a request that was under way is awaited and discarded before
     /// the next request is sent. Calls that are made behind this one are as any others. Who holds the link by `exclusively` keeps
-    /// it, and loses the call that it is in. Iterating over values, ending a subscription and channels are no calls here.
+    /// it, and loses the call that it is in. Iterating over values, ending a subscription and channels are no calls here. A call that
+    /// was finding out how the peer's services have changed leaves them unknown; subscriptions end then, as by any change.
     public func cancelAll() {
         guard end == nil else { return }
         perform(gate.clear())

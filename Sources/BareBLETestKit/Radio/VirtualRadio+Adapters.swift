@@ -11,11 +11,12 @@ extension VirtualRadio {
     /// - Returns: Its name, such as `hci1`.
     @discardableResult
     public func addAdapter(isExtended: Bool = true) -> String {
-        let index = machine.withLock { machine -> UInt16 in
-            let index = machine.adapters.map(\.index).max().map { $0 + 1 } ?? 0
+        // The numbers, and with them the addresses, of those that were pulled out are still theirs.
+        let others = Array(controllers.keys) + unplugged.map(\.index)
+        let index = others.max().map { $0 + 1 } ?? 0
+        machine.withLock { machine in
             machine.adapters.append(
                 ControllerInfo(index: index, name: "hci\(index)", address: Self.address(of: index), isUp: true))
-            return index
         }
         controllers[index] = RunningController(
             controller: VirtualController(address: Self.address(of: index), isExtended: isExtended))
@@ -51,20 +52,22 @@ extension VirtualRadio {
             client.commands.close()
             client.reports.close()
         }
-        unplugged[Self.address(of: index)] = controllers.removeValue(forKey: index)?.controller
+        if let controller = controllers.removeValue(forKey: index)?.controller { unplugged.append((index, controller)) }
     }
 
-    /// Plugs an adapter in again that was pulled out; its number is another one if wanted.
+    /// Plugs an adapter in again that was pulled out; its number is another one if wanted. Does nothing when no adapter of this
+    /// name was pulled out, or the new name is taken.
     ///
     /// - Parameter isUp: Whether somebody has switched it on already; the kernel does not.
     public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
         guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), controllers[new] == nil,
-            let address = unplugged.keys.first(where: { $0 == Self.address(of: old) }),
-            let controller = unplugged.removeValue(forKey: address)
+            let place = unplugged.lastIndex(where: { $0.index == old })
         else { return }
+        let controller = unplugged.remove(at: place).controller
         controllers[new] = RunningController(controller: controller)
         machine.withLock { machine in
-            machine.adapters.append(ControllerInfo(index: new, name: "hci\(new)", address: address, isUp: isUp))
+            machine.adapters.append(
+                ControllerInfo(index: new, name: "hci\(new)", address: controller.address, isUp: isUp))
             machine.adapters.sort { $0.index < $1.index }
         }
     }

@@ -41,7 +41,7 @@ public actor VirtualRadio {
     var placements: [Placement] = []
     var advertisingTimer: TimerID?
     /// The adapters that were pulled out.
-    var unplugged: [BluetoothAddress: VirtualController] = [:]
+    var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
     /// Told of each HCI packet: of a command before it is answered, of an event after it was sent.
     var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
