@@ -104,9 +104,10 @@ import Testing
                 .letGo, .tell(.disconnected(.after(.seconds(7)))),
             ])
         #expect(life.timePassed(start + .seconds(7)) == [.tell(.connecting(attempt: 2)), .connect])
+        let least = ConnectionLife.pauseInsteadOfNone
         #expect(
-            life.failed(.passing, .custom(.seconds(-7)), at: start) == [.letGo, .tell(.disconnected(.after(.zero)))])
-        _ = life.timePassed(start)
+            life.failed(.passing, .custom(.seconds(-7)), at: start) == [.letGo, .tell(.disconnected(.after(least)))])
+        _ = life.timePassed(start + least)
         #expect(
             life.failed(.passing, .custom(nil), at: start) == [
                 .letGo, .tell(.disconnected(.never)), .tell(.gaveUp),
