@@ -28,6 +28,7 @@ public actor Replay {
     /// Plays the links of some files: captures, or dialogues, one link in each.
     ///
     /// - Parameters:
+    ///   - paths: the files, in the order in which their links are made.
     ///   - order: which requests may pass each other.
     ///   - timeScale: what the peer's recorded pauses are multiplied with: 1 for the pace of the recording, 0 for none.
     ///   - time: the virtual time of the central that is tested, if it lives in one.

@@ -8,9 +8,11 @@ extension Central {
     /// connects meanwhile; `session(of:)` is the one there is.
     ///
     /// - Parameters:
+    ///   - peer: Whom to connect to.
+    ///   - options: How each link is made, and when it is made anew.
     ///   - onReady: Makes each new link ready, before anybody else gets it: authentication, settings. When it throws, or takes longer
-    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the session, nor capture it: that would keep
-    ///     the session alive for ever.
+    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the
+    ///     session, nor capture it: that would keep the session alive for ever.
     ///   - decide: Asked for the pause before the next attempt, `nil` for giving up; it gets what went wrong and how many connects
     ///     have failed in a row. It makes the policy `.custom`. Loss of the adapter, and what would fail the same way each time, is not
     ///     asked about.

@@ -58,7 +58,10 @@ extension VirtualRadio {
     /// Plugs an adapter in again that was pulled out; its number is another one if wanted. Does nothing when no adapter of this
     /// name was pulled out, or the new name is taken.
     ///
-    /// - Parameter isUp: Whether somebody has switched it on already; the kernel does not.
+    /// - Parameters:
+    ///   - name: What it was called when it was pulled out.
+    ///   - newName: What it is called now; `nil` for the same.
+    ///   - isUp: Whether somebody has switched it on already; the kernel does not.
     public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
         guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), controllers[new] == nil,
             let place = unplugged.lastIndex(where: { $0.index == old })

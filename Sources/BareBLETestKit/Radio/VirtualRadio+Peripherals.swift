@@ -6,7 +6,10 @@ internal import BLELinux
 extension VirtualRadio {
     /// Places a peripheral with an address and an advertisement that are usual for the device.
     ///
-    /// - Parameter latency: How long it takes to answer a request: on air at least one connection interval.
+    /// - Parameters:
+    ///   - device: What it serves.
+    ///   - proximity: How far away it is.
+    ///   - latency: How long it takes to answer a request: on air at least one connection interval.
     @discardableResult
     public func add(
         _ device: VirtualDevice, proximity: VirtualProximity = .near, latency: Duration = .milliseconds(30)
