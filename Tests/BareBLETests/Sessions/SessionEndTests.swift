@@ -10,10 +10,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        await bench.peripheral.stopAnswering()
-        let count = await bench.peripheral.receivedCount
-        let read = Task { try await device.read(.handle(3)) }
-        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let end = Task { await session.disconnect(.afterQueue) }
         // Who waits for a link is told at once; the link is there until the call is over.
         await #expect(throws: error(.disconnected)) {
@@ -32,10 +29,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        await bench.peripheral.stopAnswering()
-        let count = await bench.peripheral.receivedCount
-        let read = Task { try await device.read(.handle(3)) }
-        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let patient = Task { await session.disconnect(.afterQueue) }
         await #expect(throws: error(.disconnected)) {
             while true { _ = try await session.ready() }
@@ -50,10 +44,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        await bench.peripheral.stopAnswering()
-        let count = await bench.peripheral.receivedCount
-        let read = Task { try await device.read(.handle(3)) }
-        while await bench.peripheral.receivedCount == count { await Task.yield() }
+        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let end = Task { await session.disconnect(.afterQueue) }
         await #expect(throws: error(.disconnected)) {
             while true { _ = try await session.ready() }

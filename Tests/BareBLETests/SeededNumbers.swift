@@ -1,0 +1,1 @@
+../BLECoreTests/SeededNumbers.swift
