@@ -7,17 +7,24 @@ package final class AppendedFile: Sendable {
 
     /// Makes the file, or empties the one that is there; only its owner may read it.
     ///
-    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it; and with ELOOP for
-    ///   a symbolic link, behind which somebody else's choice of a file might be.
-    package init(_ path: String) throws(SystemCallError) {
-        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
-        let number = unsafe open(path, flags, 0o600)
-        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+    /// - Parameters:
+    ///   - path: where it is.
+    ///   - isReplacing: whether a file that is there may be emptied. A device may be written to in any case.
+    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it; with ELOOP for a
+    ///   symbolic link, behind which somebody else's choice of a file might be; and with EEXIST for a file that may not be emptied.
+    package init(_ path: String, isReplacing: Bool = true) throws(SystemCallError) {
+        let flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
+        var number = unsafe open(path, flags | O_CREAT | (isReplacing ? O_TRUNC : O_EXCL), 0o600)
+        let isThere = number < 0 && errno == EEXIST
+        // Opened without a change, to be looked at below.
+        if isThere { number = unsafe open(path, flags) }
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: isThere ? EEXIST : errno) }
         file = OwnedDescriptor(number)
         var status = stat()
         guard unsafe fstat(number, &status) == 0 else { throw SystemCallError(call: "fstat", errno: errno) }
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EINVAL) }
+        guard !isThere || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EEXIST) }
         // One that was there may have let others read.
         guard kind != S_IFREG || fchmod(file.number, 0o600) == 0 else {
             throw SystemCallError(call: "fchmod", errno: errno)

@@ -31,6 +31,7 @@ public final class Recorder: Sendable {
     let queue = Lock(Queue())
     private let files: RecordingFiles
     private let capacity: Int
+    private let whenFailed: (@Sendable (RecorderError) -> Void)?
 
     /// What waits to be written, and what is needed to say it.
     struct Queue {
@@ -62,10 +63,15 @@ public final class Recorder: Sendable {
         try self.init(btsnoop: btsnoop, dialogue: dialogue, capacity: Self.capacity)
     }
 
-    /// A recorder for which fewer or more bytes may wait.
-    package init(btsnoop: String?, dialogue: String?, capacity: Int) throws(RecorderError) {
+    /// A recorder for which fewer or more bytes may wait, that may leave files alone that are there, and that tells of a failure
+    /// when it comes, once.
+    package init(
+        btsnoop: String?, dialogue: String?, capacity: Int = Recorder.capacity, isReplacing: Bool = true,
+        whenFailed: (@Sendable (RecorderError) -> Void)? = nil
+    ) throws(RecorderError) {
         self.capacity = capacity
-        files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue)
+        self.whenFailed = whenFailed
+        files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue, isReplacing: isReplacing)
     }
 
     /// Has centrals that are made with `configuration` recorded. What traces their links already goes on doing so.
@@ -95,9 +101,13 @@ public final class Recorder: Sendable {
     /// - Throws: `RecorderError`, when the recording had ended before.
     public func finish() async throws(RecorderError) {
         queue.withLock { $0.isFinished = true }
-        await files.write(queue)
+        await write()
         await files.close()
         if let failure { throw failure }
+    }
+
+    private func write() async {
+        if let failure = await files.write(queue) { whenFailed?(failure) }
     }
 }
 
@@ -146,29 +156,34 @@ extension Recorder {
 
     /// Puts what `jobs` makes into the queue, and has it written if nobody does so.
     private func add(_ jobs: (inout Queue) -> [RecordingFiles.Job]) {
+        var overflow: RecorderError?
         let isWriterNeeded = queue.withLock { queue in
             guard queue.failure == nil, !queue.isFinished else { return false }
             let jobs = jobs(&queue)
             queue.waiting += jobs
             queue.waitingBytes += jobs.reduce(0) { $0 + $1.byteCount }
             guard queue.waitingBytes <= capacity else {
-                queue.fail(.tooSlow(waitingBytes: queue.waitingBytes))
+                let failure = RecorderError.tooSlow(waitingBytes: queue.waitingBytes)
+                overflow = queue.fail(failure) ? failure : nil
                 return false
             }
             defer { queue.isWriting = true }
             return !queue.isWriting && !jobs.isEmpty
         }
-        if isWriterNeeded { Task { await files.write(queue) } }
+        if let overflow { whenFailed?(overflow) }
+        if isWriterNeeded { Task { await write() } }
     }
 }
 
 extension Recorder.Queue {
-    /// The recording ends here.
-    mutating func fail(_ failure: RecorderError) {
-        if self.failure == nil { self.failure = failure }
+    /// The recording ends here; answers whether it had not ended before.
+    mutating func fail(_ failure: RecorderError) -> Bool {
+        let isFirst = self.failure == nil
+        if isFirst { self.failure = failure }
         waiting = []
         waitingBytes = 0
         links = [:]
+        return isFirst
     }
 
     /// A number that no link has now.

@@ -24,21 +24,23 @@ actor RecordingFiles {
 
     private var btsnoop: (file: AppendedFile, path: String)?
     private let dialogue: String?
+    private let isReplacing: Bool
     private var dialogues: [Int: AppendedFile] = [:]
 
-    init(btsnoop path: String?, dialogue: String?) throws(RecorderError) {
+    init(btsnoop path: String?, dialogue: String?, isReplacing: Bool) throws(RecorderError) {
         self.dialogue = dialogue
+        self.isReplacing = isReplacing
         if let path {
-            let file = try Self.create(path)
+            let file = try Self.create(path, isReplacing)
             try Self.append(BTSnoopWriter().header, to: file, path)
             btsnoop = (file, path)
         }
         // The first link's is made now, so that a path that is no good is told at once.
-        if let dialogue { dialogues[1] = try Self.create(dialogue) }
+        if let dialogue { dialogues[1] = try Self.create(dialogue, isReplacing) }
     }
 
-    /// Writes until nothing waits.
-    func write(_ queue: Lock<Recorder.Queue>) {
+    /// Writes until nothing waits; returns the failure that ended the recording here.
+    func write(_ queue: Lock<Recorder.Queue>) -> RecorderError? {
         while true {
             let jobs = queue.withLock { queue in
                 let jobs = queue.waiting
@@ -47,11 +49,11 @@ actor RecordingFiles {
                 queue.isWriting = !jobs.isEmpty
                 return jobs
             }
-            if jobs.isEmpty { return }
+            if jobs.isEmpty { return nil }
             do throws(RecorderError) {
                 for job in jobs { try perform(job) }
             } catch {
-                return queue.withLock { $0.fail(error) }
+                return queue.withLock { $0.fail(error) } ? error : nil
             }
         }
     }
@@ -68,7 +70,7 @@ actor RecordingFiles {
             try Self.append(bytes, to: btsnoop.file, btsnoop.path)
         case .open(let link, let header):
             guard let path = path(of: link) else { return }
-            if link > 1 { dialogues[link] = try Self.create(path) }
+            if link > 1 { dialogues[link] = try Self.create(path, isReplacing) }
             try append(header, to: link)
         case .line(let link, let bytes):
             try append(bytes, to: link)
@@ -90,9 +92,9 @@ actor RecordingFiles {
         return "\(dialogue.dropLast(ending.count))-\(link)\(ending)"
     }
 
-    private static func create(_ path: String) throws(RecorderError) -> AppendedFile {
+    private static func create(_ path: String, _ isReplacing: Bool) throws(RecorderError) -> AppendedFile {
         do throws(SystemCallError) {
-            return try AppendedFile(path)
+            return try AppendedFile(path, isReplacing: isReplacing)
         } catch {
             throw .cannotCreate(path: path, errno: error.errno)
         }

@@ -24,7 +24,23 @@ enum Connection {
             throw Failure(
                 message: "--adapter is of no use with \(peer): no radio takes part. Leave it out.", status: .usage)
         }
-        let configuration = options.configuration
+        let recording = try options.recording.begin()
+        var configuration = options.configuration
+        recording?.attach(to: &configuration)
+        do {
+            let value = try await run(with: peer, options, cache: use, configuration, body)
+            await recording?.finish()
+            return value
+        } catch {
+            await recording?.finish()
+            throw error
+        }
+    }
+
+    private static func run<Value: Sendable>(
+        with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, _ configuration: Configuration,
+        _ body: @Sendable @escaping (Peripheral) async throws -> Value
+    ) async throws -> Value {
         let (file, cache, validation) = cached(peer, options, use)
         let connectOptions = options.connectOptions(cache: cache, validation: validation)
         return try await Interrupt.cancelling {

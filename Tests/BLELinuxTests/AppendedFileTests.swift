@@ -19,6 +19,24 @@ import Testing
         #expect(mode == 0o600)
     }
 
+    @Test func whatWasThereIsKeptWhereNothingIsToBeReplaced() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "visit.btsnoop")
+        try AppendedFile(file.path, isReplacing: false).append([1, 2])
+        #expect(throws: SystemCallError(call: "open", errno: EEXIST)) {
+            _ = try AppendedFile(file.path, isReplacing: false)
+        }
+        #expect(try Data(contentsOf: file) == Data([1, 2]))
+        let link = folder.appending(path: "link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder.appending(path: "nowhere"))
+        #expect(throws: SystemCallError(call: "open", errno: EEXIST)) {
+            _ = try AppendedFile(link.path, isReplacing: false)
+        }
+        // A device keeps nothing that could be lost.
+        try AppendedFile("/dev/null", isReplacing: false).append([1])
+    }
+
     @Test func aSymbolicLinkIsNotFollowed() throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

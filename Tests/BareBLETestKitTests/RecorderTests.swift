@@ -75,7 +75,8 @@ struct RecorderTests {
 
     @Test("A full disk ends the recording and not the session")
     func fullDisk() async throws {
-        let recorder = try Recorder(dialogue: "/dev/full")
+        let told = Count()
+        let recorder = try Recorder(btsnoop: nil, dialogue: "/dev/full") { _ in told.add() }
         var configuration = Configuration()
         recorder.attach(to: &configuration)
         let battery = VirtualPeripheral(.battery)
@@ -86,6 +87,7 @@ struct RecorderTests {
         }
         #expect(recorder.failure == .cannotWrite(path: "/dev/full", errno: ENOSPC))
         #expect(try await link.read(.battery) == [64])
+        #expect(told.value == 1)
         await link.disconnect()
     }
 

@@ -49,7 +49,8 @@ class Tally:
 
 
 def unit():
-    yield ["python3", "Tests/VM/bed.py", "--prepare", "bumble"], {}
+    for part in "bumble", "tools":
+        yield ["python3", "Tests/VM/bed.py", "--prepare", part], {}
     yield ["swift", "build", "--build-tests"], {}
     test = ["swift", "test", "--skip-build", "--disable-xctest"]
     yield [*test, "--filter", "^BLECoreTests"], {}
@@ -57,7 +58,8 @@ def unit():
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
     cache = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm")
     yield [*test, "--no-parallel", "--skip", "^BLECoreTests", "--skip", r"\.Kernel[A-Za-z]*Tests"], {
-        "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python")}
+        "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
+        "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon")}
 
 
 def api():

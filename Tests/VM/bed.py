@@ -327,13 +327,14 @@ def main():
     options.add_argument("--kernel", help="a Debian kernel series, e.g. 6.1")
     options.add_argument("--log", help="keep the kernel's log here, and the radio's beside it")
     options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
-    options.add_argument("--prepare", choices=("all", "bumble"), help="only fill the cache")
+    options.add_argument("--prepare", choices=("all", "bumble", "tools"), help="only fill the cache")
     options.add_argument("command", nargs="*")
     chosen = options.parse_args()
     try:
-        if chosen.prepare == "bumble":
+        parts = {"bumble": prepare_bumble, "tools": prepare_tools}
+        if chosen.prepare in parts:
             with one_at_a_time():
-                prepare_bumble()
+                parts[chosen.prepare]()
             return 0
         bed = Bed(chosen.kernel)
         if chosen.prepare:

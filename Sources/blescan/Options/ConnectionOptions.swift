@@ -23,6 +23,8 @@ struct ConnectionOptions: ParsableArguments {
             valueName: "file"))
     var cache: String?
 
+    @OptionGroup var recording: RecordingOptions
+
     @Flag(help: "Print every ATT packet to standard error.")
     var trace = false
 

@@ -68,6 +68,8 @@ extension Blescan {
             } else {
                 try command.run()
             }
+            // What was asked for is there, but not the file of it.
+            if SessionRecording.isBroken { Glibc.exit(ExitStatus.linkLost.rawValue) }
         } catch let error as BLEError where error.code == .cancelled {
             end("interrupted", .interrupted)
         } catch is CancellationError {

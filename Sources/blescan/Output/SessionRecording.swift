@@ -1,0 +1,62 @@
+import BareBLE
+import BareBLETestKit
+import Glibc
+import Synchronization
+
+/// The file of `--record`, while a command runs.
+///
+/// Each packet is in the file as soon as it has crossed the link, so whatever ends the program leaves a file that can be read. A disk
+/// that is full ends the recording, not the command: that is said once, and the program ends with the status of it.
+struct SessionRecording {
+    private static let broken = Mutex(false)
+
+    /// Whether a recording of this program has ended before its time.
+    static var isBroken: Bool { broken.withLock { $0 } }
+
+    private let recorder: Recorder
+
+    /// Makes the file at `path`, which must not be there.
+    init(_ path: String) throws(Failure) {
+        do throws(RecorderError) {
+            recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
+                Self.broken.withLock { $0 = true }
+                Console.note("blescan: " + Self.text(failure).printable)
+            }
+        } catch {
+            throw Failure(message: Self.text(error), status: Self.status(error))
+        }
+    }
+
+    /// Has centrals that are made with `configuration` recorded.
+    func attach(to configuration: inout Configuration) {
+        recorder.attach(to: &configuration)
+    }
+
+    /// Returns when the file is whole.
+    func finish() async {
+        // A failure has been told when it came.
+        try? await recorder.finish()
+    }
+
+    private static func text(_ error: RecorderError) -> String {
+        switch error {
+        case .cannotCreate(let path, EEXIST):
+            "\(path) is there already, and --record replaces nothing. Name another file, or remove it first."
+        case .cannotCreate(let path, let errno): "cannot create \(path): \(reason(errno)). Check the path."
+        case .cannotWrite(let path, let errno):
+            "the recording \(path) ends here: \(reason(errno)). What is in it can be read. [errno \(errno)]"
+        case .tooSlow: "the recording ends here: the disk is too slow for it. What is in it can be read."
+        }
+    }
+
+    private static func reason(_ errno: Int32) -> String {
+        unsafe String(cString: strerror(errno))
+    }
+
+    private static func status(_ error: RecorderError) -> ExitStatus {
+        switch error {
+        case .cannotCreate: .usage
+        case .cannotWrite, .tooSlow: .linkLost
+        }
+    }
+}

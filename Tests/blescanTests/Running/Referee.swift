@@ -1,0 +1,52 @@
+import Foundation
+
+/// Programs of others that read captures: what they see in our files is the second source.
+enum Referee {
+    /// Wireshark's printer.
+    static let tshark = find("tshark", named: "BAREBLE_TSHARK")
+    /// BlueZ's monitor.
+    static let btmon = find("btmon", named: "BAREBLE_BTMON")
+
+    /// Whether the program is there; prints which suite goes without it when it is not.
+    static func available(_ program: URL?, _ name: String, for suite: String) -> Bool {
+        if program != nil { return true }
+        print("SKIPPED: \(suite): \(name) is not installed")
+        return false
+    }
+
+    /// The columns that tshark prints for the packets with ATT in them.
+    static func attributeFields(of capture: String, _ fields: [String]) async throws -> [[String]] {
+        guard let tshark else { throw CocoaError(.fileNoSuchFile) }
+        let arguments = ["-r", capture, "-Y", "btatt", "-T", "fields"] + fields.flatMap { ["-e", $0] }
+        let outcome = try await RunningProgram(arguments, of: tshark).outcome()
+        return outcome.output.split(separator: "\n").map { line in
+            line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        }
+    }
+
+    /// What `btmon -r` prints.
+    static func monitored(_ capture: String) async throws -> Outcome {
+        guard let btmon else { throw CocoaError(.fileNoSuchFile) }
+        return try await RunningProgram(["-r", capture], of: btmon).outcome()
+    }
+
+    private static func find(_ name: String, named variable: String) -> URL? {
+        let named = ProcessInfo.processInfo.environment[variable].flatMap { $0.isEmpty ? nil : $0 }
+        return ([named].compactMap(\.self) + ["/usr/bin/\(name)"]).first {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }.map { URL(filePath: $0) }
+    }
+}
+
+/// A folder for the files of one test, which goes with its owner.
+final class TestFolder: Sendable {
+    let path = FileManager.default.temporaryDirectory.appending(path: "blescan-\(UUID().uuidString)").path
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    subscript(name: String) -> String { path + "/" + name }
+}
