@@ -27,7 +27,8 @@ public actor Central {
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         self.loop = .shared
-        self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)
+        self.adapter = Adapter(
+            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI)
         loop.start()
     }
 
@@ -35,7 +36,8 @@ public actor Central {
     package init(_ configuration: Configuration, loop: EventLoop) {
         self.configuration = configuration
         self.loop = loop
-        self.adapter = Adapter(configuration.adapter, loop: loop, logger: configuration.logger)
+        self.adapter = Adapter(
+            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI)
     }
 
     /// A central with an adapter that somebody else made.

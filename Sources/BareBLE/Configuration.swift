@@ -33,6 +33,9 @@ public struct Configuration: Sendable {
     /// Called on the event loop with each link that comes up; what it returns is called with all that happens on that link, in
     /// order. Both must return quickly. `Recorder` of BareBLETestKit makes files of it.
     public var traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
+    /// Called on the event loop with every command to the adapter's controller and every event from it, in the order in which they
+    /// were written and read: reports of a scan, and what other programs' commands were answered with, too. It must return quickly.
+    public var traceHCI: (@Sendable (TracedHCIPacket) -> Void)?
     /// Asked when a peer refuses a call for lack of security: makes the link more secure, and answers whether it did.
     ///
     /// The call is then made again, once. Calls that need the same level at the same time share one question, and each level

@@ -12,6 +12,20 @@ public struct TracedPDU: Hashable, Sendable {
     public let time: BootInstant
 }
 
+/// One packet between this process and the controller of its adapter, for capture.
+public struct TracedHCIPacket: Hashable, Sendable {
+    /// Whether this host sent it.
+    public let isOutgoing: Bool
+    /// What it is; commands and events only, because links carry data on sockets of their own.
+    public let type: HCIPacketType
+    /// The packet behind its type.
+    public let bytes: [UInt8]
+    /// The adapter's name, such as `hci0`.
+    public let adapter: String
+    /// When it was written or read, on the boot-time clock.
+    public let time: BootInstant
+}
+
 /// A link that has come up, for capture.
 public struct TracedLink: Hashable, Sendable {
     /// Whose link: an address, a path, or a name given to a descriptor.

@@ -69,6 +69,15 @@ extension RecordedLink {
         var steps: [Dialogue.Step] = []
         var lastTime: Duration
 
+        var hasPackets: Bool {
+            steps.contains { step in
+                switch step.event {
+                case .sent, .received: true
+                case .wait, .linkLost: false
+                }
+            }
+        }
+
         mutating func add(_ event: Dialogue.Event, at time: Duration, packet: Int) {
             // As in a dialogue that `Recorder` writes: how long the peer took counts.
             let pause = time - lastTime
@@ -131,7 +140,8 @@ extension RecordedLink {
                 continue
             }
         }
-        return links.map {
+        // Those of other programs are known by their events alone.
+        return links.filter(\.hasPackets).map {
             RecordedLink(peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: path, isCapture: true)
         }
     }

@@ -1,8 +1,9 @@
 internal import BLECore
 internal import BareBLE
 
-// What the kernel and the controller would have exchanged. The packets that are seen here are ATT's; connections and their
-// ends are written as the events that a reader of the file needs to tell links apart, with usual values where none is known.
+// What the kernel and the controller would have exchanged. ATT's packets are seen on a socket, and get the frames that carry them.
+// Connections and their ends that no controller has told of are written as the events that a reader of the file needs to tell links
+// apart, with usual values where none is known.
 
 extension Recorder {
     /// HCI_LE_Connection_Complete. Spec: Core Vol 4 Part E, 7.7.65.1.
@@ -62,6 +63,21 @@ extension Recorder {
         writer.array(pdu)
         let packet = CapturedPacket(
             direction: isOutgoing ? .sent : .received, kind: .asynchronousData, bytes: writer.bytes, timestamp: time)
+        return BTSnoopWriter().record(packet) ?? []
+    }
+
+    /// A packet as it was seen.
+    static func packet(_ traced: TracedHCIPacket, _ time: Duration) -> [UInt8] {
+        let kind: CapturedPacket.Kind =
+            switch traced.type {
+            case .command: .command
+            case .asynchronousData: .asynchronousData
+            case .synchronousData: .synchronousData
+            case .event: .event
+            case .isochronousData: .isochronousData
+            }
+        let packet = CapturedPacket(
+            direction: traced.isOutgoing ? .sent : .received, kind: kind, bytes: traced.bytes, timestamp: time)
         return BTSnoopWriter().record(packet) ?? []
     }
 

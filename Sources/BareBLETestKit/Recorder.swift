@@ -31,6 +31,7 @@ public final class Recorder: Sendable {
     let queue = Lock(Queue())
     private let files: RecordingFiles
     private let capacity: Int
+    private let isCapturing: Bool
     private let whenFailed: (@Sendable (RecorderError) -> Void)?
 
     /// What waits to be written, and what is needed to say it.
@@ -41,6 +42,7 @@ public final class Recorder: Sendable {
         var isFinished = false
         var isWriting = false
         var links: [Int: Link] = [:]
+        var controller = ControllerLinks()
         var linkCount = 0
         var packetCount = 0
         /// What to add to a moment of the loop's clock to make a time of day.
@@ -49,7 +51,10 @@ public final class Recorder: Sendable {
 
     /// A link that is up.
     struct Link {
+        let peer: PeerID?
         let handle: ConnectionHandle
+        /// Whether the recorder has written its beginning, because the controller has told of none.
+        let isMadeUp: Bool
         var lastTime: BootInstant
     }
 
@@ -71,11 +76,19 @@ public final class Recorder: Sendable {
     ) throws(RecorderError) {
         self.capacity = capacity
         self.whenFailed = whenFailed
+        isCapturing = btsnoop != nil
         files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue, isReplacing: isReplacing)
     }
 
-    /// Has centrals that are made with `configuration` recorded. What traces their links already goes on doing so.
+    /// Has centrals that are made with `configuration` recorded. What traces them already goes on doing so.
     public func attach(to configuration: inout Configuration) {
+        if isCapturing {
+            let others = configuration.traceHCI
+            configuration.traceHCI = { packet in
+                others?(packet)
+                self.record(packet)
+            }
+        }
         let others = configuration.traceLinks
         configuration.traceLinks = { link in
             let other = others?(link)
@@ -119,11 +132,16 @@ extension Recorder {
         add { queue in
             queue.linkCount += 1
             number = queue.linkCount
-            let link = Link(handle: queue.freeHandle, lastTime: traced.time)
+            let open = RecordingFiles.Job.open(number, header: Self.header(traced))
+            if let handle = queue.controller.handle(of: traced.id, besides: queue.links.values.map(\.handle)) {
+                queue.links[number] = Link(peer: traced.id, handle: handle, isMadeUp: false, lastTime: traced.time)
+                return [open]
+            }
+            let link = Link(peer: traced.id, handle: queue.freeHandle, isMadeUp: true, lastTime: traced.time)
             queue.links[number] = link
             return [
                 .packet(Self.connection(to: traced.id, handle: link.handle, number: number, queue.clock(traced.time))),
-                .open(number, header: Self.header(traced)),
+                open,
             ]
         }
         return number
@@ -146,11 +164,18 @@ extension Recorder {
             case .ended(let reason, at: let moment):
                 queue.links[number] = nil
                 let lines = Self.isOurs(reason) ? [] : Self.lines(.linkLost, after: moment - link.lastTime)
-                return [
-                    .packet(Self.disconnection(of: link.handle, reason, queue.clock(moment))), .line(number, lines),
-                    .close(number),
-                ]
+                let rest = [RecordingFiles.Job.line(number, lines), .close(number)]
+                // The controller may have said so before.
+                guard queue.controller.mustMakeUpEnd(of: link) else { return rest }
+                return [.packet(Self.disconnection(of: link.handle, reason, queue.clock(moment)))] + rest
             }
+        }
+    }
+
+    private func record(_ packet: TracedHCIPacket) {
+        add { queue in
+            guard queue.controller.shows(packet, besides: queue.links.values) else { return [] }
+            return [.packet(Self.packet(packet, queue.clock(packet.time)))]
         }
     }
 
@@ -188,7 +213,7 @@ extension Recorder.Queue {
 
     /// A number that no link has now.
     fileprivate var freeHandle: ConnectionHandle {
-        let used = Set(links.values.map(\.handle))
+        let used = Set(links.values.map(\.handle)).union(controller.handles)
         let start = linkCount % 0x0E00
         return (0..<0x0E00).lazy.map { ConnectionHandle(0x40 + (start + $0) % 0x0E00) }.first { !used.contains($0) }
             ?? 0

@@ -24,16 +24,10 @@ enum Connection {
             throw Failure(
                 message: "--adapter is of no use with \(peer): no radio takes part. Leave it out.", status: .usage)
         }
-        let recording = try options.recording.begin()
-        var configuration = options.configuration
-        recording?.attach(to: &configuration)
-        do {
-            let value = try await run(with: peer, options, cache: use, configuration, body)
-            await recording?.finish()
-            return value
-        } catch {
-            await recording?.finish()
-            throw error
+        return try await SessionRecording.during(options.recording) { recording in
+            var configuration = options.configuration
+            recording?.attach(to: &configuration)
+            return try await run(with: peer, options, cache: use, configuration, body)
         }
     }
 

@@ -1,4 +1,5 @@
 import BLECore
+import BareBLE
 import BareBLETestKit
 import Foundation
 import Testing
@@ -104,8 +105,8 @@ struct RecordedByWiresharkTests {
         let folder = try TestFolder()
         let capture = folder["visit.btsnoop"]
         _ = try await BuiltProgram.run(command + ["--record", capture])
-        let seen = try await Referee.attributeFields(
-            of: capture,
+        let seen = try await Referee.fields(
+            of: capture, "btatt",
             [
                 "frame.number", "btatt.opcode", "btatt.handle", "btatt.request_in_frame", "hci_h4.direction",
                 "_ws.malformed",
@@ -125,6 +126,22 @@ struct RecordedByWiresharkTests {
             // tshark knows no pair for an error, and none for what nobody asked for.
             if kind.isResponse, kind != .errorResponse { #expect(columns[3] == "\(request)") }
         }
+    }
+
+    /// What `scan` and a connect in the air leave behind: the controller's own packets around those of ATT.
+    @Test func aWholeRadio() async throws {
+        let folder = try TestFolder()
+        let capture = folder["radio.btsnoop"]
+        try await RadioVisit.record(to: capture)
+        let seen = try await Referee.fields(
+            of: capture, "bluetooth",
+            ["hci_h4.type", "bthci_cmd.opcode", "bthci_evt.le_meta_subevent", "btatt.opcode", "_ws.malformed"])
+        #expect(seen.allSatisfy { $0[4].isEmpty })
+        // LE Set Extended Scan Parameters and Enable, and LE Extended Create Connection.
+        for command in ["0x2041", "0x2042", "0x2043"] { #expect(seen.contains { $0[1] == command }) }
+        #expect(seen.contains { $0[2] == "0x0d" }, "extended advertising reports")
+        #expect(seen.filter { ["0x01", "0x0a"].contains($0[2]) }.count == 1, "one link has come up")
+        #expect(seen.map { $0[3] }.filter { !$0.isEmpty }.contains("0x09"))
     }
 
     /// The handle that a packet names at its beginning, where it does.
@@ -165,6 +182,21 @@ struct RecordedByMonitorTests {
             ] + end + event + [
                 "ATT: Read Request (0x0a) len 2", "Handle: 0x0008", "ATT: Read Response (0x0b) len 1", "Value: 40",
             ] + end)
+    }
+}
+
+/// A scan, a connect and a read on a virtual radio, recorded as `--record` does.
+enum RadioVisit {
+    static func record(to path: String) async throws {
+        let recorder = try Recorder(btsnoop: path)
+        var configuration = Configuration()
+        recorder.attach(to: &configuration)
+        let radio = VirtualRadio()
+        await radio.add(.heartRate)
+        let device = try await Central(configuration, radio: radio).connect(toFirst: .services(0x180D)).peripheral
+        _ = try await device.read(0x2A38)
+        await device.disconnect()
+        try await recorder.finish()
     }
 }
 

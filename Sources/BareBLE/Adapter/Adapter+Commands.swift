@@ -85,7 +85,7 @@ extension Adapter {
         guard let outcome = sockets?.commands.send(packet) else { return perform(queue.adapterLost()) }
         switch outcome {
         case .sent:
-            return
+            tellTrace(packet.span, isOutgoing: true)
         case .wouldBlock:
             perform(queue.notSent(errno: SystemCallError.tryAgain, at: loop.now()))
         case .failed(let errno):
@@ -192,6 +192,7 @@ extension Adapter {
             return nil
         case .packet(let count, let length):
             let packet = inbound.span.extracting(first: count)
+            tellTrace(packet, isOutgoing: false)
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
                 let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
             else {
@@ -200,5 +201,14 @@ extension Adapter {
             }
             return event
         }
+    }
+
+    private func tellTrace(_ packet: Span<UInt8>, isOutgoing: Bool) {
+        guard let trace else { return }
+        var reader = ByteReader(packet)
+        guard let type = reader.u8().flatMap(HCIPacketType.init(rawValue:)) else { return }
+        trace(
+            TracedHCIPacket(
+                isOutgoing: isOutgoing, type: type, bytes: reader.rest(), adapter: name, time: loop.now()))
     }
 }

@@ -57,6 +57,7 @@ package actor Adapter {
     let selector: AdapterSelector
     let system: AdapterSystem
     let logger: Logger
+    let trace: (@Sendable (TracedHCIPacket) -> Void)?
 
     package internal(set) var presence = Presence.unknown
     var info: ControllerInfo?
@@ -120,10 +121,14 @@ package actor Adapter {
     }
 
     /// An adapter that is looked for with its first use.
-    package init(_ selector: AdapterSelector, loop: EventLoop, logger: Logger, system: AdapterSystem = .kernel) {
+    package init(
+        _ selector: AdapterSelector, loop: EventLoop, logger: Logger,
+        trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, system: AdapterSystem = .kernel
+    ) {
         self.selector = selector
         self.loop = loop
         self.logger = logger
+        self.trace = trace
         self.system = system
     }
 

@@ -181,6 +181,7 @@ extension Central {
         self.init(
             configuration,
             adapter: Adapter(
-                configuration.adapter, loop: radio.loop, logger: configuration.logger, system: radio.system))
+                configuration.adapter, loop: radio.loop, logger: configuration.logger,
+                trace: configuration.traceHCI, system: radio.system))
     }
 }

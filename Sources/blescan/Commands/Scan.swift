@@ -63,6 +63,8 @@ struct Scan: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"))
     var adapter: AdapterArgument?
 
+    @OptionGroup var recording: RecordingOptions
+
     @Flag(help: "Print one JSON object a line.")
     var json = false
 
@@ -73,7 +75,9 @@ struct Scan: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
-        let heard = try await Interrupt.cancelling { try await command.scan() }
+        let heard = try await SessionRecording.during(recording) { recording in
+            try await Interrupt.cancelling { try await command.scan(recording) }
+        }
         guard heard == 0, let duration else { return }
         throw Failure(
             message: "no device that matches was heard in \(duration). Move closer, wake it, or allow more time.",
@@ -81,9 +85,10 @@ struct Scan: AsyncParsableCommand {
     }
 
     /// Prints until the time is over, enough was printed, or the task is cancelled; answers how many lines that were.
-    private func scan() async throws -> Int {
+    private func scan(_ recording: SessionRecording?) async throws -> Int {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
+        recording?.attach(to: &configuration)
         let central = Central(configuration)
         try await central.ready(powerOn: true, timeout: .seconds(2))
         let adapterName = await central.adapterName

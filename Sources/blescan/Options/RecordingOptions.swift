@@ -4,18 +4,12 @@ import ArgumentParser
 struct RecordingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write the packets to this new btsnoop file, for Wireshark, btmon -r and replay. ATT packets come from a "
-                + "socket; their ACL frames are made for the file.",
+            "Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a "
+                + "socket; the ACL frames around them are made for the file.",
             valueName: "file"))
     var record: String?
 
     func validate() throws {
         if record == "" { throw ValidationError("--record takes the name of a file.") }
-    }
-
-    /// Makes the file, if one is wanted.
-    func begin() throws(Failure) -> SessionRecording? {
-        guard let record else { return nil }
-        return try SessionRecording(record)
     }
 }

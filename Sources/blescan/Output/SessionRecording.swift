@@ -15,8 +15,23 @@ struct SessionRecording {
 
     private let recorder: Recorder
 
+    /// Runs `body` with the file that is wanted, if one is, and leaves it whole.
+    static func during<Value: Sendable>(
+        _ options: RecordingOptions, _ body: (SessionRecording?) async throws -> Value
+    ) async throws -> Value {
+        let recording = try options.record.map { try SessionRecording($0) }
+        do {
+            let value = try await body(recording)
+            await recording?.finish()
+            return value
+        } catch {
+            await recording?.finish()
+            throw error
+        }
+    }
+
     /// Makes the file at `path`, which must not be there.
-    init(_ path: String) throws(Failure) {
+    private init(_ path: String) throws(Failure) {
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
@@ -33,7 +48,7 @@ struct SessionRecording {
     }
 
     /// Returns when the file is whole.
-    func finish() async {
+    private func finish() async {
         // A failure has been told when it came.
         try? await recorder.finish()
     }

@@ -14,10 +14,10 @@ enum Referee {
         return false
     }
 
-    /// The columns that tshark prints for the packets with ATT in them.
-    static func attributeFields(of capture: String, _ fields: [String]) async throws -> [[String]] {
+    /// The columns that tshark prints for the packets with that protocol in them.
+    static func fields(of capture: String, _ layer: String, _ fields: [String]) async throws -> [[String]] {
         guard let tshark else { throw CocoaError(.fileNoSuchFile) }
-        let arguments = ["-r", capture, "-Y", "btatt", "-T", "fields"] + fields.flatMap { ["-e", $0] }
+        let arguments = ["-r", capture, "-Y", layer, "-T", "fields"] + fields.flatMap { ["-e", $0] }
         let outcome = try await RunningProgram(arguments, of: tshark).outcome()
         return outcome.output.split(separator: "\n").map { line in
             line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
