@@ -23,6 +23,7 @@ extension Central {
         let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
         let link = try await adapter.connect(peer, parameters: options.parameters, timeout: options.timeout)
+        keepAdapter()
         let controls = link.controls
         return try await peripheral(over: link.socket, to: peer, controls: controls, options, until: deadline)
     }

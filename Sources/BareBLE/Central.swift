@@ -15,6 +15,9 @@ public actor Central {
     let adapter: Adapter
     /// The sessions by their peers, as long as somebody holds them.
     var sessions: [PeerID: WeakSession] = [:]
+    /// Keeps what is wanted for the next start, from `restore` to `suspend`.
+    var keeper: StateKeeper?
+    var hasRestored = false
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {

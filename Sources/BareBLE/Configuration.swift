@@ -43,7 +43,11 @@ public struct Configuration: Sendable {
     /// with `BLEError.Code.insufficientSecurity`, as it does when the answer is no. So does a call that the hook itself
     /// makes to that peripheral, which it may.
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
-    /// Where what peers offer is kept from one connection to the next, a file for each peer; `nil`: nowhere.
+    /// Where what the program wants of the radio is kept from one run to the next, for `Central.restore(_:from:holding:handlers:)`;
+    /// `nil`: nowhere.
+    public var stateStore: StateStore?
+    /// Where what peers offer is kept from one connection to the next, a file for each peer; `nil`: beside the state, if there is a
+    /// `stateStore`, else nowhere.
     ///
     /// The directory must exist. With it, each connection begins with one request, for the peer's Database Hash, and needs no
     /// discovery while that has not changed. Peers whose addresses change are left out. `GATTCacheDirectory` has the rest.

@@ -6,7 +6,7 @@ extension Central {
     /// The policy for a link to `peer`; reads the peer's file, off the event loop.
     func cachePolicy(for peer: PeerID, _ options: ConnectOptions) async -> CachePolicy {
         var policy = CachePolicy(options)
-        guard let path = configuration.cacheDirectory else { return policy }
+        guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
         let logger = configuration.logger

@@ -22,14 +22,32 @@ extension Central {
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
         reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
     ) throws(BLEError) -> Session {
+        try session(with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide))
+    }
+
+    /// A session as it was wanted before a restart; with a link that was handed over it begins with that one.
+    func session(
+        with wanted: WantedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
+    ) throws(BLEError) -> Session {
+        try session(
+            with: wanted.peer, SessionOptions(wanted), handlers, beginningWith: link, wanted.subscriptions)
+    }
+
+    private func session(
+        with peer: PeerID, _ options: SessionOptions, _ handlers: SessionHandlers,
+        beginningWith link: Peripheral? = nil, _ subscriptions: [WantedSubscription] = []
+    ) throws(BLEError) -> Session {
         if session(of: peer) != nil { throw hasSessionError(peer) }
         let adapter = adapter
+        let first = Lock(link)
         let target = SessionTarget(name: "\(peer)", peer: peer) {
             await adapter.awaitPresence()
         } connect: { options throws(BLEError) in
-            try await self.connectAlone(peer, options)
+            if let link = first.withLock({ $0.take() }) { return link }
+            return try await self.connectAlone(peer, options)
         }
-        let session = try begin(target, options, SessionHandlers(decide: decide, onReady: onReady))
+        let session = try begin(target, options, handlers)
+        keep(session, with: peer, subscriptions)
         sessions = sessions.filter { $0.value.session != nil }
         sessions[peer] = WeakSession(session: session)
         return session
@@ -52,7 +70,7 @@ extension Central {
         let target = SessionTarget(name: "unix:\(path)") { options throws(BLEError) in
             try await self.connect(toSocket: path, options)
         }
-        return try begin(target, options, SessionHandlers(decide: decide, onReady: onReady))
+        return try begin(target, options, SessionHandlers(onReady: onReady, reconnect: decide))
     }
 
     /// A session whose links are made by somebody else.

@@ -33,8 +33,15 @@ extension Session {
     public func values<Value: GATTReadable & Sendable>(
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<Value> {
-        let name = name
-        return SessionValues(lease: subscribe(to: CharacteristicReference(key), options)) { value throws(BLEError) in
+        SessionValues(
+            lease: subscribe(to: CharacteristicReference(key), options), make: Self.making(Value.self, at: name))
+    }
+
+    /// Makes values of what a peer sends.
+    static func making<Value: GATTReadable & Sendable>(
+        _ type: Value.Type, at name: String
+    ) -> SessionValues<Value>.Making {
+        { value throws(BLEError) in
             do throws(MalformedPacket) {
                 return try Value(value: value.bytes)
             } catch {
@@ -55,9 +62,11 @@ extension Session {
             buffer.finish(life.isEnding ? nil : error)
         case .success(let link)?:
             standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+            keep(reference, options)
             startPump(lease.number, on: link)
         case nil:
             standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+            keep(reference, options)
         }
         return lease
     }
@@ -151,6 +160,7 @@ extension Session {
     /// Ends one subscription; returns when the peer knows, if it has to.
     func endStanding(_ number: UInt64) async {
         guard let subscription = standing.removeValue(forKey: number) else { return }
+        forget(subscription)
         subscription.buffer.finish()
         subscription.pump?.cancel()
         await subscription.pump?.value

@@ -52,6 +52,8 @@ public actor Session {
     var waiters: [UInt64: Waiter] = [:]
     var lastNumber: UInt64 = 0
     var standing: [UInt64: StandingSubscription] = [:]
+    /// Keeps for the next start what is wanted of the peer.
+    var keeper: StateKeeper?
 
     typealias Answer = Result<Peripheral, BLEError>
 
@@ -164,6 +166,7 @@ extension Session {
     /// before; a cancelled task, or another `disconnect()`, does not wait for them any longer. It returns when nothing of the session is
     /// left; a session that has ended stays so.
     public func disconnect(_ mode: DisconnectMode = .now) async {
+        forgetSession()
         if mode == .now { endStandingSubscriptions(nil) }
         partingMode = state == .ready ? mode : .now
         let parting = self.parting
@@ -177,6 +180,30 @@ extension Session {
         let actions = life.released()
         guard !actions.isEmpty else { return }
         perform(actions)
+    }
+
+    /// Ends the session and gives up its link without ending that, as `Peripheral.detach()` does.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` when no link is ready; the session goes on then. When the link ends at this very moment, the
+    ///   session has ended with it.
+    public func detach() async throws(BLEError) -> DetachedLink {
+        let operation = "hand the link over"
+        guard let link = try linkAnswer(during: operation)?.get() else {
+            throw BLEError(
+                .disconnected, subject: name, during: operation, because: "no link is ready",
+                hint: "Wait for `ready()`.")
+        }
+        // The end of this link is none that calls for another one.
+        watch?.cancel()
+        (watch, self.link) = (nil, nil)
+        let result: Result<DetachedLink, BLEError>
+        do throws(BLEError) {
+            result = .success(try await link.detach())
+        } catch {
+            result = .failure(error)
+        }
+        await disconnect()
+        return try result.get()
     }
 
     /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the link that is ready, and whoever waits for a

@@ -22,8 +22,8 @@ package struct SessionTarget: Sendable {
     }
 }
 
-/// What a session does by the program's own code.
-package struct SessionHandlers: Sendable {
+/// What a session does by the program's own code: the part of it that cannot be stored, and is given again after a restart.
+public struct SessionHandlers: Sendable {
     /// Asked for the pause before the next attempt, `nil` for none, where the policy is `.custom`.
     package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
     /// Makes each new link ready, before anybody else gets it.
@@ -31,9 +31,10 @@ package struct SessionHandlers: Sendable {
     /// Where random numbers come from.
     package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
-    package init(
-        decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil,
-        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil
+    /// Takes what `Central.session(with:_:onReady:reconnect:)` takes.
+    public init(
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
     ) {
         self.decide = decide
         self.onReady = onReady

@@ -1,4 +1,5 @@
 public import BLECore
+internal import BLELinux
 
 /// What a scan tells.
 public enum ScanEvent: Hashable, Sendable {
@@ -31,6 +32,10 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// Devices that are left out; to be changed while the scan runs.
     public private(set) var excluded = ExcludedPeers()
 
+    /// A scan that has begun already, for the first iterator.
+    var begun: BegunScan?
+    private var isLasting = false
+
     let central: Central
     let settings: ScanSettings
     let lostAfter: Duration?
@@ -52,16 +57,37 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return sequence
     }
 
+    /// The same scan, wanted also after a restart of the program: `Central.restore(_:from:holding:handlers:)` begins it again.
+    ///
+    /// It is wanted from the first `next()` until the loop is left; the end of the process and the cancellation of the task are no reason
+    /// to forget it. There is one such scan, the one begun last. Where there is no `Configuration.stateStore` it is a scan like any other.
+    public func lasting() -> ScanSequence {
+        var sequence = self
+        sequence.isLasting = true
+        return sequence
+    }
+
+    /// Begins to scan before anybody iterates.
+    func beginNow() async throws(BLEError) -> BegunScan.Running {
+        let buffer = StreamBuffer<ScanEvent>(capacity: capacity, policy: .dropOldest)
+        return (try await central.beginScan(self, into: buffer), buffer)
+    }
+
     /// Begins a scan of its own, with its first `next()`.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(sequence: self)
+    }
+
+    private func mark() async -> LastingScan? {
+        guard isLasting, duration == nil else { return nil }
+        return await central.keep(WantedScan(settings, lostAfter: lostAfter))
     }
 
     /// Walks over what is heard.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private enum State {
             case fresh
-            case running(ScanLease, StreamBuffer<ScanEvent>)
+            case running(ScanLease, StreamBuffer<ScanEvent>, LastingScan?)
             case over
         }
 
@@ -105,20 +131,24 @@ public struct ScanSequence: AsyncSequence, Sendable {
 
         /// Ends the scan, and waits until the radio no longer scans, if no other scan wants it to.
         mutating func stop() async {
-            if case .running(let lease, _) = state { await lease.stop() }
+            if case .running(let lease, _, _) = state { await lease.stop() }
             state = .over
         }
 
         private mutating func begin() async throws(BLEError) -> StreamBuffer<ScanEvent>? {
             switch state {
             case .over: return nil
-            case .running(_, let buffer): return buffer
+            case .running(_, let buffer, _): return buffer
             case .fresh: break
             }
-            let buffer = StreamBuffer<ScanEvent>(capacity: sequence.capacity, policy: .dropOldest)
             do {
-                let lease = try await sequence.central.beginScan(sequence, into: buffer)
-                state = .running(lease, buffer)
+                let (lease, buffer): BegunScan.Running
+                if let running = sequence.begun?.take() {
+                    (lease, buffer) = running
+                } else {
+                    (lease, buffer) = try await sequence.beginNow()
+                }
+                state = .running(lease, buffer, await sequence.mark())
                 return buffer
             } catch  where error.code == .cancelled {
                 state = .over
@@ -136,4 +166,18 @@ public struct ScanSequence: AsyncSequence, Sendable {
             }
         }
     }
+}
+
+/// A scan that has begun and waits for whoever iterates.
+final class BegunScan: Sendable {
+    typealias Running = (lease: ScanLease, buffer: StreamBuffer<ScanEvent>)
+
+    private let running: Lock<Running?>
+
+    init(_ running: Running) {
+        self.running = Lock(running)
+    }
+
+    /// The scan; `nil` for all but the first.
+    func take() -> Running? { running.withLock { $0.take() } }
 }

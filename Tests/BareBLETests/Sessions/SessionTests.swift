@@ -115,7 +115,7 @@ import Testing
         let asked = Lock<[String]>([])
         let session = try await bench.session(
             SessionOptions(),
-            SessionHandlers(decide: { loss, failures in
+            SessionHandlers(reconnect: { loss, failures in
                 asked.withLock { $0.append("\(loss.error.code) \(failures)") }
                 return failures < 3 ? .milliseconds(1) : nil
             }))

@@ -1,0 +1,193 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// What is wanted, kept for the next start; and an end that the next start goes on from.
+
+extension Central {
+    /// A central that keeps what it wants of the radio in `store`, from `restore(_:from:holding:handlers:)` on.
+    public init(store: StateStore, _ configuration: Configuration = Configuration()) {
+        var configuration = configuration
+        configuration.stateStore = store
+        self.init(configuration)
+    }
+
+    /// How it stands with the state on the disk; `nil` without a store, before `restore(_:from:holding:handlers:)` and after `suspend(keepingLinks:)`.
+    public var stateStatus: StateStatus? {
+        keeper.map { keeper in keeper.assumeIsolated { $0.status } }
+    }
+
+    /// Returns when the disk has what is wanted now. The state is written by itself, too.
+    ///
+    /// - Throws: `BLEError` with `.diskFull`, `.notPermitted`, `.tooLong`, `.system`; the change is not lost, and is tried again later.
+    public func saveState() async throws(BLEError) {
+        try await keeper?.flush()
+    }
+
+    /// Forgets a peer: the next start does not want it. A session with it goes on.
+    public func forget(_ peer: PeerID) {
+        keeper?.assumeIsolated { $0.forget(peer) }
+    }
+
+    /// Ends all sessions in a way that the next start goes on with: what is wanted stays so.
+    ///
+    /// To be called at the end of a daemon, before it ends sessions or subscriptions by itself. The store is free for another process then.
+    ///
+    /// - Parameter keepingLinks: Whether links that are ready stay up: they are the result, to be passed to the program that this one
+    ///   executes. Else they end, and the result is empty. Links that no session has are the caller's.
+    @discardableResult
+    public func suspend(keepingLinks: Bool = false) async -> [DetachedLink] {
+        await keeper?.freeze()
+        var links: [DetachedLink] = []
+        for session in sessions.values.compactMap(\.session).sorted(by: { $0.name < $1.name }) {
+            if keepingLinks {
+                do throws(BLEError) {
+                    links.append(try await session.detach())
+                } catch {
+                    configuration.logger.debug(
+                        "no link is kept", metadata: ["peer": "\(session.name)", "reason": "\(error)"])
+                }
+            }
+            await session.disconnect()
+        }
+        do throws(BLEError) {
+            try await keeper?.flush()
+        } catch {
+            configuration.logger.error("the state is not on the disk", metadata: ["reason": "\(error)"])
+        }
+        await keeper?.close()
+        keeper = nil
+        hasRestored = false
+        return links
+    }
+
+    /// Ends all sessions in a way that the next start goes on with, and hands their links to the service manager, which keeps them up
+    /// until then.
+    ///
+    /// A link that the manager does not take ends; the log says so.
+    public func suspend(handingOverTo store: DescriptorStore) async {
+        for link in await suspend(keepingLinks: true) {
+            do throws(BLEError) {
+                try await store.put(link)
+            } catch {
+                configuration.logger.notice(
+                    "a link is not handed over", metadata: ["peer": "\(link.name)", "reason": "\(error)"])
+            }
+        }
+    }
+
+    /// The devices that match a scan that was wanted, as `scan(_:_:lostAfter:duration:capacity:)` gives them; it lasts.
+    public nonisolated func scan(_ wanted: WantedScan) -> ScanSequence {
+        scan(wanted.settings.filter, wanted.settings, lostAfter: wanted.lostAfter).lasting()
+    }
+}
+
+// MARK: - What is noted
+
+extension Central {
+    /// Has the store told of a session, and from now on of what becomes of it.
+    func keep(_ session: Session, with peer: PeerID, _ subscriptions: [WantedSubscription]) {
+        guard let keeper else { return }
+        keeper.assumeIsolated { $0.want(WantedPeer(peer, session.options, subscriptions)) }
+        session.assumeIsolated { $0.keeper = keeper }
+    }
+
+    /// Has the store told which adapter is used, once it is known.
+    func keepAdapter() {
+        guard let keeper, let address = adapter.assumeIsolated({ $0.address }) else { return }
+        keeper.assumeIsolated { $0.change { $0.adapter = address } }
+    }
+
+    /// Wants a scan as long as the result lives, or longer.
+    func keep(_ scan: WantedScan) -> LastingScan? {
+        guard let keeper else { return nil }
+        keeper.assumeIsolated { $0.want(scan) }
+        return LastingScan(scan, keeper)
+    }
+
+    func forget(_ scan: WantedScan) {
+        keeper?.assumeIsolated { $0.forget(scan) }
+    }
+}
+
+/// A scan that is wanted at the next start, until whoever iterates leaves it by his own decision.
+final class LastingScan: Sendable {
+    private let scan: WantedScan
+    private let keeper: StateKeeper
+
+    init(_ scan: WantedScan, _ keeper: StateKeeper) {
+        self.scan = scan
+        self.keeper = keeper
+    }
+
+    deinit {
+        // A task is cancelled because the program ends.
+        guard !Task.isCancelled else { return }
+        let (scan, keeper) = (scan, keeper)
+        Task.detached(executorPreference: keeper.loop) { await keeper.forget(scan) }
+    }
+}
+
+extension Session {
+    /// Has the store told that the session is over for good.
+    func forgetSession() {
+        if let id { keeper?.assumeIsolated { $0.forget(id) } }
+        keeper = nil
+    }
+
+    /// Has the store told of a subscription.
+    func keep(_ reference: CharacteristicReference, _ options: SubscribeOptions) {
+        guard let keeper, let id, let subscription = wanted(reference, options) else { return }
+        keeper.assumeIsolated { $0.want(subscription, of: id) }
+    }
+
+    /// Has the store told that a subscription is over, unless another one for the same values goes on.
+    func forget(_ ended: StandingSubscription) {
+        guard let keeper, let id, let subscription = wanted(ended.reference, ended.options),
+            !standing.values.contains(where: { wanted($0.reference, $0.options) == subscription })
+        else { return }
+        keeper.assumeIsolated { $0.forget(subscription, of: id) }
+    }
+
+    /// What is stored of a subscription. A handle is not: it may be something else by then.
+    private func wanted(_ reference: CharacteristicReference, _ options: SubscribeOptions) -> WantedSubscription? {
+        let prefers = options.preferred == .indications
+        switch reference {
+        case .uuid(let uuid, let service, let index):
+            return WantedSubscription(uuid, service: service, index: index, prefersIndications: prefers)
+        case .characteristic(let characteristic):
+            let all = link?.assumeIsolated { $0.database?.characteristics(characteristic.uuid, in: nil) } ?? []
+            let index = all.count > 1 ? all.firstIndex(of: characteristic) : nil
+            return WantedSubscription(characteristic.uuid, index: index, prefersIndications: prefers)
+        case .handle:
+            return nil
+        }
+    }
+
+    /// The values of a stored subscription.
+    func values(of wanted: WantedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
+        var options = holding
+        options.preferred = wanted.prefersIndications ? .indications : .notifications
+        return values(of: .uuid(wanted.uuid, service: wanted.service, index: wanted.index), options)
+    }
+}
+
+extension WantedPeer {
+    init(_ peer: PeerID, _ options: SessionOptions, _ subscriptions: [WantedSubscription]) {
+        self.init(
+            peer, reconnect: options.reconnect, provenAfter: options.provenAfter, readyTimeout: options.readyTimeout,
+            timeout: options.connect.timeout, mtu: options.connect.mtu, parameters: options.connect.parameters,
+            validation: options.connect.validation, observesServiceChanges: options.connect.observesServiceChanges,
+            subscriptions: subscriptions)
+    }
+}
+
+extension SessionOptions {
+    init(_ wanted: WantedPeer) {
+        self.init(
+            connect: ConnectOptions(
+                timeout: wanted.timeout, mtu: wanted.mtu, parameters: wanted.parameters, validation: wanted.validation,
+                observesServiceChanges: wanted.observesServiceChanges),
+            reconnect: wanted.reconnect, provenAfter: wanted.provenAfter, readyTimeout: wanted.readyTimeout)
+    }
+}

@@ -1,0 +1,171 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+extension Central {
+    /// Goes on with what the daemon wanted before it was restarted: sessions with their subscriptions, a scan, and links that were
+    /// handed over.
+    ///
+    /// To be called once, before the first session. From then on `Configuration.stateStore` is kept current by itself: what is wanted is a
+    /// session until `Session.disconnect(_:)`, a subscription of `Session.values(of:_:)` until it is unsubscribed, and a scan that is
+    /// `ScanSequence.lasting()`. Letting go of them, the end of the process and its death are no reason to forget them. Without a store
+    /// only links are brought back.
+    ///
+    /// It returns as soon as everything has begun. A session whose link was handed over goes on with that one, without a request; the others
+    /// connect, each by its own policy, and find their peers' services in the cache. What fails does so for one peer alone.
+    ///
+    /// - Parameters:
+    ///   - links: Links from the program that executed this one.
+    ///   - environment: Where to look for links that the service manager has kept.
+    ///   - holding: How much of a restored subscription is kept until somebody takes it on. What kind of subscription is preferred comes from
+    ///     the state.
+    ///   - handlers: Asked for each peer, before any connect: the code that cannot be stored. A peer whose policy is `.custom` fails with
+    ///     `.invalidArgument` when it gets no `reconnect`. `nil`: the peer is not wanted any more, and is forgotten.
+    /// - Throws: `BLEError` with `.busy` when another process has the store, whom the reason names, or when this was called before;
+    ///   `.notPermitted`, `.diskFull`, `.invalidArgument`, `.system`. A state that cannot be used is no error: see `Restoration.damage`.
+    public func restore(
+        _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
+        holding: SubscribeOptions = SubscribeOptions(),
+        handlers: @Sendable (WantedPeer) -> SessionHandlers? = { _ in SessionHandlers() }
+    ) async throws(BLEError) -> Restoration {
+        guard !hasRestored else {
+            throw BLEError(
+                .busy, subject: configuration.stateStore?.path ?? "this central", during: "restore the state",
+                because: "this central has done so before")
+        }
+        hasRestored = true
+        var restoration = Restoration()
+        var state = DaemonState()
+        if let store = configuration.stateStore {
+            do throws(BLEError) {
+                let contents = try await open(store)
+                (state, restoration.damage, restoration.movedTo) = (contents.state, contents.damage, contents.movedTo)
+            } catch {
+                hasRestored = false
+                throw error
+            }
+        }
+        restoration.adapter = state.adapter
+        var handed = HandedLinks(links, DescriptorStore.take(from: environment), from: environment)
+        let plans = state.peers.map { ($0, handlers($0)) }
+        for (wanted, handlers) in plans {
+            if let handlers {
+                let link = handed.take(wanted.peer)
+                restoration.peers.append(await restore(wanted, handlers, link, holding, &restoration.links))
+            } else {
+                forget(wanted.peer)
+            }
+        }
+        restoration.lostLinks = handed.damaged
+        for link in handed.rest {
+            switch await adopted(link, holding) {
+            case .success(let peripheral): restoration.links.append(peripheral)
+            case .failure(let error): restoration.lostLinks[link.link.name] = error
+            }
+        }
+        if let scan = state.scan { restoration.scan = await restore(scan) }
+        return restoration
+    }
+
+    private func open(_ store: StateStore) async throws(BLEError) -> OpenStateStore.Contents {
+        let logger = configuration.logger
+        let result = await loop.elsewhere { () -> Result<(OpenStateStore, OpenStateStore.Contents), BLEError> in
+            do throws(BLEError) {
+                let open = try store.open()
+                return .success((open, try open.load()))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let (open, contents) = try result.get()
+        if let damage = contents.damage { logger.warning("the state is not used", metadata: ["reason": "\(damage)"]) }
+        keeper = StateKeeper(holding: contents.state, on: loop, logger: logger) { state in
+            do throws(BLEError) {
+                return .success(try open.save(state))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return contents
+    }
+
+    // MARK: One peer
+
+    private func restore(
+        _ wanted: WantedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
+        _ unused: inout [Peripheral]
+    ) async -> RestoredPeer {
+        var (link, lostLink): (Peripheral?, BLEError?)
+        if let handed {
+            switch await adopted(handed, holding) {
+            case .success(let peripheral): link = peripheral
+            case .failure(let error): lostLink = error
+            }
+        }
+        do throws(BLEError) {
+            let session = try session(with: wanted, handlers, goingOnWith: link)
+            let subscriptions = wanted.subscriptions.map { subscription in
+                RestoredValues(
+                    wanted: subscription, session: session,
+                    values: session.assumeIsolated { $0.values(of: subscription, holding) })
+            }
+            return RestoredPeer(
+                wanted: wanted, outcome: link == nil ? .connecting(session) : .adopted(session),
+                subscriptions: subscriptions, lostLink: lostLink)
+        } catch {
+            if let link { unused.append(link) }
+            return RestoredPeer(wanted: wanted, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
+        }
+    }
+
+    private func adopted(_ handed: HandedLink, _ holding: SubscribeOptions) async -> Result<Peripheral, BLEError> {
+        let result: Result<Peripheral, BLEError>
+        do throws(BLEError) {
+            result = .success(try await adopt(handed.link, holding: holding))
+        } catch {
+            result = .failure(error)
+        }
+        // The manager's copy would keep the link up behind its end here.
+        try? handed.store?.remove(named: DescriptorStore.name(of: handed.link))
+        return result
+    }
+
+    // MARK: The scan
+
+    private func restore(_ wanted: WantedScan) async -> RestoredScan {
+        var sequence = scan(wanted)
+        do throws(BLEError) {
+            sequence.begun = BegunScan(try await sequence.beginNow())
+            return RestoredScan(wanted: wanted, failure: nil, sequence: sequence)
+        } catch {
+            return RestoredScan(wanted: wanted, failure: error, sequence: sequence)
+        }
+    }
+}
+
+// MARK: - Links that were handed over
+
+/// The links that came with the process.
+private struct HandedLinks {
+    private(set) var rest: [HandedLink]
+    private(set) var damaged: [String: BLEError]
+
+    init(_ links: [DetachedLink], _ contents: DescriptorStore.Contents, from environment: ServiceEnvironment) {
+        let store = ServiceNotifier(environment).map { DescriptorStore($0) }
+        rest =
+            links.map { HandedLink(link: $0, store: nil) } + contents.links.map { HandedLink(link: $0, store: store) }
+        damaged = contents.damaged
+        for name in damaged.keys { try? store?.remove(named: name) }
+    }
+
+    mutating func take(_ peer: PeerID) -> HandedLink? {
+        guard let index = rest.firstIndex(where: { $0.link.peer == peer }) else { return nil }
+        return rest.remove(at: index)
+    }
+}
+
+/// A link, and where the service manager has a copy of it.
+private struct HandedLink: Sendable {
+    let link: DetachedLink
+    let store: DescriptorStore?
+}

@@ -1,0 +1,182 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// Writes what a daemon wants behind each change.
+//
+// Duties
+// - Gathers changes while the disk is busy: of several versions only the newest is written.
+// - Keeps the event loop free: writing is work for another thread.
+// - Bears a disk that fails: the failure is logged and kept for who asks, and after a pause it tries again. Any later change tries at
+//   once. The state in memory goes on.
+//
+// Invariants
+// - All state belongs to the event loop's thread.
+// - `work` is the one writer. What changes while it writes is written behind that, by the same one.
+// - `isDirty`: nobody has begun to write the newest change. `status.isPending`: the disk does not have it. Where one of them holds
+//   there is `work` or a timer, until `close`.
+
+/// How it stands with the file of a daemon's state.
+public struct StateStatus: Equatable, Sendable {
+    /// How often the state was written.
+    public internal(set) var writes = 0
+    /// How often it could not be.
+    public internal(set) var failures = 0
+    /// Why the disk does not have what is wanted now; `nil` when the last attempt went well. It is tried again by itself.
+    public internal(set) var failure: BLEError?
+    /// Whether something has changed that the disk does not have yet.
+    public internal(set) var isPending = false
+}
+
+actor StateKeeper {
+    typealias Write = @Sendable (DaemonState) -> Result<Void, BLEError>
+
+    /// The pauses before a disk that has failed is tried again; they double.
+    static let firstPause = Duration.seconds(10)
+    static let longestPause = Duration.seconds(600)
+
+    nonisolated let loop: EventLoop
+    private let logger: Logger
+    private var write: Write?
+    private(set) var state: DaemonState
+    private(set) var status = StateStatus()
+    private var isFrozen = false
+    private var isDirty = false
+    private var work: Task<Void, Never>?
+    private var timer: TimerID?
+    private var pause = StateKeeper.firstPause
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    /// Keeps a state that the disk has already; `write` may block.
+    init(holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write) {
+        self.state = state
+        self.loop = loop
+        self.logger = logger
+        self.write = write
+    }
+
+    isolated deinit {
+        if let timer { loop.cancel(timer) }
+    }
+
+    /// Changes what is wanted, and has it written.
+    func change(_ body: (inout DaemonState) -> Void) {
+        guard !isFrozen else { return }
+        let before = state
+        body(&state)
+        guard state != before else { return }
+        isDirty = true
+        status.isPending = true
+        begin()
+    }
+
+    /// From now on the state stays as it is: what ends now is wanted at the next start.
+    func freeze() {
+        isFrozen = true
+    }
+
+    /// Returns when the disk has what is wanted now.
+    func flush() async throws(BLEError) {
+        while status.isPending, write != nil {
+            let failures = status.failures
+            begin()
+            await work?.value
+            if let failure = status.failure, status.failures != failures { throw failure }
+        }
+    }
+
+    /// Writes nothing any more, and lets go of the store.
+    func close() {
+        isFrozen = true
+        if let timer { loop.cancel(timer) }
+        timer = nil
+        write = nil
+    }
+
+    private func begin() {
+        if let timer { loop.cancel(timer) }
+        timer = nil
+        guard work == nil, write != nil else { return }
+        // Detached: a task-local value of who has changed something has no business in it.
+        work = Task.detached(executorPreference: loop) { [weak self] in await self?.writeAll() }
+    }
+
+    private func writeAll() async {
+        defer { work = nil }
+        while isDirty, let write {
+            isDirty = false
+            let state = state
+            switch await loop.elsewhere({ write(state) }) {
+            case .success:
+                status.writes += 1
+                status.failure = nil
+                status.isPending = isDirty
+                pause = Self.firstPause
+            case .failure(let error):
+                return failed(error)
+            }
+        }
+    }
+
+    private func failed(_ error: BLEError) {
+        isDirty = true
+        status.failures += 1
+        status.failure = error
+        logger.warning("the state could not be written", metadata: ["reason": "\(error)", "again in": "\(pause)"])
+        guard write != nil else { return }
+        timer = loop.schedule(at: loop.now() + pause) { [weak self] in
+            self?.assumeIsolated { keeper in
+                keeper.timer = nil
+                keeper.begin()
+            }
+        }
+        pause = min(pause * 2, Self.longestPause)
+    }
+}
+
+// MARK: - What changes
+
+extension StateKeeper {
+    /// Wants a peer, in the place of what was wanted of it before.
+    func want(_ peer: WantedPeer) {
+        change { state in
+            if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
+                state.peers[index] = peer
+            } else {
+                state.peers.append(peer)
+            }
+        }
+    }
+
+    func forget(_ peer: PeerID) {
+        change { state in state.peers.removeAll { $0.peer == peer } }
+    }
+
+    func want(_ subscription: WantedSubscription, of peer: PeerID) {
+        change { state in
+            guard let index = state.peers.firstIndex(where: { $0.peer == peer }),
+                !state.peers[index].subscriptions.contains(subscription)
+            else { return }
+            state.peers[index].subscriptions.append(subscription)
+        }
+    }
+
+    func forget(_ subscription: WantedSubscription, of peer: PeerID) {
+        change { state in
+            guard let index = state.peers.firstIndex(where: { $0.peer == peer }) else { return }
+            state.peers[index].subscriptions.removeAll { $0 == subscription }
+        }
+    }
+
+    func want(_ scan: WantedScan) {
+        change { $0.scan = scan }
+    }
+
+    /// Forgets a scan, unless another one has taken its place.
+    func forget(_ scan: WantedScan) {
+        change { if $0.scan == scan { $0.scan = nil } }
+    }
+}

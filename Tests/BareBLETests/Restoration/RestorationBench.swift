@@ -1,0 +1,103 @@
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+/// A daemon that is started again and again: each run is a central of its own, with the same store, and the same peers on the air.
+struct RestorationBench: Sendable {
+    final class Folder: Sendable {
+        let path = FileManager.default.temporaryDirectory.appending(path: "restore-\(UUID().uuidString)").path
+
+        init() throws { try make() }
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func make() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+        func remove() throws { try FileManager.default.removeItem(atPath: path) }
+        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+    }
+
+    let time: VirtualTime
+    let radio: VirtualRadio
+    let folder: Folder
+    let store: StateStore
+    /// A manager that has nothing to hand over.
+    let environment = ServiceEnvironment(variables: [:], processID: 1)
+
+    init(_ time: VirtualTime) throws {
+        self.time = time
+        radio = VirtualRadio(time: time)
+        folder = try Folder()
+        store = StateStore(directory: folder.path, identifier: "hub")
+    }
+
+    /// The central of the next run, before it has restored anything.
+    func fresh() -> Central {
+        var configuration = Configuration()
+        configuration.stateStore = store
+        return Central(configuration, radio: radio)
+    }
+
+    /// One run of the daemon: it is over when `body` is, without a goodbye, as if it were killed.
+    func run<Value: Sendable>(
+        holding: SubscribeOptions = SubscribeOptions(),
+        handlers: @Sendable (WantedPeer) -> SessionHandlers? = { _ in SessionHandlers() },
+        _ body: (Central, Restoration) async throws -> Value
+    ) async throws -> Value {
+        let value: Value
+        do {
+            let central = fresh()
+            let restoration = try await central.restore(from: environment, holding: holding, handlers: handlers)
+            value = try await body(central, restoration)
+            // Killed a little later: what has changed was written by then.
+            await time.settle()
+        }
+        // A link of a killed daemon ends with it, and the peers hear of that.
+        while !isFree { try await time.clock.sleep(for: .milliseconds(10)) }
+        try await time.clock.sleep(for: .seconds(5))
+        return value
+    }
+
+    private var isFree: Bool {
+        do throws(BLEError) {
+            _ = try store.open()
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// What the disk has now.
+    func stored() throws -> DaemonState {
+        try DaemonState(bytes: Array(Data(contentsOf: URL(filePath: store.path))))
+    }
+
+    /// A device on the air, and its address.
+    func add(_ device: VirtualDevice) async throws -> (peripheral: VirtualPeripheral, peer: PeerID) {
+        let peripheral = await radio.add(device)
+        return (peripheral, try #require(await radio.id(of: peripheral)))
+    }
+
+    /// A device with a value that is sent when a test wants it to, and a hash of its services.
+    static let sensor = VirtualDevice(
+        name: "Sensor",
+        services: [
+            .genericAccess(name: "Sensor", appearance: 0), .genericAttribute(databaseHash: nil),
+            VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(0xFFF1, [.read, .write], value: [0]),
+                    VirtualCharacteristic(0xFFF2, .notify), VirtualCharacteristic(0xFFF3, .notify),
+                ]),
+        ])
+}
+
+extension SessionValues.AsyncIterator where Value == UInt8 {
+    /// The next `count` values, marks left out.
+    mutating func values(_ count: Int) async throws -> [UInt8] {
+        var values: [UInt8] = []
+        while values.count < count, let element = try await next() {
+            if case .value(let value) = element { values.append(value) }
+        }
+        return values
+    }
+}
