@@ -35,6 +35,7 @@ func fuzzAdvertisingData(_ input: [UInt8]) {
     use((data.serviceUUIDs, data.solicitedServiceUUIDs, data.hasIncompleteServiceList))
     use((data.serviceData, data.manufacturerData, data.connectionIntervalRange?.shortest, data.advertisingInterval))
     use((data.leSupportedFeatures, data.channelMapUpdate, data.periodicResponseTiming, data.eddystone, data.iBeacon))
+    use((data.altBeacon, data.meanings.map(\.description)))
 }
 
 func fuzzHCIEvent(_ input: [UInt8]) {

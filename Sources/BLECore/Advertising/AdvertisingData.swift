@@ -36,6 +36,18 @@ public struct AdvertisingData: Hashable, Sendable {
         }
     }
 
+    /// A payload of these structures; what of a value does not fit its length octet is left out.
+    package init(joining structures: [Structure]) {
+        var bytes: [UInt8] = []
+        for structure in structures {
+            let value = structure.value.prefix(254)
+            bytes.append(UInt8(clamping: value.count + 1))
+            bytes.append(structure.type.rawValue)
+            bytes += value
+        }
+        self.init(bytes)
+    }
+
     /// How many structures of one payload are kept.
     public static let structureLimit = 256
 

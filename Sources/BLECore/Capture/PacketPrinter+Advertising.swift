@@ -44,7 +44,9 @@ extension PacketPrinter {
         var lines = data.structures.map { structure in
             let type = structure.type.rawValue
             let name = AssignedNumbers.adTypeName(type) ?? "Type"
-            return "\(name) (\(PacketNames.hex(type)))  \(meaning(structure))"
+            let text = "\(name) (\(PacketNames.hex(type)))  \(meaning(structure))"
+            guard let says = data.meaning(of: structure)?.description else { return text }
+            return text + "  " + AdvertisedName(bytes: Array(says.utf8)).printable
         }
         lines += data.defects.map { $0.description }
         return lines

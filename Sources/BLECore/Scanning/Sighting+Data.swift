@@ -29,6 +29,16 @@ extension Sighting {
         merged { $0.manufacturerData }
     }
 
+    /// What makers' and services' data say, those of the advertisement first. See ``AdvertisingData/meanings``.
+    public var meanings: [AdvertisementMeaning] {
+        payload.meanings
+    }
+
+    /// The structures of advertisement and scan response, each once.
+    package var payload: AdvertisingData {
+        AdvertisingData(joining: merged { $0.structures })
+    }
+
     /// The power at which the device says it sends, in dBm.
     public var txPower: Int8? {
         advertisement?.txPower ?? advertisement?.advertisingData.txPowerLevel

@@ -1,5 +1,5 @@
 /// One thing that a value says, ready for people and for programs.
-package struct ValueField: Hashable, Sendable {
+public struct ValueField: Hashable, Sendable {
     /// What a field holds.
     package indirect enum Content: Hashable, Sendable {
         case integer(Int64)
@@ -20,15 +20,18 @@ package struct ValueField: Hashable, Sendable {
     }
 
     /// The field's name in lowercase words; empty when the value has no other field and is known by itself.
-    package let name: String
+    public let name: String
     package let content: Content
-    /// The unit behind a number, such as "bpm"; for people only.
-    package let unit: String
+    /// The unit behind a number, such as "bpm"; empty for what has none.
+    public let unit: String
+    /// Whether people need the name too: a word such as "AirPods" tells by itself what it is.
+    package let showsName: Bool
 
-    package init(_ name: String, _ content: Content, unit: String = "") {
+    package init(_ name: String, _ content: Content, unit: String = "", showsName: Bool = true) {
         self.name = name
         self.content = content
         self.unit = unit
+        self.showsName = showsName
     }
 
     /// The only field of a value.
@@ -49,7 +52,7 @@ package struct ValueField: Hashable, Sendable {
     }
 
     /// The name as a key for programs: "heart rate" becomes "heartRate".
-    package var key: String {
+    public var key: String {
         var words = ""
         for word in name.split(whereSeparator: { $0 == " " || $0 == "-" }) {
             let lower = word.lowercased()
@@ -59,7 +62,22 @@ package struct ValueField: Hashable, Sendable {
     }
 
     /// What people read, such as "heart rate 72 bpm".
-    package var text: String { text(of: content) }
+    public var text: String { text(of: content) }
+
+    /// The number, in the field's unit; `nil` where the field is none, or where the device does not know it.
+    public var number: Double? {
+        switch content {
+        case .integer(let number), .named(let number, _): Double(number)
+        case .decimal(let number): number.double
+        case .float(let number): number.isFinite ? number : nil
+        case .text, .quoted, .flag, .missing, .list: nil
+        }
+    }
+
+    /// Whether it is so; `nil` where the field is no yes or no.
+    public var flag: Bool? {
+        if case .flag(let isSet) = content { isSet } else { nil }
+    }
 
     private func text(of content: Content) -> String {
         switch content {
@@ -81,7 +99,7 @@ package struct ValueField: Hashable, Sendable {
     }
 
     private func labelled(_ text: String) -> String {
-        name.isEmpty ? text : "\(name) \(text)"
+        name.isEmpty || !showsName ? text : "\(name) \(text)"
     }
 
     private func quantity(_ digits: String) -> String {

@@ -163,6 +163,7 @@ enum PlainLine {
             parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
         }
         if sighting.isConnectable { parts.append("connectable") }
+        for meaning in sighting.meanings { parts.append(meaning.line) }
         return parts.joined(separator: "  ")
     }
 }

@@ -29,16 +29,31 @@ struct DeviceLine {
         var parts: [String] = []
         let services = sighting.serviceUUIDs.map { AssignedNumbers.serviceName($0) ?? $0.description }
         if !services.isEmpty { parts.append(services.joined(separator: ", ")) }
-        for data in sighting.serviceData {
-            let name = AssignedNumbers.serviceName(data.service) ?? data.service.description
-            parts.append("\(name) data \(data.data.count) B")
-        }
-        for data in sighting.manufacturerData {
-            let name = AssignedNumbers.companyName(data.company) ?? "company \(data.company)"
-            parts.append("\(name) \(data.data.count) B")
+        let payload = sighting.payload
+        payload.forEachStructure { type, value in
+            if let part = Self.says(type, value, in: payload) { parts.append(part) }
         }
         if sighting.isConnectable { parts.append("connectable") }
         return parts.joined(separator: " · ").printable
+    }
+
+    /// A structure's meaning, or whose it is and how long where that is not known.
+    private static func says(
+        _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData
+    ) -> String? {
+        var reader = ByteReader(value)
+        let structure = AdvertisingData.Structure(type: type, value: reader.rest())
+        if let meaning = payload.meaning(of: structure) { return meaning.description }
+        let alone = AdvertisingData(joining: [structure])
+        if let data = alone.serviceData.first {
+            let name = AssignedNumbers.serviceName(data.service) ?? data.service.description
+            return "\(name) data \(data.data.count) B"
+        }
+        if let data = alone.manufacturerData.first {
+            let name = AssignedNumbers.companyName(data.company) ?? "company \(data.company)"
+            return "\(name) \(data.data.count) B"
+        }
+        return nil
     }
 
     private static func seconds(_ duration: Duration) -> String {

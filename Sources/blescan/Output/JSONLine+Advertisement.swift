@@ -52,6 +52,8 @@ extension JSONLine {
             "manufacturerData",
             values(
                 data.manufacturerData.map { (companyKey($0.company), $0.data) }))
+        let meanings = data.meanings
+        add("decoded", meanings.isEmpty ? nil : .array(meanings.map(\.json)))
         add(
             "structures",
             .array(

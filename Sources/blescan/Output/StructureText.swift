@@ -5,13 +5,13 @@ enum StructureText {
     /// The lines of a structure; always one at least.
     static func lines(_ structure: AdvertisingData.Structure, of whole: AdvertisingData) -> [String] {
         // The structure alone, so that "the first one wins" finds this one.
-        let alone = AdvertisingData(
-            [UInt8(truncatingIfNeeded: structure.value.count + 1), structure.type.rawValue] + structure.value)
+        let alone = AdvertisingData(joining: [structure])
+        let decoded = whole.meaning(of: structure).map { [$0.line] } ?? []
         switch structure.type {
         case .manufacturerSpecificData:
-            return manufacturer(structure.value, alone)
+            return manufacturer(structure.value, alone) + decoded
         case .serviceData16Bit, .serviceData32Bit, .serviceData128Bit:
-            return service(structure.value, alone)
+            return service(structure.value, alone) + decoded
         case .completeLocalName, .shortenedLocalName, .broadcastName:
             return hex(structure.value, meaning: "\"\(AdvertisedName(bytes: structure.value).printable)\"")
         default:
@@ -57,11 +57,6 @@ enum StructureText {
         } else {
             lines += hex(maker.data, meaning: nil).filter { !$0.isEmpty }
         }
-        if let beacon = data.iBeacon {
-            lines.append(
-                "iBeacon \(beacon.proximityUUID.dashed), \(beacon.major) / \(beacon.minor), \(beacon.measuredPower) dBm at 1 m"
-            )
-        }
         return lines
     }
 
@@ -71,7 +66,6 @@ enum StructureText {
         let name = AssignedNumbers.name(of: entry.service)
         var lines = [uuid + (name.map { "  " + $0 } ?? "")]
         lines += hex(entry.data, meaning: nil).filter { !$0.isEmpty }
-        if let frame = data.eddystone { lines.append(eddystone(frame)) }
         return lines
     }
 
@@ -85,19 +79,6 @@ enum StructureText {
             rest = rest.dropFirst(size)
         }
         return lines
-    }
-
-    private static func eddystone(_ frame: Eddystone) -> String {
-        switch frame {
-        case .uid(let uid): "Eddystone UID \(Hex.encode(uid.namespace)) \(Hex.encode(uid.instance)), \(uid.txPower) dBm"
-        case .url(let url): "Eddystone URL \(url.url), \(url.txPower) dBm"
-        case .telemetry(let telemetry):
-            "Eddystone TLM \(telemetry.batteryMillivolts.map { "\($0) mV" } ?? "no battery"), "
-                + (telemetry.temperature.map { "\($0) °C, " } ?? "")
-                + "\(telemetry.advertisementCount) sent in \(telemetry.uptime)"
-        case .encryptedTelemetry: "Eddystone TLM, encrypted"
-        case .ephemeral(let identifier): "Eddystone EID \(Hex.encode(identifier.identifier)), \(identifier.txPower) dBm"
-        }
     }
 
     private static func role(_ role: LERole) -> String? {

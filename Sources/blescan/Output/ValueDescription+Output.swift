@@ -27,7 +27,8 @@ extension ValueDescription {
 }
 
 extension ValueField {
-    fileprivate var json: JSONLine { Self.json(of: content) }
+    /// The field's value alone.
+    var json: JSONLine { Self.json(of: content) }
 
     private static func json(of content: Content) -> JSONLine {
         switch content {

@@ -73,6 +73,7 @@ import Testing
                 == #"{"v":1,"reports":[{"address":"41:80:D6:EF:18:A2","addressType":"random","rssi":-82,"eventType":19,"#
                 + #""connectable":true,"scannable":true,"primaryPHY":1,"sid":null,"data":{"flags":26,"#
                 + #""manufacturerData":{"004c":"0c0e081730a873dd01df6b1b032ba6c01006441da5e42348"},"#
+                + #""decoded":[{"kind":"apple-continuity","title":"Apple","values":{"messages":["Handoff","nearby info"]}}],"#
                 + #""structures":[[1,"1a"],[255,"4c000c0e081730a873dd01df6b1b032ba6c01006441da5e42348"]]}}]}"# + "\n")
         #expect(table(line).hasPrefix("41:80:D6:EF:18:A2 private  -82 dBm  connectable  scannable\n LEN"))
     }

@@ -10,18 +10,31 @@ public struct IBeacon: Hashable, Sendable {
     public let minor: UInt16
     /// The signal strength in dBm that a receiver sees at one metre.
     public let measuredPower: Int8
+
+    /// Reads what stands behind the company.
+    init?(_ value: inout ByteReader) {
+        guard value.u16() == 0x1502, let high = value.u64(), let low = value.u64(), let major = value.bigEndian16(),
+            let minor = value.bigEndian16(), let power = value.i8()
+        else { return nil }
+        proximityUUID = BluetoothUUID(high: high.byteSwapped, low: low.byteSwapped)
+        self.major = major
+        self.minor = minor
+        measuredPower = power
+    }
+
+    var meaning: AdvertisementMeaning {
+        AdvertisementMeaning(
+            .iBeacon, "iBeacon",
+            [
+                ValueField("uuid", .text(proximityUUID.dashed), showsName: false), .number("major", major),
+                .number("minor", minor), .number("power at 1 m", measuredPower, "dBm"),
+            ])
+    }
 }
 
 extension AdvertisingData {
     /// The payload as an iBeacon. Some makers append bytes; they are ignored.
     public var iBeacon: IBeacon? {
-        withManufacturerData(of: 0x004C) { value in
-            guard value.u16() == 0x1502, let high = value.u64(), let low = value.u64(), let major = value.u16(),
-                let minor = value.u16(), let power = value.i8()
-            else { return nil }
-            return IBeacon(
-                proximityUUID: BluetoothUUID(high: high.byteSwapped, low: low.byteSwapped), major: major.byteSwapped,
-                minor: minor.byteSwapped, measuredPower: power)
-        }
+        withManufacturerData(of: 0x004C) { IBeacon(&$0) }
     }
 }

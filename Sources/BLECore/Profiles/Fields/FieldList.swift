@@ -4,6 +4,11 @@ package struct FieldList {
 
     package init() {}
 
+    /// A field as it is.
+    package mutating func add(_ field: ValueField) {
+        fields.append(field)
+    }
+
     /// A whole number.
     package mutating func add(_ name: String, _ number: (some FixedWidthInteger)?, _ unit: String = "") {
         if let number { fields.append(.number(name, number, unit)) }

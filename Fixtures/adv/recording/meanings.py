@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""meanings.py VECTORS: what independent decoders make of recorded advertisements, for Fixtures/adv/meanings.txt.
+
+VECTORS is the folder with the recorded advertisements (see Fixtures/README.md). Needs, from PyPI: TheengsDecoder,
+ruuvitag-ble, bthome-ble, xiaomi-ble, govee-ble, PySwitchbot. A line is the payload, the kind that we give it, and the
+fields, in our names and units, with the values that the other decoder gives.
+"""
+
+import importlib.metadata
+import json
+import logging
+import sys
+from pathlib import Path
+
+from home_assistant_bluetooth import BluetoothServiceInfo
+
+KEPT = 8  # of each kind and model
+logging.disable(logging.CRITICAL)
+
+
+class Advertisement(BluetoothServiceInfo):
+    time = 0.0
+
+
+def structures(data):
+    while len(data) > 1 and 0 < data[0] < len(data):
+        yield data[1], data[2 : 1 + data[0]]
+        data = data[1 + data[0] :]
+
+
+def records(folder):
+    """Each payload once, as hexadecimal digits, with who published it."""
+    seen = set()
+    for name in "hci_events_tests.jsonl", "ad_payloads.jsonl", "hci_events_capture.jsonl":
+        for line in (Path(folder) / name).read_text().splitlines():
+            record = json.loads(line)
+            for report in record["reports"] if "reports" in record else [record]:
+                payload = report["data"] if "data" in report else record["hex"]
+                if payload not in seen:
+                    seen.add(payload)
+                    yield payload, record["source"].split(":")[0]
+
+
+def parts(payload):
+    name, makers, services, lists = "", {}, {}, []
+    for kind, value in structures(bytes.fromhex(payload)):
+        if kind in (8, 9):
+            name = value.decode(errors="replace").split("\0")[0]
+        elif kind == 255 and len(value) >= 2:
+            makers[int.from_bytes(value[:2], "little")] = value[2:]
+        elif kind == 22 and len(value) >= 2:
+            services[f"0000{value[1]:02x}{value[0]:02x}-0000-1000-8000-00805f9b34fb"] = value[2:]
+    return name, makers, services, lists
+
+
+NAMES = {
+    "movement_counter": "movements", "illuminance": "illuminance", "co2": "carbon dioxide",
+    "acceleration_x": None, "acceleration_y": None, "acceleration_z": None, "acceleration_total": None,
+    "packet_id": "packet id", "volatile_organic_compounds": "organic compounds", "pm25": "pm2.5", "pm10": "pm10",
+    "dew_point": "dew point", "mass": "mass", "light": "illuminance", "uv_index": "uv index",
+    "volume_flow_rate": "flow rate", "impedance": None,
+}  # fmt: skip
+
+
+def home_assistant(module, decoder, kind):
+    """Decoders that Home Assistant uses share a shape."""
+    imported = __import__(module)
+
+    def decode(payload):
+        name, makers, services, lists = parts(payload)
+        info = Advertisement(
+            name=name, address="AA:BB:CC:DD:EE:FF", rssi=-60, manufacturer_data=makers, service_data=services,
+            service_uuids=lists, source="")  # fmt: skip
+        parser = getattr(imported, decoder)()
+        try:
+            if not parser.supported(info):
+                return None
+            update = parser.update(info)
+        except (ValueError, IndexError, TypeError, KeyError, NotImplementedError):
+            return None
+        except Exception:
+            return None
+        fields = {}
+        for key, value in update.entity_values.items():
+            word = NAMES.get(key.key, key.key.replace("_", " "))
+            if key.key == "signal_strength" or word is None or value.native_value in (None, "error"):
+                continue
+            number = value.native_value
+            if isinstance(number, (int, float)):
+                fields[word] = number / 1000 if module == "ruuvitag_ble" and word == "voltage" else number
+        models = [str(device.model) for device in update.devices.values() if device.model]
+        return kind, models[-1] if models else "", fields
+
+    return decode
+
+
+THEENGS = {
+    "RuuviTag_RAWv1": ("ruuvitag", {"tempc": "temperature", "hum": "humidity", "pres": "pressure", "volt": "voltage"}),
+    "RuuviTag_RAWv2": ("ruuvitag", {"tempc": "temperature", "hum": "humidity", "pres": "pressure", "volt": "voltage",
+                                    "tx": "tx power", "mov": "movements", "seq": "sequence"}),
+    "IBEACON": ("ibeacon", {"uuid": "uuid", "major": "major", "minor": "minor", "txpower": "power at 1 m"}),
+    "GAEN": ("exposure-notification", {"rpi": "identifier"}),
+    "APPLEAIRPODS": ("apple-continuity", {"batt_l": "left battery", "batt_r": "right battery"}),
+    "LYWSD03MMC/MJWSD05MMC_ATC": ("atc", {"tempc": "temperature", "hum": "humidity", "batt": "battery",
+                                          "volt": "voltage"}),
+    "LYWSD03MMC/MJWSD05MMC_PVVX": ("atc", {"tempc": "temperature", "hum": "humidity", "batt": "battery",
+                                           "volt": "voltage"}),
+    "LYWSD03MMC/MJWSD05MMC_PVVX_ENCR": ("atc", {}),
+    "THX1/W230150X": ("switchbot", {"tempc": "temperature", "hum": "humidity", "batt": "battery"}),
+    "MS-CDP": ("microsoft", {}),
+    "TILE": ("tile", {}),
+}  # fmt: skip
+
+
+def theengs(payload):
+    from TheengsDecoder import decodeBLE
+
+    name, makers, services, _ = parts(payload)
+    message = {"id": "AA:BB:CC:DD:EE:FF", "name": name}
+    for company, data in makers.items():
+        message["manufacturerdata"] = company.to_bytes(2, "little").hex() + data.hex()
+    for service, data in services.items():
+        message["servicedatauuid"], message["servicedata"] = service[4:8], data.hex()
+    answer = decodeBLE(json.dumps(message))
+    if not answer:
+        return None
+    answer = json.loads(answer)
+    known = THEENGS.get(answer["model_id"])
+    if not known or len(answer.get("aem", "00000000")) != 8:  # It takes metadata that is cut off.
+        return None
+    fields = {ours: answer[theirs] for theirs, ours in known[1].items() if theirs in answer}
+    for word in "major", "minor":  # TheengsDecoder takes them for signed.
+        if word in fields:
+            fields[word] %= 65536
+    for word in "left battery", "right battery":  # It says 100 for 15 too, which is not known.
+        if fields.get(word) == 100:
+            del fields[word]
+    return known[0], answer["model_id"], fields
+
+
+SWITCHBOT = {"temperature": "temperature", "humidity": "humidity", "battery": "battery", "lightLevel": "light level",
+             "co2": "carbon dioxide"}  # fmt: skip
+
+
+def switchbot(payload):
+    from bleak.backends.device import BLEDevice
+    from bleak.backends.scanner import AdvertisementData
+    from switchbot.adv_parser import parse_advertisement_data
+
+    name, makers, services, _ = parts(payload)
+    device = BLEDevice("AA:BB:CC:DD:EE:FF", name, {})
+    try:
+        answer = parse_advertisement_data(device, AdvertisementData(name, makers, services, [], None, -60, ()))
+    except Exception:
+        return None
+    if not answer or not answer.data.get("data"):
+        return None
+    data = answer.data["data"]
+    return "switchbot", answer.data.get("modelFriendlyName", ""), {
+        ours: data[theirs] for theirs, ours in SWITCHBOT.items() if isinstance(data.get(theirs), (int, float))}
+
+
+DECODERS = {
+    "TheengsDecoder": theengs,
+    "ruuvitag-ble": home_assistant("ruuvitag_ble", "RuuvitagBluetoothDeviceData", "ruuvitag"),
+    "bthome-ble": home_assistant("bthome_ble", "BTHomeBluetoothDeviceData", "bthome"),
+    "xiaomi-ble": home_assistant("xiaomi_ble", "XiaomiBluetoothDeviceData", "mibeacon"),
+    "govee-ble": home_assistant("govee_ble", "GoveeBluetoothDeviceData", "govee"),
+    "PySwitchbot": switchbot,
+}
+
+
+def main():
+    folder, only = sys.argv[1], set(sys.argv[2:])
+    print("# What independent decoders make of recorded advertisements: payload | kind | field=value, …")
+    print("# Written by recording/meanings.py from advertisements that the named repositories published.")
+    for name, decode in DECODERS.items():
+        counts, lines = {}, {}
+        for payload, source in records(folder):
+            answer = decode(payload)
+            if not answer:
+                continue
+            kind, model, fields = answer
+            if only and kind not in only:
+                continue
+            counts[kind, model] = counts.get((kind, model), 0) + 1
+            if counts[kind, model] > KEPT:
+                continue
+            text = ", ".join(f"{word}={value}" for word, value in fields.items())
+            lines.setdefault((model, source), []).append(f"{payload} | {kind} | {text}".rstrip())
+        for (model, source), rows in lines.items():
+            print(f"\n# {name} {importlib.metadata.version(name)}, {model}; published by {source}")
+            print("\n".join(rows))
+
+
+main()

@@ -1,0 +1,40 @@
+// Who is asked about which data: the formats of a company or service, one after the other, until one takes the bytes.
+// Each gets a reader of its own, behind the company or UUID.
+
+extension AdvertisementMeaning {
+    /// The meaning of one structure; `whole` is the payload that it stands in.
+    static func of(
+        _ type: AdvertisingDataType, _ value: inout ByteReader, in whole: AdvertisingData
+    ) -> AdvertisementMeaning? {
+        if type == .manufacturerSpecificData {
+            guard let company = value.u16() else { return nil }
+            return of(company: company, &value, in: whole)
+        }
+        guard let size = type.serviceDataUUIDSize, let service = value.uuid(size), let short = service.short else {
+            return nil
+        }
+        return of(service: short, &value, in: whole)
+    }
+
+    private static func of(
+        company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
+    ) -> AdvertisementMeaning? {
+        var copy = value
+        if let beacon = AltBeacon(&copy) { return beacon.meaning }
+        switch company {
+        case 0x004C: return AppleContinuity.meaning(of: &value)
+        case 0x0499: return RuuviTag.meaning(of: &value)
+        default: return nil
+        }
+    }
+
+    private static func of(
+        service: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
+    ) -> AdvertisementMeaning? {
+        switch service {
+        case 0xFD6F: return ExposureNotification.meaning(of: &value)
+        case 0xFEAA: return Eddystone.meaning(of: &value)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,19 @@
+import BLECore
+
+extension AdvertisementMeaning {
+    /// The meaning on one line; characters that could steer the terminal are spelled out.
+    var line: String { description.printable }
+
+    /// The meaning as an object: `values` and `units` have the same keys.
+    var json: JSONLine {
+        let units = fields.filter { !$0.unit.isEmpty }
+        return .object([
+            "kind": .string(kind.rawValue),
+            "title": .string(title),
+            "encrypted": isEncrypted ? true : nil,
+            "values": .object(fields.map { JSONLine.Member(key: $0.key, value: $0.json) }),
+            "units": units.isEmpty
+                ? nil : .object(units.map { JSONLine.Member(key: $0.key, value: .string($0.unit)) }),
+        ])
+    }
+}
