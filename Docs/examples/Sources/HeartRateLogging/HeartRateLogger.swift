@@ -7,15 +7,56 @@ public import ServiceLifecycle
 ///     bpm 72 contact yes rr 833 828
 ///     interrupted could not go on with a subscription (C0:00:00:00:00:07/random): …
 ///
-/// The session does what lasts: it connects anew, does the handshake first each time, and subscribes again.
+/// The session does what lasts: it connects anew, does the handshake first each time, and subscribes again. With a `StateStore` it also outlives
+/// the daemon: see `restored(by:with:write:)`.
 public struct HeartRateLogger: Service, CustomStringConvertible {
     private let session: Session
+    private let restored: SessionValues<HeartRateMeasurement>?
+    private let suspend: (@Sendable () async -> Void)?
     private let write: @Sendable (String) -> Void
 
     /// A logger for the belt of this session; each line goes to `write`.
-    public init(_ session: Session, write: @escaping @Sendable (String) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - restored: The subscription that the daemon before this one had; `nil` to make one.
+    ///   - suspend: How the daemon ends so that the next one goes on; `nil` to end the session for good.
+    public init(
+        _ session: Session, goingOnWith restored: SessionValues<HeartRateMeasurement>? = nil,
+        suspend: (@Sendable () async -> Void)? = nil, write: @escaping @Sendable (String) -> Void
+    ) {
         self.session = session
+        self.restored = restored
+        self.suspend = suspend
         self.write = write
+    }
+
+    /// The session and the logger that the daemon before this one had, or those of a first start.
+    ///
+    /// - Parameter peer: The belt of a first start. A belt that is wanted already and is another one is forgotten.
+    /// - Throws: `BLEError` with what `restore` throws, and with `.invalidArgument` when no belt is known.
+    public static func restored(
+        by central: Central, with peer: PeerID?, _ options: SessionOptions = SessionOptions(),
+        write: @escaping @Sendable (String) -> Void
+    ) async throws -> (session: Session, logger: HeartRateLogger) {
+        let before = try await central.restore { wanted in
+            peer == nil || wanted.peer == peer ? SessionHandlers(onReady: handshake(write)) : nil
+        }
+        if let damage = before.damage { write("damaged \(damage)") }
+        let suspend: @Sendable () async -> Void = { await central.suspend() }
+        if let belt = before.peers.first, let session = belt.session {
+            let measurements = belt.subscriptions.first { $0.characteristic == 0x2A37 }
+            let logger = HeartRateLogger(
+                session, goingOnWith: measurements?.adopt(as: HeartRateMeasurement.self), suspend: suspend, write: write
+            )
+            return (session, logger)
+        }
+        guard let peer else {
+            throw BLEError(
+                .invalidArgument, during: "begin", because: "the state names no belt",
+                hint: "Give its address with the first start.")
+        }
+        let session = try await central.session(with: peer, options, onReady: handshake(write))
+        return (session, HeartRateLogger(session, suspend: suspend, write: write))
     }
 
     /// What comes before everything else on each link, for `onReady` of the session: the belt says where it is worn.
@@ -37,14 +78,25 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     ///
     /// - Throws: `BLEError` with what the session gave up with.
     public func run() async throws {
-        let measurements = await session.values(of: .heartRateMeasurement)
+        let measurements: SessionValues<HeartRateMeasurement>
+        if let restored {
+            measurements = restored
+        } else {
+            measurements = await session.values(of: .heartRateMeasurement)
+        }
         do {
             try await cancelWhenGracefulShutdown { try await follow(measurements) }
         } catch {
-            await session.disconnect()
+            await end()
             throw error
         }
-        await measurements.unsubscribe()
+        // Nobody forgets what goes on at the next start; the end of the link ends the subscription then.
+        if suspend == nil { await measurements.unsubscribe() }
+        await end()
+    }
+
+    private func end() async {
+        await suspend?()
         await session.disconnect()
     }
 

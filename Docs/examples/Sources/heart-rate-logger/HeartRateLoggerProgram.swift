@@ -1,23 +1,50 @@
+import BareBLE
 import Glibc
 import HeartRateLogging
 import SystemService
 
-/// `heart-rate-logger PEER`: the measurements of one belt on standard output, a line each, for as long as it runs.
+/// `heart-rate-logger [--state FILE] [PEER]`: the measurements of one belt on standard output, a line each, for as long as it runs.
+///
+/// With a state it goes on with the belt and the subscription of the last run, however that ended; the belt is named for the first run only.
 @main
 enum HeartRateLoggerProgram {
     static func main() async {
-        let arguments = CommandLine.arguments.dropFirst()
-        guard arguments.count == 1, let peer = arguments.first.flatMap(PeerArgument.init) else {
-            Daemon.refuse("heart-rate-logger ADDRESS[/random] | unix:PATH")
+        let usage = "heart-rate-logger [--state FILE] ADDRESS[/random] | heart-rate-logger unix:PATH"
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        var store: StateStore?
+        if arguments.first == "--state" {
+            guard arguments.count > 1 else { Daemon.refuse(usage) }
+            store = StateStore(file: arguments[1])
+            arguments.removeFirst(2)
         }
+        let peer = arguments.first.flatMap(PeerArgument.init)
+        guard arguments.count <= 1, arguments.isEmpty ? store != nil : peer != nil else { Daemon.refuse(usage) }
         let write: @Sendable (String) -> Void = { line in
             print(line)
             // Whoever reads a pipe or a file wants the line now.
             fflush(nil)
         }
-        await Daemon.run("heart-rate-logger") { central in
-            let session = try await peer.session(of: central, onReady: HeartRateLogger.handshake(write))
-            return (session, HeartRateLogger(session, write: write))
+        let state = store
+        await Daemon.run("heart-rate-logger", keeping: state) { central in
+            switch (state, peer) {
+            case (_?, .address(let belt)?):
+                return try await restored(by: central, with: belt, write)
+            case (_, nil):
+                return try await restored(by: central, with: nil, write)
+            case (nil, let peer?):
+                let session = try await peer.session(of: central, onReady: HeartRateLogger.handshake(write))
+                return (session, HeartRateLogger(session, write: write))
+            case (_?, .socket):
+                Daemon.refuse(usage)
+            }
         }
+    }
+
+    private static func restored(
+        by central: Central, with peer: PeerID?, _ write: @escaping @Sendable (String) -> Void
+    ) async throws -> (Session, HeartRateLogger) {
+        try await central.ready(powerOn: true)
+        let (session, logger) = try await HeartRateLogger.restored(by: central, with: peer, write: write)
+        return (session, logger)
     }
 }

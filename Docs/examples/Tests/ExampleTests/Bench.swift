@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import Dispatch
+import Glibc
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -27,6 +28,13 @@ struct Bench: Sendable {
         self.peer = .address(peer)
     }
 
+    /// The central of a daemon that keeps a state.
+    func central(keeping state: StateStore) -> Central {
+        var configuration = Configuration()
+        configuration.stateStore = state
+        return Central(configuration, radio: radio)
+    }
+
     /// The service with its reporter, beside each other.
     func group(_ service: any Service, _ session: Session, _ notifier: ServiceNotifier? = nil)
         -> ServiceGroup
@@ -34,6 +42,29 @@ struct Bench: Sendable {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let reporter = SessionReporter(session, clock: central.clock, notifier: notifier, logger: logger)
         return Daemon.group(service, reporter, logger)
+    }
+}
+
+/// A folder that goes away with its last reference.
+final class Folder: Sendable {
+    let path = "/tmp/bareble-example-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+
+    init() throws {
+        guard mkdir(path, 0o700) == 0 else { throw WaitedInVain(what: "\(path) is made", seen: []) }
+    }
+
+    deinit {
+        // Flat: a state, its lock and a cache.
+        if let folder = opendir(path) {
+            while let entry = readdir(folder) {
+                let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                }
+                unlink("\(path)/\(name)")
+            }
+            closedir(folder)
+        }
+        rmdir(path)
     }
 }
 

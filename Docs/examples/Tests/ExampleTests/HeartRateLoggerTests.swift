@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import HeartRateLogging
+import Synchronization
 import SystemService
 import Testing
 
@@ -90,6 +91,74 @@ import Testing
             #expect(error.code == .disconnected)
         }
         #expect(session.state == .ended)
+    }
+
+    /// Stopped and started again, and killed and started again: the belt is named once.
+    @Test(arguments: [false, true]) func goesOnAfterARestart(killed: Bool) async throws {
+        let (bench, folder) = (try await Bench(Self.belt), try Folder())
+        guard case .address(let belt) = bench.peer else { return }
+        let write: @Sendable (String) -> Void = { bench.lines.write($0) }
+        let state = StateStore(file: folder.path + "/belt.state")
+        do {
+            let central = bench.central(keeping: state)
+            let (session, logger) = try await HeartRateLogger.restored(
+                by: central, with: belt, Bench.hasty, write: write)
+            if killed {
+                let values = await session.values(of: .heartRateMeasurement)
+                _ = try await session.ready()
+                try await send([0x00, 72], bench)
+                try await central.saveState()
+                write("bpm 72")
+                _ = values
+            } else {
+                let group = bench.group(logger, session)
+                async let end: Void = group.run()
+                try await send([0x00, 72], bench)
+                try await bench.lines.wait(for: "bpm 72")
+                await group.triggerGracefulShutdown()
+                try await end
+            }
+        }
+        try await waited(for: "the link is gone") { await !bench.peripheral.isConnected }
+        let central = bench.central(keeping: state)
+        // A killed daemon has let go of its file when it is dead.
+        let next = Mutex<(session: Session, logger: HeartRateLogger)?>(nil)
+        try await waited(for: "the state is free") {
+            do {
+                let made = try await HeartRateLogger.restored(by: central, with: nil, write: write)
+                next.withLock { $0 = made }
+                return true
+            } catch let error as BLEError {
+                return error.code != .busy
+            }
+        }
+        let (session, logger) = try #require(next.withLock { $0 })
+        let group = bench.group(logger, session)
+        async let end: Void = group.run()
+        try await send([0x00, 73], bench)
+        try await bench.lines.wait(for: "bpm 73")
+        await group.triggerGracefulShutdown()
+        try await end
+        #expect(bench.lines.all == ["worn chest", "bpm 72", "worn chest", "bpm 73"])
+    }
+
+    @Test func aStateWithoutABeltSaysSo() async throws {
+        let (bench, folder) = (try await Bench(Self.belt), try Folder())
+        let central = bench.central(keeping: StateStore(file: folder.path + "/belt"))
+        do {
+            _ = try await HeartRateLogger.restored(by: central, with: nil) { bench.lines.write($0) }
+            Issue.record("there is no belt")
+        } catch let error as BLEError {
+            #expect(error.code == .invalidArgument)
+            #expect(error.hint != nil)
+        }
+    }
+
+    @Test(arguments: [
+        ("/var/lib/a/belt.state", "/var/lib/a", "belt"), ("belt", ".", "belt"), ("/belt.state", "/", "belt"),
+    ])
+    func aFileNamesAStore(path: String, directory: String, identifier: String) {
+        #expect(StateStore(file: path) == StateStore(directory: directory, identifier: identifier))
     }
 
     @Test func aPeerThatIsNoBeltIsTriedAgain() async throws {

@@ -42,7 +42,11 @@ import Testing
     }
 
     @Test func wrongUsageHasAStatusOfItsOwn() async throws {
-        #expect(try await BuiltProgram("heart-rate-logger", ["belt"]).status() == 64)
+        for arguments in [
+            ["belt"], [], ["--state"], ["--state", "/tmp/s", "unix:/tmp/x"], ["--state", "/tmp/s", "belt"],
+        ] {
+            #expect(try await BuiltProgram("heart-rate-logger", arguments).status() == 64)
+        }
         #expect(try await BuiltProgram("uart-bridge", ["/tmp/tty"]).status() == 64)
     }
 }
