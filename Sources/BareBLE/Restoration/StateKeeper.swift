@@ -1,6 +1,6 @@
-internal import BLECore
-internal import BLELinux
-internal import Logging
+package import BLECore
+package import BLELinux
+package import Logging
 
 // Writes what a daemon wants behind each change.
 //
@@ -28,30 +28,30 @@ public struct StateStatus: Equatable, Sendable {
     public internal(set) var isPending = false
 }
 
-actor StateKeeper {
-    typealias Write = @Sendable (DaemonState) -> Result<Void, BLEError>
+package actor StateKeeper {
+    package typealias Write = @Sendable (DaemonState) -> Result<Void, BLEError>
 
     /// The pauses before a disk that has failed is tried again; they double.
     static let firstPause = Duration.seconds(10)
     static let longestPause = Duration.seconds(600)
 
-    nonisolated let loop: EventLoop
+    package nonisolated let loop: EventLoop
     private let logger: Logger
     private var write: Write?
     private(set) var state: DaemonState
-    private(set) var status = StateStatus()
+    package private(set) var status = StateStatus()
     private var isFrozen = false
     private var isDirty = false
     private var work: Task<Void, Never>?
     private var timer: TimerID?
     private var pause = StateKeeper.firstPause
 
-    nonisolated var unownedExecutor: UnownedSerialExecutor {
+    package nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe loop.asUnownedSerialExecutor()
     }
 
     /// Keeps a state that the disk has already; `write` may block.
-    init(holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write) {
+    package init(holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write) {
         self.state = state
         self.loop = loop
         self.logger = logger
@@ -74,12 +74,12 @@ actor StateKeeper {
     }
 
     /// From now on the state stays as it is: what ends now is wanted at the next start.
-    func freeze() {
+    package func freeze() {
         isFrozen = true
     }
 
     /// Returns when the disk has what is wanted now.
-    func flush() async throws(BLEError) {
+    package func flush() async throws(BLEError) {
         while status.isPending, write != nil {
             let failures = status.failures
             begin()
@@ -89,7 +89,7 @@ actor StateKeeper {
     }
 
     /// Writes nothing any more, and lets go of the store.
-    func close() {
+    package func close() {
         isFrozen = true
         if let timer { loop.cancel(timer) }
         timer = nil
@@ -141,7 +141,7 @@ actor StateKeeper {
 
 extension StateKeeper {
     /// Wants a peer, in the place of what was wanted of it before.
-    func want(_ peer: WantedPeer) {
+    package func want(_ peer: WantedPeer) {
         change { state in
             if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
                 state.peers[index] = peer
@@ -151,7 +151,7 @@ extension StateKeeper {
         }
     }
 
-    func forget(_ peer: PeerID) {
+    package func forget(_ peer: PeerID) {
         change { state in state.peers.removeAll { $0.peer == peer } }
     }
 
