@@ -19,4 +19,15 @@ package struct RadioSwitch: Hashable, Sendable {
                 isHardBlocked: SystemFiles.text("\(root)/\(entry)/hard") == "1")
         }
     }
+    /// Lifts the software's blocks of all Bluetooth radios; a switch on the machine stays what it is. Needs root.
+    ///
+    /// - Throws: `SystemCallError` for the first switch that cannot be written.
+    package static func unblock(root: String = "/sys/class/rfkill") throws(SystemCallError) {
+        for entry in SystemFiles.names(in: root) {
+            guard SystemFiles.text("\(root)/\(entry)/type") == "bluetooth",
+                SystemFiles.text("\(root)/\(entry)/soft") == "1"
+            else { continue }
+            try SystemFiles.write("0", to: "\(root)/\(entry)/soft")
+        }
+    }
 }

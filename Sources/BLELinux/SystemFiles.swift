@@ -1,9 +1,9 @@
 internal import Glibc
 
 /// The small text files in which the kernel tells about itself.
-enum SystemFiles {
+package enum SystemFiles {
     /// The file's text without the newline at its end; `nil` when it cannot be read. Longer ones are cut at 64 KiB.
-    static func text(_ path: String) -> String? {
+    package static func text(_ path: String) -> String? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { return nil }
         let file = OwnedDescriptor(number)
@@ -22,7 +22,7 @@ enum SystemFiles {
     }
 
     /// The names in a directory, without `.` and `..`, sorted; empty when it cannot be read.
-    static func names(in directory: String) -> [String] {
+    package static func names(in directory: String) -> [String] {
         guard let stream = unsafe opendir(directory) else { return [] }
         defer { unsafe closedir(stream) }
         var names: [String] = []
@@ -33,5 +33,48 @@ enum SystemFiles {
             if name != ".", name != ".." { names.append(name) }
         }
         return names.sorted()
+    }
+    /// Writes a setting of the kernel into the file that stands for it.
+    static func write(_ text: String, to path: String) throws(SystemCallError) {
+        let number = unsafe open(path, O_WRONLY | O_CLOEXEC)
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+        let file = OwnedDescriptor(number)
+        let bytes = Array(text.utf8)
+        guard unsafe Glibc.write(file.number, bytes, bytes.count) == bytes.count else {
+            throw SystemCallError(call: "write", errno: errno)
+        }
+    }
+
+    /// Where a symbolic link leads; `nil` when it cannot be read.
+    package static func destination(ofLink path: String) -> String? {
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        let count = unsafe readlink(path, &bytes, bytes.count)
+        return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+    }
+
+    /// The kernel's messages that pass `isWanted`, oldest first and 1,000 at most, each without what stands in front of its
+    /// text; `nil` when this process may not read them.
+    package static func kernelMessages(_ path: String = "/dev/kmsg", where isWanted: (String) -> Bool) -> [String]? {
+        let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard number >= 0 else { return nil }
+        let file = OwnedDescriptor(number)
+        var wanted: [String] = []
+        var rest = ""
+        // A read gives one message, and a line of a plain file may go over two.
+        var part = [UInt8](repeating: 0, count: 8192)
+        while wanted.count < 1000 {
+            let count = unsafe read(file.number, &part, part.count)
+            // Messages that were overwritten while this read are left out.
+            if count < 0, errno == EPIPE || errno == EINTR { continue }
+            guard count > 0 else { break }
+            let lines = (rest + String(decoding: part.prefix(count), as: UTF8.self)).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            rest = String(lines.last ?? "")
+            wanted += lines.dropLast().compactMap { line -> String? in
+                let text = String(line.split(separator: ";", maxSplits: 1).last ?? "")
+                return isWanted(text) ? text : nil
+            }
+        }
+        return wanted
     }
 }

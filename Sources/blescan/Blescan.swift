@@ -16,6 +16,7 @@ struct Blescan: AsyncParsableCommand {
               blescan explore demo:heart-rate             a virtual device, no radio
               blescan replay capture.btsnoop              recorded packets
               blescan decode --hex 02010603030d18         what these bytes mean
+              sudo blescan doctor                         why nothing of this works
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
@@ -34,6 +35,8 @@ struct Blescan: AsyncParsableCommand {
                                                    was unfinished
             """,
         version: "0.1.0",
-        subcommands: [Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self],
+        subcommands: [
+            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self, Doctor.self,
+        ],
         defaultSubcommand: Scan.self)
 }

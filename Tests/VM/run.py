@@ -16,6 +16,7 @@ LOGS = ROOT / ".build" / "checks"
 GROUPS = {
     "extended": ("extended", ("pulse", "second", "lighthouse")),
     "legacy": ("legacy", ("pulse", "courier")),
+    "doctor": ("extended", ("pulse",)),
 }
 
 

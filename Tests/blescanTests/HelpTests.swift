@@ -2,7 +2,7 @@ import Testing
 
 /// The help screens, in which every command and option is promised to users.
 @Suite struct HelpTests {
-    private static let commands = ["scan", "explore", "read", "write", "notify", "replay", "decode"]
+    private static let commands = ["scan", "explore", "read", "write", "notify", "replay", "decode", "doctor"]
 
     @Test func theProgramExplainsItself() async throws {
         let outcome = try await BuiltProgram.run(["--help"])

@@ -27,6 +27,18 @@ import Testing
         #expect(outcome.errors.contains("the kernel offers no Bluetooth sockets here"))
         #expect(outcome.errors.contains("Load the module `bluetooth`"))
         #expect(outcome.errors.contains("errno 97"))
+        #expect(outcome.errors.contains("`blescan doctor` finds out more."))
+    }
+
+    /// The real machine, without a pretended one.
+    @Test func theDoctorSaysSo() async throws {
+        guard !Self.kernelHasBluetooth else { return }
+        let outcome = try await BuiltProgram.run(["doctor", "--json"])
+        #expect(outcome.status == 69)
+        #expect(outcome.output.hasPrefix(#"{"v":1,"check":1,"name":"sockets","level":"fail","id":"no-"#))
+        let mended = try await BuiltProgram.run(["doctor", "--fix", "up"])
+        #expect(mended.status == 69)
+        #expect(mended.output.hasPrefix("fix   no adapter is off\n"))
     }
 
     /// True on every machine: nobody has ten thousand adapters.

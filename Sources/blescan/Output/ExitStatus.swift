@@ -75,13 +75,23 @@ extension Blescan {
         } catch is CancellationError {
             end("interrupted", .interrupted)
         } catch let error as BLEError {
-            end(error.description, ExitStatus(error), code: error.code, attError: error.attError)
+            end(error.description + advice(error.code), ExitStatus(error), code: error.code, attError: error.attError)
         } catch let error as Failure {
             end(error.message, error.status)
         } catch {
             // Help and the version are none, and what is wrong with the arguments stands above their usage.
             guard isJSONWanted, exitCode(for: error) == .validationFailure else { exit(withError: error) }
             end(message(for: error), .usage)
+        }
+    }
+
+    /// Where this machine is at fault, who finds out how.
+    private static func advice(_ code: BLEError.Code) -> String {
+        switch code {
+        case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted:
+            " `blescan doctor` finds out more."
+        default:
+            ""
         }
     }
 

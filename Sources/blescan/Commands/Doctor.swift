@@ -1,0 +1,121 @@
+import ArgumentParser
+import BLECore
+import BLELinux
+import BareBLE
+
+struct Doctor: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Find out why Bluetooth does not work here.",
+        usage: "blescan doctor [--connect <peer>] [--fix <what>] [--report] [<options>]",
+        discussion: """
+            EXAMPLES
+              sudo blescan doctor
+              sudo blescan doctor --connect AA:BB:CC:DD:EE:FF
+              sudo blescan doctor --fix rfkill --fix up
+              sudo blescan doctor --report > report.txt
+
+            Fifteen checks, from the kernel to the air; below each line that is not ok
+            stands what helps. Nothing is changed without --fix, but for a short
+            passive scan, which --no-scan leaves out. Ends with 0 unless something
+            failed, else with 69 (no usable adapter), 77 (not permitted) or the status
+            of the failed connection.
+            """)
+
+    @Option(help: ArgumentHelp("Look at this adapter alone: hci0, or its address.", valueName: "hciN"))
+    var adapter: AdapterArgument?
+
+    @Option(help: ArgumentHelp("Connect to this peer too, and take the time.", valueName: "peer"))
+    var connect: PeerArgument?
+
+    @Option(name: .customLong("for"), help: ArgumentHelp("How long to scan; 3s unless said.", valueName: "time"))
+    var duration: DurationArgument?
+
+    @Flag(name: .customLong("no-scan"), help: "Make no scan.")
+    var withoutScan = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Mend this first: rfkill (lift the software's block), up (switch adapters on), le (switch Low Energy on), "
+                + "stale-scan (end a scan that its program left behind). May be given several times.",
+            valueName: "what"))
+    var fix: [Fix] = []
+
+    @Flag(help: "Print what a bug report needs, without addresses, names and the host's name.")
+    var report = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Look at a pretended machine: the files below this directory instead of /proc, /sys and /dev, and its "
+                + "bluetooth.json for what sockets tell.",
+            valueName: "dir"))
+    var root: String?
+
+    @Flag(help: "Print one JSON object a finding, and one with the numbers of them.")
+    var json = false
+
+    func validate() throws {
+        if withoutScan, duration != nil { throw ValidationError("--for says how long to scan; leave out --no-scan.") }
+        guard root != nil, let real = fix.first(where: { $0 != .rfkill }) else { return }
+        throw ValidationError("--fix \(real.rawValue) needs a real adapter; leave out --root.")
+    }
+
+    func run() async throws {
+        let command = self
+        var (facts, repairs) = try await Interrupt.cancelling { () async throws -> (SystemFacts, [Repair]) in
+            let repairs = try await command.mend()
+            let facts = try await command.facts(scanning: !command.withoutScan)
+            try Task.checkCancellation()
+            return (facts, repairs)
+        }
+        if let connect { facts.connection = try await ConnectionFacts(of: connect, adapter: adapter) }
+        show(facts, repairs)
+        let status = repairs.compactMap(\.failure).first ?? Diagnosis(facts).status
+        if status != .done { throw ExitCode(status.rawValue) }
+    }
+
+    /// Does what `--fix` names, one after the other: each may need what the one before has done.
+    private func mend() async throws -> [Repair] {
+        var repairs: [Repair] = []
+        for wanted in Fix.allCases where fix.contains(wanted) {
+            let facts = try await facts(scanning: false)
+            try Task.checkCancellation()
+            repairs += await Repair.all(wanted, facts, root: root)
+        }
+        return repairs
+    }
+
+    private func facts(scanning: Bool) async throws -> SystemFacts {
+        let selector = adapter?.selector ?? .first
+        var facts = SystemFacts(root: root ?? "")
+        if let root {
+            facts.radio = try RadioProbe.pretendedFacts(root: root, selector)
+        } else {
+            facts.radio = try RadioProbe.kernelFacts(selector)
+            await RadioProbe.ask(
+                &facts.radio, mayCommand: facts.privileges.has(.netRaw),
+                scanning: scanning ? duration?.duration ?? .seconds(3) : nil)
+        }
+        return facts
+    }
+
+    private func show(_ original: SystemFacts, _ repairs: [Repair]) {
+        var masking = report ? Masking(hostName: original.hostName) : nil
+        let facts = masking?.mask(original) ?? original
+        let found = Diagnosis(facts)
+        let diagnosis = Diagnosis(
+            lines: found.lines.map { line in
+                Diagnosis.Line(check: line.check, finding: masking?.mask(line.finding) ?? line.finding)
+            })
+        if json {
+            for repair in repairs { Console.out(JSONLine(repair).text) }
+            for line in diagnosis.lines { Console.out(JSONLine(line).text) }
+            Console.out(JSONLine(summaryOf: diagnosis).text)
+            return
+        }
+        for line in DoctorScreen(diagnosis: diagnosis, repairs: repairs).lines { Console.out(line) }
+        guard report else { return }
+        for line in DoctorReport(facts: facts).lines { Console.out(masking?.mask(line) ?? line) }
+    }
+}
+
+extension Fix: ExpressibleByArgument {}

@@ -1,0 +1,127 @@
+import BLECore
+import BLELinux
+
+// 4 to 6: which adapters there are, and whether they are switched on in every way in which they can be off.
+extension Check {
+    static func adapters(_ facts: SystemFacts) -> [Finding] {
+        guard facts.radio.controllerSocket == 0 else {
+            return [.skip("adapters", "adapters: no sockets to ask for them")]
+        }
+        let all = facts.radio.adapters
+        guard !all.isEmpty else {
+            return [
+                .fail(
+                    "no-adapter", "no Bluetooth adapter is there",
+                    remedy: "plug one in; for one that is built in: sudo dmesg | grep -i -e bluetooth -e firmware")
+            ]
+        }
+        return each(facts, "adapters") { adapter in
+            let management = adapter.management
+            let parts = [
+                adapter.bus, management.flatMap { AssignedNumbers.companyName($0.company) },
+                management.flatMap { HCIVersion.specification(of: $0.version) }.map { "Bluetooth \($0)" },
+            ]
+            let text = ([adapter.address] + parts.compactMap(\.self)).joined(separator: ", ")
+            if adapter.address == BluetoothAddress.zero.description {
+                return [
+                    .warn(
+                        "no-address", text + ": it has no address yet, or none of its own", adapter: adapter.name,
+                        remedy:
+                            "switch it on; if it stays so: sudo btmgmt static-addr ADDRESS   (one that begins with C to F)"
+                    )
+                ]
+            }
+            if all.contains(where: { $0.address == adapter.address && $0.index != adapter.index }) {
+                return [
+                    .warn(
+                        "same-address", text + ": another adapter has the same address", adapter: adapter.name,
+                        remedy: "unplug one of them: programs know adapters by their addresses")
+                ]
+            }
+            return [.ok("adapter", text, adapter: adapter.name)]
+        }
+    }
+
+    static func blocks(_ facts: SystemFacts) -> [Finding] {
+        guard !facts.switches.isEmpty else { return [.ok("rfkill", "no rfkill switch is there for Bluetooth")] }
+        let blocked = facts.switches.filter(\.isBlocked)
+        guard !blocked.isEmpty else {
+            return [.ok("rfkill", "rfkill blocks nothing (\(facts.switches.map(\.name).joined(separator: ", ")))")]
+        }
+        return blocked.map { radioSwitch in
+            radioSwitch.isHardBlocked
+                ? .fail(
+                    "rfkill-hard", "\(radioSwitch.name) is blocked by a switch of the machine",
+                    remedy: "use the machine's switch or its flight-mode key; then: rfkill list bluetooth")
+                : .fail(
+                    "rfkill-soft", "\(radioSwitch.name) is blocked by software (flight mode, TLP, rfkill)",
+                    remedy: "sudo blescan doctor --fix rfkill --fix up   (or: sudo rfkill unblock bluetooth)",
+                    fix: .rfkill)
+        }
+    }
+
+    static func settings(_ facts: SystemFacts) -> [Finding] {
+        each(facts, "settings") { adapter in
+            let name = adapter.name
+            if let owner = facts.radio.openers?.first(where: { $0.kind == .user && $0.adapter == adapter.index }) {
+                return [.skip("settings", "settings: \(owner.program) has the adapter to itself", adapter: name)]
+            }
+            var findings: [Finding] = []
+            if !adapter.isUp {
+                findings.append(
+                    .fail(
+                        "down",
+                        adapter.isRunning
+                            ? "in the two seconds after plugging in, and goes off then" : "switched off",
+                        adapter: name, remedy: "sudo blescan doctor --fix up   (or: sudo hciconfig \(name) up)",
+                        fix: .up
+                    ))
+            }
+            guard let management = adapter.management else {
+                return findings + [.skip("settings", "settings: the management interface does not tell", adapter: name)]
+            }
+            if !management.can(.lowEnergy) {
+                findings.append(
+                    .fail(
+                        "no-le", "the adapter cannot do Low Energy", adapter: name,
+                        remedy: "use another adapter: --adapter hciN")
+                )
+            } else if !management.has(.lowEnergy) {
+                findings.append(
+                    .fail(
+                        "le-off", "Low Energy is switched off: connects are refused [ECONNREFUSED 111]",
+                        adapter: name, remedy: "sudo blescan doctor --fix le   (or: sudo btmgmt le on)", fix: .le))
+            }
+            let on = ManagementFacts.Setting.allCases.filter(management.has).map(\.rawValue)
+            guard findings.isEmpty else { return findings }
+            return [.ok("settings", "switched on: \(on.joined(separator: ", "))", adapter: name)]
+        }
+    }
+}
+
+extension ManagementFacts {
+    /// The settings that matter here.
+    enum Setting: String, CaseIterable {
+        case powered = "power"
+        case lowEnergy = "LE"
+        case classic = "BR/EDR"
+        case secureConnections = "secure connections"
+        case privacy
+        case staticAddress = "static address"
+
+        /// Its bit in Supported_Settings and Current_Settings of the management interface's Read Controller Information.
+        var bit: UInt32 {
+            switch self {
+            case .powered: 0
+            case .lowEnergy: 9
+            case .classic: 7
+            case .secureConnections: 11
+            case .privacy: 13
+            case .staticAddress: 15
+            }
+        }
+    }
+
+    func has(_ setting: Setting) -> Bool { current & 1 << setting.bit != 0 }
+    func can(_ setting: Setting) -> Bool { supported & 1 << setting.bit != 0 }
+}

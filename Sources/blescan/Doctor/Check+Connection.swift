@@ -1,0 +1,31 @@
+// 15: one peer, where one was named.
+extension Check {
+    static func connection(_ facts: SystemFacts) -> [Finding] {
+        guard let connection = facts.connection else {
+            return [.skip("connect", "connection to a device: name one with --connect ADDRESS")]
+        }
+        if let failure = connection.failure {
+            return [
+                .fail(
+                    "connect-failed", failure,
+                    remedy: "see the lines above; then: sudo blescan explore \(connection.peer) --trace",
+                    status: connection.status)
+            ]
+        }
+        var parts = ["\(connection.peer): connected in \(connection.connecting ?? 0) ms, MTU \(connection.mtu)"]
+        parts.append(
+            "\(connection.attributes.counted("attribute")) in \(connection.discovering ?? 0) ms and "
+                + "\(connection.requests.counted("request"))")
+        parts.append(connection.hasHash ? "with a Database Hash" : "without a Database Hash")
+        let text = parts.joined(separator: ", ")
+        guard connection.strays == 0 else {
+            return [
+                .warn(
+                    "stray-packets", text + ", \(connection.strays.counted("packet")) that answered nothing",
+                    remedy: "the device's attribute server is at fault; send a trace to its maker: blescan explore "
+                        + "\(connection.peer) --trace")
+            ]
+        }
+        return [.ok("connect", text)]
+    }
+}

@@ -1,0 +1,129 @@
+import BLELinux
+
+// 13 and 14: faults of kernels and firmware that are known, and the radio's neighbour.
+extension Check {
+    static func kernel(_ facts: SystemFacts) -> [Finding] {
+        var findings: [Finding] = []
+        // The second fault is of no concern to who may give commands.
+        if let fault = KernelFault(release: facts.kernelRelease),
+            fault != .hangsAfterScans || !facts.privileges.has(.netRaw)
+        {
+            findings.append(
+                .warn("kernel-fault", "kernel \(facts.kernelRelease) \(fault.sentence)", remedy: fault.remedy))
+        }
+        guard let messages = facts.kernelMessages else {
+            return findings + [.skip("kernel-log", "kernel log: may be read by root only")]
+        }
+        for trouble in KernelTrouble.allCases {
+            let matching = messages.filter { KernelTrouble($0) == trouble }
+            guard let last = matching.last else { continue }
+            findings.append(
+                .warn(
+                    "kernel-log",
+                    "kernel log, \(matching.count == 1 ? "once" : "\(matching.count) times"): \(last)",
+                    remedy: trouble.remedy))
+        }
+        guard findings.isEmpty else { return findings }
+        return [
+            .ok("kernel", "kernel \(facts.kernelRelease) has no fault that concerns this process, and its log is clean")
+        ]
+    }
+
+    static func wireless(_ facts: SystemFacts) -> [Finding] {
+        guard !facts.wirelessInterfaces.isEmpty else { return [.ok("wifi", "no Wi-Fi shares the antenna")] }
+        for interface in facts.wirelessInterfaces where interface.isUp {
+            guard let driver = interface.driver,
+                let makers = sharedChips.first(where: { driver.hasPrefix($0.driver) })?.makers,
+                let adapter = facts.radio.adapters.first(where: {
+                    $0.management.map { makers.contains($0.company) } ?? false
+                })
+            else { continue }
+            return [
+                .warn(
+                    "combo-chip", "likely on one chip and antenna with Wi-Fi \(interface.name) (\(driver))",
+                    adapter: adapter.name,
+                    remedy: "use Wi-Fi at 5 GHz, or scan less than all the time (a window of 30 ms in 100 ms)")
+            ]
+        }
+        let names = facts.wirelessInterfaces.map(\.name).joined(separator: ", ")
+        return [.ok("wifi", "Wi-Fi \(names) is off, or on a chip of its own")]
+    }
+
+    /// Drivers of Wi-Fi whose chips often have Bluetooth too, and who makes those.
+    private static let sharedChips: [(driver: String, makers: [UInt16])] = [
+        ("brcmfmac", [0x000F, 0x0131]), ("iwlwifi", [0x0002]), ("rtw", [0x005D]), ("rtl", [0x005D]),
+        ("ath", [0x001D, 0x0045]), ("mt7", [0x0046]), ("mwifiex", [0x0048]),
+    ]
+}
+
+/// A kernel that hurts Bluetooth programs.
+enum KernelFault: Hashable, Sendable {
+    /// Closing a link's socket behind the link's end is a use after free.
+    case closesTwice
+    /// An active scan that is over makes plain connects hang.
+    case hangsAfterScans
+
+    /// Reads a release such as `6.1.0-55-amd64`; `nil` for kernels without a fault that is known here.
+    init?(release: String) {
+        let numbers = release.split { !$0.isNumber }.prefix(4).compactMap { Int($0) }
+        guard numbers.count >= 2 else { return nil }
+        if numbers.starts(with: [6, 1, 0]), numbers.count == 4, numbers[3] == 55 || numbers[3] == 56 {
+            self = .closesTwice
+        } else if numbers[0] > 6 || numbers[0] == 6 && numbers[1] >= 10 {
+            self = .hangsAfterScans
+        } else {
+            return nil
+        }
+    }
+
+    var sentence: String {
+        switch self {
+        case .closesTwice: "may stop a program that closes a lost link, and the adapter with it"
+        case .hangsAfterScans: "lets connects of programs without CAP_NET_RAW hang after somebody's active scan"
+        }
+    }
+
+    var remedy: String {
+        switch self {
+        case .closesTwice: "boot another one: of Debian's 6.1.0 kernels -54 and older, or any 6.12"
+        case .hangsAfterScans: "give such programs CAP_NET_RAW; for one that hangs: sudo hciconfig hci0 reset"
+        }
+    }
+}
+
+/// Messages of the kernel that tell of a controller in trouble.
+enum KernelTrouble: CaseIterable, Hashable, Sendable {
+    case noAnswer
+    case refused
+    case broken
+    case firmware
+    case hardware
+
+    init?(_ message: String) {
+        let text = message.lowercased()
+        guard text.contains("bluetooth") || text.contains(/\bhci\d/) else { return nil }
+        if text.contains("tx timeout") || text.contains("(-110)") || text.contains("failed: -110") {
+            self = .noAnswer
+        } else if text.contains("failed: -16") {
+            self = .refused
+        } else if text.contains("frame reassembly failed") {
+            self = .broken
+        } else if text.contains("firmware"), text.contains("fail") {
+            self = .firmware
+        } else if text.contains("hardware error") {
+            self = .hardware
+        } else {
+            return nil
+        }
+    }
+
+    var remedy: String {
+        switch self {
+        case .noAnswer: "the controller hung: unplug it and plug it in again, or switch the machine off and on"
+        case .refused: "two programs gave scan commands: let one scan"
+        case .broken: "the serial line loses bytes: check its speed and flow control, and the firmware"
+        case .firmware: "install the adapter's firmware (Debian: firmware-* packages), then plug it in again"
+        case .hardware: "the controller's firmware failed: update it, or plug it in again"
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import BLECore
+
+// 8, 10 and 11: what the controller can do, and whether it does it.
+extension Check {
+    static func features(_ facts: SystemFacts) -> [Finding] {
+        each(facts, "features") { adapter in
+            guard let controller = adapter.controller else {
+                return [.skip("features", "features: \(reason(adapter, facts))", adapter: adapter.name)]
+            }
+            guard let bits = controller.features else {
+                let why = controller.failures.first.map(text) ?? "no answer"
+                return [
+                    .fail(
+                        "no-answer", "the controller does not tell its LE features: \(why)", adapter: adapter.name,
+                        remedy:
+                            "unplug it and plug it in again; if it is built in: sudo hciconfig \(adapter.name) reset")
+                ]
+            }
+            let features = LEFeatures(rawValue: bits)
+            let names: [(LEFeatures, String)] = [
+                (.extendedAdvertising, "extended advertising"), (.coded, "coded PHY"), (.le2M, "2M PHY"),
+                (.dataLengthExtension, "long packets"), (.addressResolution, "address resolution"),
+            ]
+            var parts = names.filter { features.contains($0.0) }.map(\.1)
+            if parts.isEmpty { parts = ["only what Bluetooth 4.0 has"] }
+            if let size = controller.acceptListSize { parts.append("accept list \(size)") }
+            if let size = controller.resolvingListSize { parts.append("resolving list \(size)") }
+            if let count = controller.bufferCount, let length = controller.bufferLength {
+                parts.append("\(count) buffers of \(length) bytes")
+            }
+            let text = parts.joined(separator: ", ")
+            if features.contains(.extendedAdvertising), controller.listsExtendedScan == false {
+                return [
+                    .warn(
+                        "mixed-features", "announces extended advertising without its commands: \(text)",
+                        adapter: adapter.name, remedy: "update the firmware; blescan uses the legacy commands here")
+                ]
+            }
+            return [.ok("features", text, adapter: adapter.name)]
+        }
+    }
+
+    static func testScan(_ facts: SystemFacts) -> [Finding] {
+        each(facts, "test scan") { adapter in
+            guard let scan = adapter.scan else {
+                let isBusy = adapter.before.map { $0.reports > 0 } ?? false
+                let why = isBusy ? "another scan runs already" : reason(adapter, facts)
+                return [.skip("test-scan", "test scan: \(why)", adapter: adapter.name)]
+            }
+            let kind = scan.isExtended ? "extended" : "legacy"
+            guard let bad = scan.steps.first(where: { $0.status != 0 }) else {
+                return [
+                    .ok(
+                        "test-scan",
+                        "a scan with \(kind) commands began and ended: "
+                            + zip(["parameters", "on", "off"], scan.steps).map { name, step in
+                                "\(name) 0x\(Hex.encode([step.status ?? 0xFF]))"
+                            }.joined(separator: ", "), adapter: adapter.name)
+                ]
+            }
+            switch bad.status {
+            case HCIStatus.commandDisallowed.rawValue:
+                return [
+                    .fail(
+                        "disallowed",
+                        "the controller refuses \(kind) scan commands, because a scan runs or somebody used the "
+                            + "\(scan.isExtended ? "legacy" : "extended") ones: \(text(bad))",
+                        adapter: adapter.name,
+                        remedy:
+                            "end other scanners (old hcitool among them), then: sudo hciconfig \(adapter.name) reset",
+                        status: .timedOut)
+                ]
+            case .none:
+                return [
+                    .fail(
+                        "no-answer", "the controller does not answer: \(text(bad))", adapter: adapter.name,
+                        remedy: "sudo hciconfig \(adapter.name) reset; if that fails, unplug it and plug it in again")
+                ]
+            case .some:
+                return [
+                    .fail(
+                        "scan-refused", "the controller refuses to scan: \(text(bad))", adapter: adapter.name,
+                        remedy: "sudo hciconfig \(adapter.name) reset")
+                ]
+            }
+        }
+    }
+
+    static func reports(_ facts: SystemFacts) -> [Finding] {
+        each(facts, "reports") { adapter in
+            guard let heard = adapter.scan?.heard else {
+                return [.skip("reports", "reports: no test scan", adapter: adapter.name)]
+            }
+            let time = heard.milliseconds.seconds
+            guard heard.reports > 0 else {
+                return [
+                    .warn(
+                        "silence", "no advertisement in \(time)", adapter: adapter.name,
+                        remedy: "wake a device near it and look longer: sudo blescan doctor --for 20s")
+                ]
+            }
+            let rate = Double(heard.reports) * 1000 / Double(max(1, heard.milliseconds))
+            let text =
+                "\(heard.reports.counted("report")) in \(time) (\(Int(rate.rounded())) a second) of "
+                + "\(heard.addresses) \(heard.addresses == 1 ? "address" : "addresses"), "
+                + "\(heard.legacy * 100 / heard.reports) % legacy, \(heard.empty * 100 / heard.reports) % empty"
+            guard heard.empty < heard.reports else {
+                return [
+                    .warn(
+                        "empty-reports", text + ": without any data the firmware may be stuck", adapter: adapter.name,
+                        remedy: "sudo hciconfig \(adapter.name) reset; if that fails, unplug it and plug it in again")
+                ]
+            }
+            return [.ok("reports", text, adapter: adapter.name)]
+        }
+    }
+
+    private static func text(_ result: CommandResult) -> String {
+        let command = HCIOpcode(rawValue: result.command)
+        guard let status = result.status else { return "\(command) no answer" }
+        return "\(command) " + (status == 0 ? "ok" : HCIStatus(rawValue: status).description)
+    }
+}

@@ -1,0 +1,105 @@
+/// The checks of the diagnosis, in their order: from the kernel up to one peer. Each has a file, or shares one with its family.
+///
+/// A check only judges. What it judges was found out before, all of it, and is in `SystemFacts`.
+enum Check: Int, CaseIterable, Hashable, Sendable {
+    case sockets = 1
+    case surroundings
+    case capabilities
+    case adapters
+    case blocks
+    case settings
+    case otherUsers
+    case features
+    case scanState
+    case testScan
+    case reports
+    case links
+    case kernel
+    case wireless
+    case connection
+
+    /// The name in `--json`, in one word with dashes.
+    var name: String {
+        switch self {
+        case .sockets: "sockets"
+        case .surroundings: "surroundings"
+        case .capabilities: "capabilities"
+        case .adapters: "adapters"
+        case .blocks: "rfkill"
+        case .settings: "settings"
+        case .otherUsers: "other-users"
+        case .features: "features"
+        case .scanState: "scan-state"
+        case .testScan: "test-scan"
+        case .reports: "reports"
+        case .links: "links"
+        case .kernel: "kernel"
+        case .wireless: "wifi"
+        case .connection: "connect"
+        }
+    }
+
+    /// What the check says of the facts; at least one finding.
+    func findings(_ facts: SystemFacts) -> [Finding] {
+        switch self {
+        case .sockets: Self.sockets(facts)
+        case .surroundings: Self.surroundings(facts)
+        case .capabilities: Self.capabilities(facts)
+        case .adapters: Self.adapters(facts)
+        case .blocks: Self.blocks(facts)
+        case .settings: Self.settings(facts)
+        case .otherUsers: Self.otherUsers(facts)
+        case .features: Self.features(facts)
+        case .scanState: Self.scanState(facts)
+        case .testScan: Self.testScan(facts)
+        case .reports: Self.reports(facts)
+        case .links: Self.links(facts)
+        case .kernel: Self.kernel(facts)
+        case .wireless: Self.wireless(facts)
+        case .connection: Self.connection(facts)
+        }
+    }
+
+    /// The findings about each adapter that is looked at; `skip` where there is none.
+    ///
+    /// Another adapter than the one that programs get by themselves is no reason to fail.
+    static func each(
+        _ facts: SystemFacts, _ id: String, _ body: (AdapterFacts) -> [Finding]
+    ) -> [Finding] {
+        guard let first = facts.radio.adapters.first else { return [.skip(id, "\(id): no adapter to look at")] }
+        return facts.radio.adapters.flatMap { adapter in
+            body(adapter).map { finding in
+                guard adapter != first, finding.level == .fail else { return finding }
+                return Finding(
+                    level: .warn, id: finding.id, adapter: finding.adapter, text: finding.text, remedy: finding.remedy,
+                    fix: finding.fix)
+            }
+        }
+    }
+}
+
+/// What all checks together have found.
+struct Diagnosis: Hashable, Sendable {
+    struct Line: Hashable, Sendable {
+        let check: Check
+        let finding: Finding
+    }
+
+    let lines: [Line]
+
+    init(lines: [Line]) {
+        self.lines = lines
+    }
+
+    init(_ facts: SystemFacts) {
+        lines = Check.allCases.flatMap { check in check.findings(facts).map { Line(check: check, finding: $0) } }
+    }
+
+    func count(_ level: Finding.Level) -> Int { lines.count { $0.finding.level == level } }
+
+    /// What the program ends with: the worst failure's status, where having no usable adapter is the worst.
+    var status: ExitStatus {
+        let failures = lines.filter { $0.finding.level == .fail }.map(\.finding.status)
+        return [.noAdapter, .notPermitted].first(where: failures.contains) ?? failures.first ?? .done
+    }
+}

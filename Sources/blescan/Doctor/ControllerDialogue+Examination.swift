@@ -1,0 +1,57 @@
+import BLECore
+
+extension ControllerDialogue {
+    private static let acceptListSize = HCIOpcode(rawValue: 0x200F)
+    private static let resolvingListSize = HCIOpcode(rawValue: 0x202A)
+    private static let bufferSize = HCIOpcode(rawValue: 0x2002)
+
+    /// Asks what the controller can do, and how it is to be told to scan; no scanner where it does not tell its features.
+    mutating func describe() async -> (ControllerFacts, ScanSession.Controller?) {
+        var facts = ControllerFacts()
+        let features = await values(of: HCICommandPacket(LEReadLocalFeatures()), &facts)
+            .flatMap { try? LEReadLocalFeatures.answer(from: $0.span) }
+        facts.features = features?.rawValue
+        let commands = await values(of: HCICommandPacket(HCIReadLocalSupportedCommands()), &facts)
+            .flatMap { try? HCIReadLocalSupportedCommands.answer(from: $0.span) }
+        facts.listsExtendedScan = commands?.hasExtendedScan
+        facts.acceptListSize = await values(of: HCICommandPacket(opcode: Self.acceptListSize, parameters: []), &facts)?
+            .first
+        if features?.contains(.addressResolution) ?? false {
+            facts.resolvingListSize =
+                await values(of: HCICommandPacket(opcode: Self.resolvingListSize, parameters: []), &facts)?.first
+        }
+        if let sizes = await values(of: HCICommandPacket(opcode: Self.bufferSize, parameters: []), &facts) {
+            var reader = ByteReader(sizes.span)
+            facts.bufferLength = reader.u16()
+            facts.bufferCount = reader.u8()
+        }
+        let address = await values(of: HCICommandPacket(HCIReadAddress()), &facts)
+            .flatMap { try? HCIReadAddress.answer(from: $0.span) }
+        guard let features else { return (facts, nil) }
+        let type: AddressType = address == .zero ? .random : .public
+        return (facts, ScanSession.Controller(features: features, commands: commands, ownAddressType: type))
+    }
+
+    /// Makes a passive scan: parameters, on, a while of listening, off. Ends at the first command that fails; what was
+    /// switched on is switched off whatever comes.
+    mutating func scan(_ controller: ScanSession.Controller, for time: Duration) async -> ScanFacts {
+        let plan = ScanPlan(.passive)
+        var facts = ScanFacts(isExtended: controller.hasExtendedScan, steps: [])
+        for packet in [controller.parameters(for: plan), controller.scanOn(for: plan)] {
+            let result = await ask(packet).result
+            facts.steps.append(result)
+            guard result.status == 0 else { return facts }
+        }
+        facts.heard = await listen(for: time)
+        facts.steps.append(await ask(controller.scanOff).result)
+        return facts
+    }
+
+    /// What a command returns; one that fails is noted.
+    private mutating func values(of packet: HCICommandPacket, _ facts: inout ControllerFacts) async -> [UInt8]? {
+        let answer = await ask(packet)
+        guard answer.result.status != 0 else { return answer.values }
+        facts.failures.append(answer.result)
+        return nil
+    }
+}

@@ -1,0 +1,93 @@
+import BLECore
+import BLELinux
+
+// Questions to one controller, one at a time, for a program that has nothing else to do meanwhile.
+//
+// The socket is beside the kernel's own host: completions of others' commands arrive here too, and ours counts only where the
+// opcode is right. Nothing blocks: the kernel's Bluetooth sockets hold a lock while they are read.
+
+/// A raw channel to a controller, to ask it and to listen.
+struct ControllerDialogue: ~Copyable {
+    /// What a command came to.
+    struct Answer: Hashable, Sendable {
+        let result: CommandResult
+        /// What follows the status; empty unless the command succeeded.
+        let values: [UInt8]
+    }
+
+    /// The kernel gives up on a command after two seconds.
+    private static let patience: Duration = .milliseconds(2500)
+    private static let pause: Duration = .milliseconds(2)
+
+    private var socket: HCISocket
+    private var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
+
+    /// Opens the channel; without CAP_NET_RAW no LE event arrives.
+    init(adapter index: UInt16) throws(SystemCallError) {
+        let opened = try HCISocket(adapter: index)
+        try opened.setFilter(HCIFilter(events: [0x0E, 0x0F, 0x3E]))
+        socket = opened
+    }
+
+    /// Sends a command and waits for its answer, also in a cancelled task: a scan has to be ended all the same.
+    mutating func ask(_ packet: HCICommandPacket) async -> Answer {
+        let command = packet.opcode.rawValue
+        let none = Answer(result: CommandResult(command: command, status: nil), values: [])
+        guard case .sent = socket.send(packet.bytes) else { return none }
+        let clock = ContinuousClock()
+        let end = clock.now + Self.patience
+        while clock.now < end {
+            guard let event = next() else {
+                await Self.rest()
+                continue
+            }
+            switch event {
+            case .commandComplete(let complete) where complete.opcode == packet.opcode:
+                guard let status = complete.returnParameters.first else { return none }
+                let values = status == 0 ? Array(complete.returnParameters.dropFirst()) : []
+                return Answer(result: CommandResult(command: command, status: status), values: values)
+            case .commandStatus(let status) where status.opcode == packet.opcode:
+                return Answer(result: CommandResult(command: command, status: status.status.rawValue), values: [])
+            default:
+                continue
+            }
+        }
+        return none
+    }
+
+    /// Counts the advertising reports of a while; a cancelled task ends it.
+    mutating func listen(for time: Duration) async -> HeardFacts {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var heard = HeardFacts(milliseconds: time.milliseconds)
+        var addresses: Set<BluetoothAddress> = []
+        while clock.now < start + time, !Task.isCancelled {
+            guard let event = next() else {
+                await Self.rest()
+                continue
+            }
+            guard case .advertisingReports(let batch) = event else { continue }
+            for report in batch.reports {
+                heard.reports += 1
+                if report.data.isEmpty { heard.empty += 1 }
+                if report.isLegacy { heard.legacy += 1 }
+                if let address = report.address { addresses.insert(address) }
+            }
+        }
+        heard.addresses = addresses.count
+        return heard
+    }
+
+    /// The next event; `nil` when none is there. What is no event counts as an empty one.
+    private mutating func next() -> HCIEvent? {
+        guard case .packet(let count, let length) = socket.receive(into: &buffer) else { return nil }
+        guard length == count, count > 1, buffer.first == HCIPacketType.event.rawValue else { return .emptyMeta }
+        let packet = buffer.span.extracting(first: count)
+        return (try? HCIEvent(packet.extracting(droppingFirst: 1))) ?? .emptyMeta
+    }
+
+    /// A short pause that a cancelled task makes too.
+    private static func rest() async {
+        await Task { try? await Task.sleep(for: pause) }.value
+    }
+}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import BLECore
+
+/// What a bug report needs beside the findings: the numbers they were made of, nothing of which names anybody.
+struct DoctorReport {
+    let facts: SystemFacts
+
+    /// The lines; addresses in them are not masked yet.
+    var lines: [String] {
+        var lines = [
+            "", "blescan \(Blescan.configuration.version), kernel \(facts.kernelRelease), \(Self.architecture)",
+        ]
+        for adapter in facts.radio.adapters { lines += Self.lines(of: adapter) }
+        for opener in facts.radio.openers ?? [] {
+            lines.append(
+                "\(opener.program) has a \(opener.kind) socket of \(opener.adapter.map { "hci\($0)" } ?? "all")")
+        }
+        lines += (facts.kernelMessages ?? []).suffix(20).map { "kernel: \($0)" }
+        return lines.map(\.printable)
+    }
+
+    private static func lines(of adapter: AdapterFacts) -> [String] {
+        var parts: [String] = []
+        if let management = adapter.management {
+            parts += [
+                "supported \(hex(management.supported))", "current \(hex(management.current))",
+                "company \(hex(management.company))", "version \(management.version)",
+            ]
+        }
+        if let features = adapter.controller?.features { parts.append("LE features \(hex(features))") }
+        if let lists = adapter.controller?.listsExtendedScan {
+            parts.append("lists extended scan: \(lists ? "yes" : "no")")
+        }
+        let results = (adapter.controller?.failures ?? []) + (adapter.scan?.steps ?? [])
+        parts += results.map { "\(hex($0.command)) → \($0.status.map { hex($0) } ?? "no answer")" }
+        return ["\(adapter.name): " + (parts.isEmpty ? "nothing was told" : parts.joined(separator: ", "))]
+    }
+
+    private static func hex<Number: FixedWidthInteger>(_ number: Number) -> String {
+        let digits = String(number, radix: 16)
+        return "0x" + String(repeating: "0", count: max(0, Number.bitWidth / 4 - digits.count)) + digits
+    }
+
+    private static var architecture: String {
+        #if arch(x86_64)
+        "x86_64"
+        #elseif arch(arm64)
+        "arm64"
+        #elseif arch(arm)
+        "arm"
+        #else
+        "another architecture"
+        #endif
+    }
+}

@@ -1,0 +1,72 @@
+/// Takes out of a text what says whose machine it is: addresses, names, the host.
+///
+/// The same address gets the same number everywhere, so that a reader can still follow who is who.
+struct Masking {
+    private var addresses: [String] = []
+    private var programs: [String] = []
+    private let hostName: String
+
+    /// Programs that are on everybody's machine, and matter to who reads the report.
+    private static let wellKnown: Set<String> = [
+        "bluetoothd", "bluetoothctl", "btmgmt", "btmon", "hcitool", "hciconfig", "hcidump", "gatttool", "blescan",
+        "python3", "node", "systemd", "dbus-daemon",
+    ]
+
+    init(hostName: String) {
+        // Half of all machines have this one.
+        self.hostName = hostName == "localhost" ? "" : hostName
+    }
+
+    /// The facts without the names of other programs.
+    mutating func mask(_ facts: SystemFacts) -> SystemFacts {
+        var masked = facts
+        masked.radio.openers = facts.radio.openers?.map { opener in
+            var opener = opener
+            opener.program = mask(program: opener.program)
+            return opener
+        }
+        masked.kernelRelease = mask(facts.kernelRelease)
+        masked.kernelMessages = facts.kernelMessages?.map { mask(quoted: mask($0)) }
+        return masked
+    }
+
+    /// A diagnosis without addresses and names.
+    mutating func mask(_ finding: Finding) -> Finding {
+        Finding(
+            level: finding.level, id: finding.id, adapter: finding.adapter, text: mask(finding.text),
+            remedy: finding.remedy.map { mask($0) }, fix: finding.fix, status: finding.status)
+    }
+
+    /// A text without addresses, home directories and the host's name.
+    mutating func mask(_ text: String) -> String {
+        var masked = text.replacing(/[0-9A-Fa-f]{2}(?:[:_\-][0-9A-Fa-f]{2}){5}/) { mask(address: String($0.output)) }
+        masked = masked.replacing(/\/home\/[^\/\s]+/, with: "/home/(user)")
+        guard !hostName.isEmpty else { return masked }
+        // A short name may be a part of many words.
+        let name = try? Regex<Substring>(
+            hostName.count < 4 ? "\\b\(Self.escaped(hostName))\\b" : Self.escaped(hostName), as: Substring.self
+        ).ignoresCase()
+        return name.map { masked.replacing($0, with: "(host)") } ?? masked
+    }
+
+    private mutating func mask(address: String) -> String {
+        let address = String(address.uppercased().map { $0 == "_" || $0 == "-" ? ":" : $0 })
+        if address == "00:00:00:00:00:00" { return address }
+        if !addresses.contains(address) { addresses.append(address) }
+        return "(address \((addresses.firstIndex(of: address) ?? 0) + 1))"
+    }
+
+    private mutating func mask(program: String) -> String {
+        if Self.wellKnown.contains(program) { return program }
+        if !programs.contains(program) { programs.append(program) }
+        return "(program \((programs.firstIndex(of: program) ?? 0) + 1))"
+    }
+
+    private func mask(quoted text: String) -> String {
+        text.replacing(/"[^"]*"/, with: "\"(name)\"")
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.map { $0.isLetter || $0.isNumber ? String($0) : "\\\($0)" }.joined()
+    }
+}

@@ -1,0 +1,109 @@
+import BLECore
+import BLELinux
+
+/// One thing that `--fix` has done, or could not do.
+struct Repair: Hashable, Sendable {
+    let fix: Fix
+    let adapter: String?
+    let text: String
+    /// What a repair that failed ends the program with.
+    var failure: ExitStatus?
+}
+
+extension Repair {
+    /// Does one named thing wherever a finding offers it, and nowhere else.
+    static func all(_ fix: Fix, _ facts: SystemFacts, root: String?) async -> [Repair] {
+        let findings = Diagnosis(facts).lines.map(\.finding).filter { $0.fix == fix }
+        guard !findings.isEmpty else { return [Repair(fix: fix, adapter: nil, text: fix.needless)] }
+        // All of the radio's switches are thrown at once.
+        guard fix != .rfkill else { return [unblock(root)] }
+        var repairs: [Repair] = []
+        for finding in findings {
+            guard let adapter = facts.radio.adapters.first(where: { $0.name == finding.adapter }) else { continue }
+            repairs.append(await repair(fix, adapter))
+        }
+        return repairs
+    }
+
+    private static func unblock(_ root: String?) -> Repair {
+        do throws(SystemCallError) {
+            try RadioSwitch.unblock(root: (root ?? "") + "/sys/class/rfkill")
+            return Repair(fix: .rfkill, adapter: nil, text: "unblocked the radio")
+        } catch {
+            return Repair(fix: .rfkill, adapter: nil, text: "could not unblock the radio: \(error.description)", error)
+        }
+    }
+
+    private static func repair(_ fix: Fix, _ adapter: AdapterFacts) async -> Repair {
+        do throws(SystemCallError) {
+            switch fix {
+            case .rfkill:
+                return unblock(nil)
+            case .up:
+                try Controllers.powerUp(adapter.index)
+                return Repair(fix: fix, adapter: adapter.name, text: "switched on")
+            case .le:
+                var dialogue = try ControllerDialogue(adapter: adapter.index)
+                let answer = await dialogue.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
+                return Repair(fix, adapter, answer.result, done: "switched Low Energy on")
+            case .staleScan:
+                var dialogue = try ControllerDialogue(adapter: adapter.index)
+                return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan that nobody owned")
+            }
+        } catch {
+            return Repair(
+                fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(error.description)", error)
+        }
+    }
+
+    private init(fix: Fix, adapter: String?, text: String, _ error: SystemCallError) {
+        self.init(fix: fix, adapter: adapter, text: text)
+        if case .notPermitted = error.meaning { failure = .notPermitted } else { failure = .noAdapter }
+    }
+
+    /// What a command came to. One that could not even be sent has no status: the adapter is off, or a capability is lacking.
+    private init(_ fix: Fix, _ adapter: AdapterFacts, _ result: CommandResult, done: String) {
+        if result.status == 0 {
+            self.init(fix: fix, adapter: adapter.name, text: done)
+        } else {
+            let reason =
+                result.status.map { HCIStatus(rawValue: $0).description }
+                ?? "the controller took no command, or did not answer"
+            self.init(fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(reason)", failure: .noAdapter)
+        }
+    }
+}
+
+extension Fix {
+    /// What it does, behind "could not".
+    var purpose: String {
+        switch self {
+        case .rfkill: "unblock the radio"
+        case .up: "switch it on"
+        case .le: "switch Low Energy on"
+        case .staleScan: "end the scan"
+        }
+    }
+
+    /// What is said where it has nothing to do.
+    var needless: String {
+        switch self {
+        case .rfkill: "nothing to unblock"
+        case .up: "no adapter is off"
+        case .le: "no adapter has Low Energy off"
+        case .staleScan: "no scan is there that nobody owns"
+        }
+    }
+}
+
+extension ControllerDialogue {
+    /// Ends a scan, whichever set of commands began it.
+    mutating func endScan() async -> CommandResult {
+        let (_, controller) = await describe()
+        guard var controller else { return await ask(HCICommandPacket(LESetScanEnable(isEnabled: false))).result }
+        let result = await ask(controller.scanOff).result
+        guard result.status == HCIStatus.commandDisallowed.rawValue else { return result }
+        controller.hasExtendedScan.toggle()
+        return await ask(controller.scanOff).result
+    }
+}

@@ -1,0 +1,50 @@
+import BLELinux
+
+extension SystemFacts {
+    /// Reads what the files of the kernel tell; `root` stands in front of all their names.
+    init(root: String) {
+        kernelRelease = SystemFiles.text(root + "/proc/sys/kernel/osrelease") ?? "unknown"
+        hostName = SystemFiles.text(root + "/proc/sys/kernel/hostname") ?? ""
+        hasBluetooth =
+            SystemFiles.names(in: root + "/sys/module").contains("bluetooth")
+            || SystemFiles.names(in: root + "/sys/class").contains("bluetooth")
+        container = Self.container(root)
+        if let own = SystemFiles.destination(ofLink: root + "/proc/self/ns/net"),
+            let first = SystemFiles.destination(ofLink: root + "/proc/1/ns/net")
+        {
+            hasOwnNetwork = own != first
+        }
+        let status = SystemFiles.text(root + "/proc/self/status") ?? ""
+        hasFilter = status.split(separator: "\n").contains { $0.hasPrefix("Seccomp:") && $0.hasSuffix("2") }
+        privileges = Privileges.current(root: root + "/proc/self")
+        switches = RadioSwitch.bluetooth(root: root + "/sys/class/rfkill")
+        daemon = SystemFiles.names(in: root + "/proc").compactMap(Int.init).sorted().first { number in
+            SystemFiles.text("\(root)/proc/\(number)/comm") == "bluetoothd"
+        }
+        // The first line is the heading.
+        let links = SystemFiles.text(root + "/proc/net/l2cap") ?? ""
+        hasLinkSockets = links.split(separator: "\n").count > 1
+        wirelessInterfaces = Self.wirelessInterfaces(root + "/sys/class/net")
+        kernelMessages = SystemFiles.kernelMessages(root + "/dev/kmsg") { KernelTrouble($0) != nil }
+    }
+
+    private static func container(_ root: String) -> String? {
+        if SystemFiles.text(root + "/.dockerenv") != nil { return "Docker" }
+        if SystemFiles.text(root + "/run/.containerenv") != nil { return "Podman" }
+        if let name = SystemFiles.text(root + "/run/systemd/container"), !name.isEmpty { return name }
+        let groups = SystemFiles.text(root + "/proc/1/cgroup") ?? ""
+        let signs = [("docker", "Docker"), ("kubepods", "Kubernetes"), ("libpod", "Podman"), ("/lxc", "LXC")]
+        return signs.first { groups.contains($0.0) }?.1
+    }
+
+    private static func wirelessInterfaces(_ folder: String) -> [WirelessInterface] {
+        SystemFiles.names(in: folder).compactMap { name in
+            let parts = SystemFiles.names(in: "\(folder)/\(name)")
+            guard parts.contains("wireless") || parts.contains("phy80211") else { return nil }
+            let driver = SystemFiles.destination(ofLink: "\(folder)/\(name)/device/driver")
+            return WirelessInterface(
+                name: name, isUp: SystemFiles.text("\(folder)/\(name)/operstate") == "up",
+                driver: driver?.split(separator: "/").last.map(String.init))
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import Testing
+
+@testable import blescan
+
+/// `--connect`: the fifteenth check.
+@Suite struct DoctorConnectionTests {
+    @Test(arguments: [("demo:heart-rate", 28), ("demo:battery", 0)])
+    func aConnectionIsTimed(_ peer: String, _ attributes: Int) async throws {
+        let machine = try FakeMachine()
+        let outcome = try await machine.doctor(["--connect", peer])
+        #expect(outcome.status == 0)
+        let line = try #require(outcome.output.split(separator: "\n").first { $0.contains(peer) })
+        #expect(line.hasPrefix("ok    \(peer): connected in "))
+        #expect(line.contains("MTU 517"))
+        if attributes > 0 { #expect(line.contains("\(attributes) attributes")) }
+        #expect(line.contains("a Database Hash"))
+    }
+
+    @Test func aPeerThatIsNotThereIsAFailure() async throws {
+        let machine = try FakeMachine()
+        let outcome = try await machine.doctor(["--connect", "unix:/nowhere/peer.sock", "--json"])
+        #expect(outcome.status == 69)
+        let finding = try #require(try outcome.objects().first { $0["id"] as? String == "connect-failed" })
+        #expect((finding["text"] as? String)?.contains("there is no such socket") == true)
+    }
+
+    /// A worse failure decides how the program ends.
+    @Test func theWorstFailureIsTheStatus() {
+        func diagnosis(_ statuses: [blescan.ExitStatus]) -> blescan.ExitStatus {
+            Diagnosis(
+                lines: statuses.map {
+                    Diagnosis.Line(check: .connection, finding: .fail("x", "x", remedy: "x", status: $0))
+                }
+            ).status
+        }
+        #expect(diagnosis([]) == .done)
+        #expect(diagnosis([.timedOut]) == .timedOut)
+        #expect(diagnosis([.timedOut, .notPermitted]) == .notPermitted)
+        #expect(diagnosis([.notPermitted, .timedOut, .noAdapter]) == .noAdapter)
+    }
+}

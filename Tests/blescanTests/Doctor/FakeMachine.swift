@@ -1,0 +1,85 @@
+import Foundation
+
+@testable import blescan
+
+/// A directory of files that stands for a machine: what `blescan doctor --root` takes for /proc, /sys, /dev and the sockets.
+///
+/// As it is made it is in perfect order; a test breaks what it is about.
+final class FakeMachine {
+    let root: URL
+    /// What the sockets tell; written by `write()`.
+    var radio: RadioFacts
+
+    init() throws {
+        root = FileManager.default.temporaryDirectory.appending(path: "machine-\(UUID().uuidString)")
+        radio = RadioFacts(adapters: [.healthy], openers: [])
+        try write("proc/sys/kernel/osrelease", "6.1.0-50-amd64\n")
+        try write("proc/sys/kernel/hostname", "annas-laptop\n")
+        try write("proc/self/status", "Name:\tblescan\nCapEff:\t0000000000003000\nSeccomp:\t0\n")
+        try write("proc/self/uid_map", "         0          0 4294967295\n")
+        try write("proc/1/comm", "systemd\n")
+        try write("proc/net/l2cap", "sk               RefCnt Rmem   Wmem   User   Inode  Parent\n")
+        try write("sys/module/bluetooth/parameters/disable_esco", "N\n")
+        try link("proc/1/ns/net", to: "net:[4026531840]")
+        try link("proc/self/ns/net", to: "net:[4026531840]")
+        try rfkill("hci0", soft: false, hard: false)
+        try write("dev/kmsg", "6,1,100,-;Bluetooth: Core ver 2.22\n6,2,200,-;usb 1-1: new device\n")
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: root)
+    }
+
+    func write(_ path: String, _ text: String) throws {
+        let file = root.appending(path: path)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try text.write(to: file, atomically: true, encoding: .utf8)
+    }
+
+    func link(_ path: String, to destination: String) throws {
+        let file = root.appending(path: path)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try? FileManager.default.removeItem(at: file)
+        try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: destination)
+    }
+
+    func remove(_ path: String) throws {
+        try FileManager.default.removeItem(at: root.appending(path: path))
+    }
+
+    func rfkill(_ name: String, soft: Bool, hard: Bool) throws {
+        for (file, text) in [
+            ("type", "bluetooth"), ("name", name), ("soft", soft ? "1" : "0"), ("hard", hard ? "1" : "0"),
+        ] {
+            try write("sys/class/rfkill/rfkill-\(name)/\(file)", text + "\n")
+        }
+    }
+
+    func wireless(_ name: String, driver: String, state: String) throws {
+        try write("sys/class/net/\(name)/wireless/status", "")
+        try write("sys/class/net/\(name)/operstate", state + "\n")
+        try link("sys/class/net/\(name)/device/driver", to: "../../../bus/drivers/\(driver)")
+    }
+
+    /// Runs `blescan doctor` on it.
+    func doctor(_ arguments: [String] = []) async throws -> Outcome {
+        try write("bluetooth.json", String(decoding: JSONEncoder().encode(radio), as: UTF8.self))
+        return try await BuiltProgram.run(["doctor", "--root", root.path] + arguments)
+    }
+}
+
+extension AdapterFacts {
+    /// On, with LE, alone, and hearing the air.
+    static let healthy = AdapterFacts(
+        index: 0, name: "hci0", address: "5C:F3:70:9B:1A:02", isUp: true, isRunning: true, bus: "usb",
+        management: ManagementFacts(version: 9, company: 15, supported: 0xBEFF, current: 0x0A81),
+        controller: ControllerFacts(
+            features: 0x1961, listsExtendedScan: true, acceptListSize: 32, resolvingListSize: 8, bufferLength: 251,
+            bufferCount: 15),
+        before: HeardFacts(milliseconds: 1000),
+        scan: ScanFacts(
+            isExtended: true,
+            steps: [0x2041, 0x2042, 0x2042].map { CommandResult(command: $0, status: 0) },
+            heard: HeardFacts(milliseconds: 3000, reports: 120, empty: 6, legacy: 90, addresses: 14)),
+        links: [])
+}
