@@ -80,7 +80,9 @@ extension EventLoop {
     package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async -> Value {
         hold()
         defer { release() }
-        return await Task.detached { work() }.value
+        return await withCheckedContinuation { continuation in
+            ShortThread.run { continuation.resume(returning: work()) }
+        }
     }
 
     /// Keeps a time of the loop's own where it is, until `release` has been called as often.

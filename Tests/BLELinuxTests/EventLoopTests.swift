@@ -316,6 +316,25 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         }
     }
 
+    /// Threads of the runtime's pool would stay, and one of them would wake up each second.
+    @Test func workElsewhereLeavesNoThread() async {
+        await #expect(processExitsWith: .success) {
+            let loop = EventLoop()
+            let before = threadCount()
+            let outcome = Lock<Int?>(nil)
+            Task(executorPreference: loop) {
+                var sum = 0
+                for number in 1...10 { sum += await loop.elsewhere { number } }
+                let result = sum
+                outcome.withLock { $0 = result }
+            }
+            loop.run { outcome.withLock { $0 != nil } }
+            guard outcome.withLock({ $0 }) == 55 else { exit(1) }
+            // The last one may still be ending.
+            while threadCount() != before { sched_yield() }
+        }
+    }
+
     @Test func anIdleLoopSleeps() async {
         let loop = EventLoop()
         loop.start()

@@ -1,0 +1,40 @@
+internal import Glibc
+
+/// A thread for one piece of work that blocks.
+///
+/// Not the runtime's pool: what manages that wakes up once a second from its first use on, for as long as the process lives.
+enum ShortThread {
+    private final class Work: Sendable {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) {
+            self.run = run
+        }
+    }
+
+    /// Runs `work` on a thread that ends with it; on this one where there is no room for another.
+    static func run(_ work: @escaping @Sendable () -> Void) {
+        var signals = sigset_t()
+        var signalsBefore = sigset_t()
+        unsafe sigfillset(&signals)
+        // Signals belong to the program's own threads; the new one has them blocked from its beginning on.
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, &signalsBefore)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &signalsBefore, nil) }
+        var thread = pthread_t()
+        // Balanced by the thread's body, which runs exactly once for each thread that was made.
+        let context = unsafe Unmanaged.passRetained(Work(work))
+        if unsafe pthread_create(&thread, nil, body, context.toOpaque()) == 0 {
+            pthread_detach(thread)
+        } else {
+            unsafe context.takeRetainedValue().run()
+        }
+    }
+
+    // A function, not a closure written where it is used: that would inherit the isolation of the place.
+    private static let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        // What `run` passed, retained there for this one use.
+        guard let context = unsafe context else { return nil }
+        unsafe Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run()
+        return nil
+    }
+}
