@@ -73,6 +73,19 @@ extension Adapter {
     /// Ends a link and waits until it is gone, so that the next call makes a new one.
     func hangUpAndWait(_ handle: ConnectionHandle) async {
         await hangUp(handle)
+        await awaitEnd(of: handle)
+    }
+
+    /// Waits until the last link to a peer is gone, if this program has just ended it.
+    ///
+    /// The kernel has it until the controller has told its end, some intervals later. A socket would attach to it, and end with it.
+    func awaitParting(from peer: PeerID) async {
+        guard let handle = endingLinks.first(where: { linkedPeers[$0] == peer }) else { return }
+        await awaitEnd(of: handle)
+        endingLinks.remove(handle)
+    }
+
+    private func awaitEnd(of handle: ConnectionHandle) async {
         guard !Task.isCancelled else { return }
         _ = await suspend(until: loop.now() + Self.hangUpTime) { number in
             if lastEnds[handle] != nil { return wake(number) }

@@ -60,6 +60,7 @@ extension Adapter {
         guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
         await pauseScan()
         defer { resumeScan() }
+        await awaitParting(from: peer)
         return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
     }
 

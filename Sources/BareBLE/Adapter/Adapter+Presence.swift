@@ -227,6 +227,7 @@ extension Adapter {
         // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
         linkedPeers = [:]
+        endingLinks = []
         allLinkUpdatesEnded()
         updatePins()
     }

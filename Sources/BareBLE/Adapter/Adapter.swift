@@ -102,6 +102,8 @@ package actor Adapter {
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
     var hangUpWaiters: [ConnectionHandle: UInt64] = [:]
+    /// Links that this program has told the controller to end, until they are over.
+    var endingLinks: Set<ConnectionHandle> = []
     /// How each link runs, also those of others, as long as their ends are told.
     var linkParameters: [ConnectionHandle: ConnectionParameters] = [:]
     var linkUpdates: [LinkUpdate.Key: LinkUpdate] = [:]

@@ -24,6 +24,7 @@ extension Adapter {
         if let handle {
             links[handle] = number
             lastEnds[handle] = nil
+            endingLinks.remove(handle)
             linkedPeers[handle] = peer
             updatePins()
         }
@@ -67,6 +68,7 @@ extension Adapter {
 
     private func disconnect(_ handle: ConnectionHandle?, _ number: UInt64) async {
         guard let handle, links[handle] == number, mayCommand else { return }
+        endingLinks.insert(handle)
         await hangUp(handle)
     }
 
@@ -87,6 +89,7 @@ extension Adapter {
     func linkEnded(_ end: HCIDisconnectionComplete) {
         guard end.status.isSuccess else { return }
         lastEnds[end.handle] = end.reason
+        endingLinks.remove(end.handle)
         linkUpdatesEnded(on: end.handle)
         if let waiter = hangUpWaiters.removeValue(forKey: end.handle) { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }

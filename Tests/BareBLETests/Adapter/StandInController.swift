@@ -24,6 +24,8 @@ actor StandInController {
     var ignored: Set<HCIOpcode> = []
     /// What calls end with, once each, before they succeed.
     var callFailures: [HCIStatus] = []
+    /// Whether links stay for a while when they are to be ended: until `endLink`.
+    var holdsEnds = false
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -112,7 +114,7 @@ actor StandInController {
         for action in actions {
             switch action {
             case .send(let packet): send(packet)
-            case .hangUp(let handle): endLink(handle, .localHostTerminated)
+            case .hangUp(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
             case .listeningChanged: answerCall()
             // Tests tell the end of a change themselves.
             case .update, .changePHY: continue
