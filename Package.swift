@@ -69,6 +69,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .executableTarget(
+            name: "link-trials",
+            dependencies: ["BareBLE"],
+            path: "Tests/LinkTrials",
+            swiftSettings: strict
+        ),
+        .executableTarget(
             name: "benchmarks",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore"],
             path: "Tests/Benchmarks/Swift",

@@ -4,7 +4,7 @@
 
 Steps: unit (all Swift tests, debug), api (the public interface is as Docs/api.md says), examples (the daemons in
 Docs/examples, built, tested and run), sanitized (the core's tests, release, with the address sanitizer), embedded
-(BLECore as Embedded Swift), linkage (what a daemon links), kernel (blescan in a virtual machine).
+(BLECore as Embedded Swift), linkage (what a daemon links), kernel (blescan and a daemon in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -99,6 +99,9 @@ def linkage():
 def kernel():
     yield ["swift", "build", "--build-tests"], {}
     yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "blescan"], {}
+    yield [
+        "swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product",
+        "heart-rate-logger"], {}
     yield ["python3", "Tests/VM/run.py"], {}
 
 

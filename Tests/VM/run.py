@@ -10,18 +10,21 @@ from bed import ROOT, Bed, BedError
 
 BLESCAN = ROOT / ".build" / "release" / "blescan"
 BUNDLE = ROOT / ".build" / "debug" / "BareBLEPackageTests.xctest"
+LOGGER = ROOT / ".build" / "examples" / "debug" / "heart-rate-logger"
+TRIALS = ROOT / ".build" / "debug" / "link-trials"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
-# What runs on which radio. Few boots: starting the guest takes longer than most tests.
+# What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests.
 GROUPS = {
-    "extended": ("extended", ("pulse", "second", "lighthouse")),
-    "legacy": ("legacy", ("pulse", "courier")),
-    "doctor": ("extended", ("pulse",)),
+    "extended": ("extended", 2, ("pulse", "second", "lighthouse")),
+    "legacy": ("legacy", 2, ("pulse", "courier")),
+    "doctor": ("extended", 2, ("pulse",)),
+    "daemon": ("extended", 1, ("belt", "crowd")),
 }
 
 
-def run_group(bed, name, only):
-    radio, peers = GROUPS[name]
+def run_group(bed, name, only, cycles):
+    radio, controllers, peers = GROUPS[name]
     counts = {"ok": 0, "not ok": 0}
 
     def show(line):
@@ -36,8 +39,10 @@ def run_group(bed, name, only):
     if name == "legacy" and not only:
         script = f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"; first=$?; {script} && exit $first'
     status = bed.boot(
-        ["/bin/sh", "-c", script, "sh", *only], radio=radio, peers=peers, limit=1500, log=LOGS / f"kernel-{name}.log",
-        show=show, environment={"PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1"})
+        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500,
+        log=LOGS / f"kernel-{name}.log", show=show, environment={
+            "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
+            "LINK_TRIALS": str(TRIALS), "VM_CYCLES": str(cycles)})
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
@@ -48,8 +53,9 @@ def main():
     options = argparse.ArgumentParser(description="Kernel tests in a virtual machine")
     options.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     options.add_argument("--only", action="append", default=[], help="a test function's name")
+    options.add_argument("--cycles", type=int, default=100, help="how often the group daemon connects in one process")
     chosen = options.parse_args()
-    missing = [path for path in (BLESCAN, BUNDLE) if not path.exists()]
+    missing = [path for path in (BLESCAN, BUNDLE, LOGGER, TRIALS) if not path.exists()]
     if missing:
         print(f"not ok kernel: {missing[0]} is not built (make test-vm builds it)")
         return 1
@@ -59,7 +65,7 @@ def main():
         bed = Bed()
         print(f"Debian's kernel {bed.release}", flush=True)
         for name in chosen.groups or GROUPS:
-            good = run_group(bed, name, chosen.only) and good
+            good = run_group(bed, name, chosen.only, chosen.cycles) and good
     except BedError as error:
         print(f"not ok kernel, the bed: {error}", flush=True)
         good = False

@@ -1,7 +1,7 @@
 """What the kernel tests share: running blescan in the guest, saying what happened, and the adapter's switches.
 
-A test is a function with @test; it passes by returning. `main` runs a module's tests in the order in which they are
-written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not ok NAME: why`.
+A test is a function with @test; it passes by returning, perhaps a figure to show. `main` runs a module's tests in the order in
+which they are written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not ok NAME: why`.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ import time
 import traceback
 from pathlib import Path
 
-BLESCAN = os.environ["BLESCAN"]
+BLESCAN = os.environ.get("BLESCAN", "blescan")
 DONE, NOT_FOUND, USAGE, NO_ADAPTER, LINK_LOST, TIMED_OUT, REFUSED, NOT_PERMITTED = 0, 1, 64, 69, 74, 75, 76, 77
 HCI_UP, HCI_DOWN, HCI_INFORMATION, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x800448D3, 0x800448D4
 PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
@@ -36,7 +36,7 @@ def test(function):
 
 
 class Outcome:
-    """What a finished blescan left behind."""
+    """What a finished program left behind."""
 
     def __init__(self, command, status, out, err, seconds):
         self.command, self.status, self.out, self.err, self.seconds = command, status, out, err, seconds
@@ -63,18 +63,19 @@ class Outcome:
 
 
 class Program:
-    """A blescan that runs beside the test. Its output can be waited for."""
+    """A program, blescan unless said, that runs beside the test. Its output can be waited for."""
 
-    def __init__(self, *arguments, user=None, capabilities=(), timeout=PATIENCE):
-        self.command = ["blescan", *arguments]
-        launch = [BLESCAN, *arguments]
+    def __init__(
+            self, *arguments, program=BLESCAN, user=None, capabilities=(), timeout=PATIENCE, stdin=subprocess.DEVNULL, **more):
+        self.command = [Path(program).name, *arguments]
+        launch = [program, *arguments]
         if user is not None:
             wanted = ",".join(f"+{c}" for c in capabilities)
             raised = [f"--inh-caps={wanted}", f"--ambient-caps={wanted}"] if wanted else []
             launch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *raised, *launch]
         self.began = time.monotonic()
         self.child = subprocess.Popen(
-            launch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+            launch, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **more)
         self.lines, self.errors = [], []
         self.changed = threading.Condition()
         self.readers = [
@@ -96,6 +97,18 @@ class Program:
             if not self.changed.wait_for(lambda: len(self.lines) >= count, seconds):
                 raise AssertionError(f"{len(self.lines)} of {count} lines in {seconds} s: {self.command} {self.errors[-3:]}")
         return self
+
+    def wait_for(self, true, what, seconds=30):
+        """Waits until the lines that are there satisfy `true`."""
+        end = time.monotonic() + seconds
+        while True:
+            has_ended = self.child.poll() is not None and not any(reader.is_alive() for reader in self.readers)
+            with self.changed:
+                if true([line.rstrip("\n") for line in self.lines]):
+                    return self
+                if has_ended or time.monotonic() > end:
+                    raise AssertionError(f"{what}: not in {seconds} s: {self.command} {self.lines[-5:]} {self.errors[-3:]}")
+                self.changed.wait(0.5)
 
     def finish(self):
         status = self.child.wait()
@@ -154,9 +167,9 @@ def inject_write_command(attribute, value, index=0):
         raw.send(struct.pack("<BHH", 2, handle, len(data)) + data)
 
 
-def bind_to_adapter(raw, index):
+def bind_to_adapter(raw, index, channel=0):
     # Python's own bind knows only the adapter's number where the kernel also wants a channel.
-    name = struct.pack("<HHH", 31, index, 0)
+    name = struct.pack("<HHH", 31, index, channel)
     if ctypes.CDLL(None, use_errno=True).bind(raw.fileno(), name, len(name)) != 0:
         raise OSError(ctypes.get_errno(), "bind")
 
@@ -245,8 +258,8 @@ def main():
         try:
             if adapters()[:1] == ["hci0"]:
                 control(HCI_UP)
-            function()
-            print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            figures = function()
+            print(f"ok {name}{f': {figures}' if figures else ''} ({time.monotonic() - began:.1f} s)", flush=True)
         except Exception as error:
             failed += 1
             why = str(error) if isinstance(error, AssertionError) else "".join(traceback.format_exception(error)[-3:])

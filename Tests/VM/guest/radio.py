@@ -8,6 +8,7 @@ and creates radio.ready when all is up. Standard input takes commands, one a lin
     drop I [REASON]     ends every link of hciI, on both sides, with this HCI error (default 8, supervision time-out)
     unplug I, plug I    removes the controller from the machine, and puts it back
     deafen I, undeafen I    hciI hears no advertising meanwhile
+    off NAME, on NAME   switches the peripherals whose names begin so off, links and all, and on again
 
 Bumble's Controller leaves out much of what a host can see of scanning and link control; `VirtualController` adds it as
 Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, duplicate filter, accept list, fragments,
@@ -66,6 +67,8 @@ class Air(LocalLink):
     """Carries advertisements and data between controllers."""
 
     def send_advertising_pdu(self, sender, pdu):
+        if sender.is_off:
+            return None
         if isinstance(pdu, ll.ConnectInd):
             return super().send_advertising_pdu(sender, pdu)
         if advertisement := self.describe(sender, pdu):
@@ -94,7 +97,7 @@ class Air(LocalLink):
         return any(
             (c.le_legacy_advertiser.enabled and c.le_legacy_advertiser.address == address)
             or any(s.enabled and s.address == address for s in c.advertising_sets.values())
-            for c in self.controllers)
+            for c in self.controllers if not c.is_off)
 
     def send_acl_data(self, sender, destination, transport, data):
         connection = sender.le_connections.get(destination)
@@ -106,6 +109,7 @@ class Air(LocalLink):
 class VirtualController(Controller):
     le_acl_data_packet_length = 251
     strength = -50  # dBm at which everyone else hears this one
+    is_off = False
 
     def __init__(self, *arguments, legacy=False, **more):
         self.accept_list, self.reported, self.deaf = set(), set(), False
@@ -360,6 +364,11 @@ class Machine:
                 await self.plug(int(index))
             case ["deafen" | "undeafen" as verb, index]:
                 self.plugged[int(index)][0].deaf = verb == "deafen"
+            case ["off" | "on" as verb, name]:
+                for controller in [c for c in self.air.controllers if c.name.startswith(name)]:
+                    controller.is_off = verb == "off"
+                    if controller.is_off:
+                        controller.drop_links(Status.CONNECTION_TIMEOUT_ERROR)
             case _:
                 print("radio: no such command:", line.strip(), flush=True)
 

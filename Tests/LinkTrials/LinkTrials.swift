@@ -1,0 +1,59 @@
+import BareBLE
+import Glibc
+
+/// What the kernel tests need a program for that is no daemon and no tool: one process that does one thing often, for long, or
+/// over its own end.
+///
+///     link-trials cycles COUNT PAUSE PEER     connects and disconnects so often
+///     link-trials idle PEER...                one session and one subscription for each, and nothing else
+///     link-trials execute AFTER TIMES PEER    follows heart rates; behind AFTER of them it executes itself anew, with the link
+///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
+///
+/// The last two go on with the link that they are handed. Each line that they write says one thing; the tests read them.
+@main
+enum LinkTrials {
+    static func main() {
+        do {
+            try Central.serve { central in
+                try await run(Array(CommandLine.arguments.dropFirst()), central)
+            }
+        } catch {
+            fail("\(error)", 1)
+        }
+    }
+
+    private static func run(_ words: [String], _ central: Central) async throws {
+        switch (words.first, words.count) {
+        case ("cycles", 4):
+            try await CycleTrial(count: number(words[1]), pause: number(words[2]), peer: peer(words[3])).run()
+        case ("idle", 2...): try await IdleTrial(peers: words.dropFirst().map(peer)).run(central)
+        case ("execute", 4...5):
+            let trial = HandOverTrial(central: central, after: number(words[1]), peer: peer(words[3]))
+            try await trial.execute(times: number(words[2]), handed: words.dropFirst(4).first)
+        case ("store", 3):
+            try await HandOverTrial(central: central, after: number(words[1]), peer: peer(words[2])).store()
+        default: fail("not so called: \(words)", 64)
+        }
+    }
+
+    static func say(_ line: String) {
+        print(line)
+        // Whoever reads a pipe wants the line now.
+        fflush(nil)
+    }
+
+    static func fail(_ reason: String, _ status: Int32) -> Never {
+        say("failed \(reason)")
+        exit(status)
+    }
+
+    private static func number(_ word: String) -> Int {
+        guard let number = Int(word), number >= 0 else { fail("no number: \(word)", 64) }
+        return number
+    }
+
+    private static func peer(_ word: String) -> PeerID {
+        guard let peer = PeerID(word) else { fail("no peer: \(word)", 64) }
+        return peer
+    }
+}

@@ -1,0 +1,384 @@
+"""Kernel tests of what lasts: the heart-rate daemon of the examples, links that outlive their program, cycles, idle links.
+
+The belt is Bumble's; it counts its beats and keeps a log of its own (peripherals/belt.py).
+"""
+
+import array
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from harness import *
+
+LOGGER, TRIALS = os.environ["HEART_RATE_LOGGER"], os.environ["LINK_TRIALS"]
+CYCLES = int(os.environ.get("VM_CYCLES", "100"))
+CYCLE_PAUSE = max(50, CYCLES // 10)
+MEMORY_TOLERANCE = 2048  # kB
+BELT = "D1:00:00:00:00:05/random"
+CROWD = [f"D1:00:00:00:01:{number:02X}/random" for number in range(10)]
+BELT_LOG = Path("/run/vm/peers/Belt.log")
+STATE = Path("/run/vm/state")
+MTU, HASH, READ, WRITE = "ATT_EXCHANGE_MTU_REQUEST", "ATT_READ_BY_TYPE_REQUEST", "ATT_READ_REQUEST", "ATT_WRITE_REQUEST"
+SET_POWERED, CONTROL_CHANNEL, NO_DEVICE = 5, 3, 0xFFFF
+
+
+class BeltLog:
+    """What the belt has noted since this was made."""
+
+    def __init__(self):
+        self.start = BELT_LOG.stat().st_size
+
+    @property
+    def events(self):
+        with open(BELT_LOG) as log:
+            log.seek(self.start)
+            return [json.loads(line) for line in log if line.endswith("\n")]
+
+    @property
+    def links(self):
+        """The events of each link, from its beginning to its end."""
+        links = []
+        for event in self.events:
+            if event["event"] == "connected":
+                links.append([])
+            if links:
+                links[-1].append(event)
+        return links
+
+    def count(self, kind):
+        return sum(event["event"] == kind for event in self.events)
+
+    @property
+    def beats(self):
+        return [event["number"] for event in self.events if event["event"] == "beat"]
+
+
+def value_handle(uuid):
+    """Where the belt has the value of the characteristic of this kind."""
+    return next(row["handle"] for row in tree("Belt") if row.get("uuid") == uuid and "properties" in row)
+
+
+def beats_in(lines):
+    return [int(line.split()[1]) for line in lines if line.startswith("bpm ")]
+
+
+def daemon(*options):
+    return Program(BELT, *options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=180)
+
+
+def forget():
+    """Takes from the daemon what it has kept of earlier runs."""
+    shutil.rmtree(STATE, ignore_errors=True)
+    STATE.mkdir()
+
+
+def links_in(lines):
+    """What the daemon wrote, link by link: an interruption ends one."""
+    links = [[]]
+    for line in lines:
+        if line.startswith("interrupted "):
+            links.append([])
+        else:
+            links[-1].append(line.rstrip("\n"))
+    return links
+
+
+def beating(link, count=3):
+    """Waits for so many beats on the daemon's link of this number, from 1."""
+    def true(lines):
+        links = links_in(lines)
+        return len(links) >= link and len(beats_in(links[link - 1])) >= count
+    return true
+
+
+def check_handshakes(program, log, count):
+    """On each link, in the daemon's own words and in the belt's: first the handshake, then the subscription and beats."""
+    links = links_in(program.lines)
+    same(len(links), count, "links in the daemon's output")
+    for link in links:
+        same(link[0], "worn chest", "the first line of a link")
+        same(link.count("worn chest"), 1, "handshakes of a link")
+    counted = beats_in(program.lines)
+    same(counted, sorted(set(counted)), "beats in order, each once")
+    location, measurement = value_handle("2a38"), value_handle("2a37")
+    same(len(log.links), count, "links in the belt's log")
+    for number, link in enumerate(log.links):
+        requests = [event for event in link if event["event"] == "request"]
+        names = [event["name"] for event in requests]
+        handshake = next(i for i, r in enumerate(requests) if r["handle"] == location or r["type"] == "2a38")
+        # An exchange of sizes, and the Database Hash: the library's own.
+        same(names[:handshake], [MTU, HASH], f"requests before the handshake on link {number}")
+        written = [event["handle"] for event in requests if event["name"] == WRITE]
+        assert measurement + 1 in written, f"link {number}: no subscription: {requests}"
+
+
+def stop(program):
+    program.child.send_signal(signal.SIGTERM)
+    return program.finish().must(0)
+
+
+@test
+def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
+    forget()
+    log = BeltLog()
+    program = daemon()
+    program.wait_for(beating(1), "first beats")
+    radio("drop 0")
+    program.wait_for(beating(2), "beats after a lost link")
+    radio("off Belt")
+    program.wait_for(lambda lines: len(links_in(lines)) == 3, "the daemon notes that its belt is off")
+    time.sleep(5)
+    radio("on Belt")
+    program.wait_for(beating(3), "beats after the belt was off", 60)
+    stop(program)
+    check_handshakes(program, log, 3)
+    until(lambda: log.count("disconnected") == 3, "the belt knows of the end")
+    same(log.count("unsubscribed"), 1, "times that the belt was told to be quiet")
+
+
+@test
+def the_daemon_goes_on_when_its_adapter_is_back():
+    log = BeltLog()
+    program = daemon()
+    program.wait_for(beating(1), "first beats")
+    radio("unplug 0")
+    program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes that its adapter is gone")
+    until(lambda: "waiting for the adapter" in "".join(program.errors), "it says what it waits for")
+    until(lambda: adapters() == [], "the adapter is gone")
+    time.sleep(1)
+    radio("plug 0")
+    program.wait_for(beating(2), "beats on the adapter that is back", 60)
+    set_powered(False)
+    program.wait_for(lambda lines: len(links_in(lines)) == 3, "the daemon notes that its adapter is off")
+    time.sleep(1)
+    set_powered(True)
+    program.wait_for(beating(3), "beats on the adapter that is on again", 60)
+    stop(program)
+    check_handshakes(program, log, 3)
+
+
+def set_powered(on, index=0):
+    """Switches an adapter as bluetoothctl does, by the kernel's management channel."""
+    with socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1) as management:
+        bind_to_adapter(management, NO_DEVICE, CONTROL_CHANNEL)
+        management.settimeout(10)
+        management.send(struct.pack("<HHHB", SET_POWERED, index, 1, on))
+        while True:
+            event = management.recv(512)
+            code, _, _, command = struct.unpack_from("<HHHH", event)
+            if code in (1, 2) and command == SET_POWERED:
+                same((code, event[8]), (1, 0), "answer to Set Powered")
+                return
+
+
+@test
+def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
+    forget()
+    program = daemon()
+    program.wait_for(beating(1), "first beats")
+    log = BeltLog()
+    program.child.kill()
+    program.finish()
+    # Nobody has told the controller; the kernel lets go of a link without an owner by itself.
+    until(lambda: log.count("disconnected") == 1, "the kernel ends the link of a program that is no more")
+    program = daemon()
+    program.wait_for(beating(1), "beats in the next run")
+    check_handshakes(program, log, 1)
+    requests = [event for event in log.links[0] if event["event"] == "request"]
+    same([event["handle"] for event in requests][2], value_handle("2a38"), "the handshake, by a handle that is known")
+    same({event["name"] for event in requests[2:]}, {READ, WRITE}, "requests behind the one that checks the cache")
+    # Once more, with its successor at once: that may find the link still up.
+    program.child.kill()
+    program.finish()
+    program = daemon()
+    program.wait_for(beating(1), "beats in the run behind")
+    same(links_in(program.lines)[0][0], "worn chest", "the first line")
+    counted = beats_in(program.lines)
+    same(counted, sorted(set(counted)), "beats in order, each once")
+    stop(program)
+
+
+# Links that outlive their program
+
+def check_hand_over(log, lines, programs):
+    """One link, and each beat of it once: the belt counts in the value."""
+    same([line.split()[0] for line in lines if line.split()[0] in ("connected", "adopted")],
+         ["connected"] + ["adopted"] * (programs - 1), "where the link is from")
+    counted = beats_in(lines)
+    same(counted, list(range(counted[0], counted[0] + len(counted))), "beats, none lost and none twice")
+    same(log.count("connected"), 1, "links")
+    same(log.count("subscribed"), 1, "subscriptions")
+    same(counted[0], log.beats[0], "the first beat")
+    kinds = [event["event"] for event in log.events if event["event"] in ("request", "beat")]
+    return counted, kinds
+
+
+@test
+def a_link_goes_on_in_the_program_that_this_one_executes():
+    log = BeltLog()
+    outcome = Program("execute", "10", "3", BELT, program=TRIALS).finish().must(0)
+    counted, kinds = check_hand_over(log, outcome.out.splitlines(), 4)
+    # What waits when a link is given away is still the program's own, so there may be more.
+    assert len(counted) >= 40, f"{len(counted)} beats of four programs"
+    until(lambda: log.count("disconnected") == 1, "the end of the link")
+    beats = [index for index, kind in enumerate(kinds) if kind == "beat"]
+    same(kinds[beats[9]:beats[38]].count("request"), 0, "requests of the second to the fourth program")
+
+
+class ServiceManager:
+    """Keeps descriptors for a service, as systemd does (sd_notify(3): FDSTORE, FDSTOREREMOVE, BARRIER)."""
+
+    def __init__(self):
+        self.stored, self.heard = [], []
+        self.path = "/run/vm/notify"
+        Path(self.path).unlink(missing_ok=True)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.socket.bind(self.path)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(64))
+            descriptors = array.array("i")
+            for _, _, content in ancillary:
+                descriptors.frombytes(content[:len(content) - len(content) % descriptors.itemsize])
+            lines = data.decode().split("\n")
+            self.heard += lines
+            name = next((line[7:] for line in lines if line.startswith("FDNAME=")), None)
+            if "FDSTOREREMOVE=1" in lines:
+                self.remove(name)
+            if "FDSTORE=1" in lines:
+                self.stored += [(name, descriptor) for descriptor in descriptors]
+            else:
+                # A barrier is a pipe's end that the manager closes when it has come so far.
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+    def remove(self, name):
+        for pair in [pair for pair in self.stored if pair[0] == name]:
+            os.close(pair[1])
+            self.stored.remove(pair)
+
+    def start(self, *arguments):
+        """Starts a service with what is stored as its descriptors 3, 4, ..."""
+        environment = {**os.environ, "NOTIFY_SOCKET": self.path}
+        if not self.stored:
+            return Program(*arguments, program=TRIALS, env=environment)
+        numbers = [descriptor for _, descriptor in self.stored]
+        environment |= {"LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(name for name, _ in self.stored)}
+        high = [os.dup2(number, 40 + index) for index, number in enumerate(numbers)]
+        script = "".join(f"exec {3 + index}<&{40 + index} {40 + index}<&-; " for index in range(len(high)))
+        launched = Program(
+            "-c", script + 'export LISTEN_PID=$$; exec "$@"', "bash", TRIALS, *arguments, program="/bin/bash",
+            env=environment, pass_fds=high)
+        for descriptor in high:
+            os.close(descriptor)
+        return launched
+
+
+@test
+def a_link_that_the_service_manager_keeps_goes_on_in_the_next_run():
+    log = BeltLog()
+    manager = ServiceManager()
+    lines = []
+    for run in range(3):
+        outcome = manager.start("store", "10", BELT).finish().must(0)
+        lines += outcome.out.splitlines()
+        same(len(manager.stored), 2, "descriptors in the store")
+        same(log.count("disconnected"), 0, "ends of the link")
+        time.sleep(0.5)
+    counted, kinds = check_hand_over(log, lines, 3)
+    assert len(counted) >= 30, f"{len(counted)} beats of three runs"
+    for name in {name for name, _ in manager.stored}:
+        manager.remove(name)
+    until(lambda: log.count("disconnected") == 1, "the link ends with its last descriptor")
+
+
+# What must not grow, and what must not happen
+
+def measure(process):
+    """Descriptors, threads and resident memory (kB) of a process."""
+    status = Path(f"/proc/{process}/status").read_text()
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return len(os.listdir(f"/proc/{process}/fd")), int(fields["Threads"]), int(fields["VmRSS"].split()[0])
+
+
+@test
+def connect_disconnect_cycles_leave_nothing_behind():
+    """The first cycles are a warm-up: what is loaded, cached and pooled then stays."""
+    log = BeltLog()
+    program = Program("cycles", str(CYCLES), str(CYCLE_PAUSE), BELT, program=TRIALS, stdin=subprocess.PIPE, timeout=1400)
+    found = []
+    for cycle in range(0, CYCLES + 1, CYCLE_PAUSE):
+        program.wait_for(lambda lines: f"cycle {cycle}" in lines, f"cycle {cycle}", 400)
+        found.append(measure(program.child.pid))
+        program.child.stdin.write("\n")
+        program.child.stdin.flush()
+    program.finish().must(0)
+    figures = f"{CYCLES} cycles, (descriptors, threads, kB) each {CYCLE_PAUSE}: {found}"
+    same({counted[:2] for counted in found}, {found[0][:2]}, f"descriptors and threads; {figures}")
+    grown = found[-1][2] - found[1][2]
+    assert grown <= MEMORY_TOLERANCE, f"{grown} kB more; {figures}"
+    same(log.count("connected"), CYCLES, "links")
+    return figures
+
+
+# Idle links
+
+@test
+def ten_idle_links_make_no_system_calls():
+    radio("on Crowd")
+    program = Program("idle", *CROWD, program=TRIALS, timeout=180)
+    try:
+        program.wait_for(lambda lines: sum(line.startswith("began ") for line in lines) == 10, "ten subscriptions", 90)
+        # A session counts for 10 s whether its link proves itself.
+        time.sleep(12)
+        with SystemCalls(program.child.pid) as calls:
+            time.sleep(10)
+        same(calls.made, [], "system calls in 10 s")
+        same(len(program.lines), 10, "lines that it wrote")
+    finally:
+        program.child.kill()
+        program.finish()
+        radio("off Crowd")
+
+
+class SystemCalls:
+    """The system calls that a process begins meanwhile, as the kernel's own tracing has them."""
+
+    FOLDER = Path("/sys/kernel/tracing")
+
+    def __init__(self, process):
+        self.process = process
+        if not (self.FOLDER / "trace").exists():
+            subprocess.run(["mount", "-t", "tracefs", "none", self.FOLDER], check=True)
+
+    def set(self, name, text):
+        (self.FOLDER / name).write_text(text)
+
+    def __enter__(self):
+        self.set("options/event-fork", "1")
+        self.set("trace", "")
+        # This process is traced as well: who sees no calls of it sees nothing.
+        self.set("set_event_pid", " ".join([str(os.getpid()), *os.listdir(f"/proc/{self.process}/task")]))
+        self.set("events/raw_syscalls/sys_enter/enable", "1")
+        return self
+
+    def __exit__(self, *_):
+        self.set("events/raw_syscalls/sys_enter/enable", "0")
+        calls = [line for line in (self.FOLDER / "trace").read_text().splitlines() if "sys_enter: " in line]
+        own = re.compile(rf"-{os.getpid()}\s+\[")
+        self.made = [line for line in calls if not own.search(line)]
+        assert len(self.made) < len(calls), "the kernel's tracing has seen nothing at all"
+        self.set("set_event_pid", "")
+
+
+if __name__ == "__main__":
+    main()
