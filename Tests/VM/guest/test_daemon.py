@@ -19,7 +19,8 @@ from harness import *
 LOGGER, TRIALS = os.environ["HEART_RATE_LOGGER"], os.environ["LINK_TRIALS"]
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
 CYCLE_PAUSE = max(50, CYCLES // 10)
-MEMORY_TOLERANCE = 2048  # kB
+# kB. 900 cycles behind the warm-up were measured to add 4; one object of a link that stayed in each would be more than this in 50.
+MEMORY_TOLERANCE = 128
 BELT = "D1:00:00:00:00:05/random"
 CROWD = [f"D1:00:00:00:01:{number:02X}/random" for number in range(10)]
 BELT_LOG = Path("/run/vm/peers/Belt.log")
@@ -69,7 +70,7 @@ def beats_in(lines):
 
 
 def daemon(*options):
-    return Program(BELT, *options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=180)
+    return Program(*options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=180)
 
 
 def forget():
@@ -127,7 +128,7 @@ def stop(program):
 def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
     forget()
     log = BeltLog()
-    program = daemon()
+    program = daemon(BELT)
     program.wait_for(beating(1), "first beats")
     radio("drop 0")
     program.wait_for(beating(2), "beats after a lost link")
@@ -145,7 +146,7 @@ def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
 @test
 def the_daemon_goes_on_when_its_adapter_is_back():
     log = BeltLog()
-    program = daemon()
+    program = daemon(BELT)
     program.wait_for(beating(1), "first beats")
     radio("unplug 0")
     program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes that its adapter is gone")
@@ -180,28 +181,32 @@ def set_powered(on, index=0):
 @test
 def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
     forget()
-    program = daemon()
+    program = daemon("--state", str(STATE / "logger"), BELT)
     program.wait_for(beating(1), "first beats")
+    until(lambda: (STATE / "logger.state").exists() and len(os.listdir(STATE)) >= 3, "state and cache are written")
     log = BeltLog()
     program.child.kill()
     program.finish()
     # Nobody has told the controller; the kernel lets go of a link without an owner by itself.
     until(lambda: log.count("disconnected") == 1, "the kernel ends the link of a program that is no more")
-    program = daemon()
+    # The belt is named by the state alone from here on.
+    program = daemon("--state", str(STATE / "logger"))
     program.wait_for(beating(1), "beats in the next run")
     check_handshakes(program, log, 1)
     requests = [event for event in log.links[0] if event["event"] == "request"]
-    same([event["handle"] for event in requests][2], value_handle("2a38"), "the handshake, by a handle that is known")
+    same(requests[2]["handle"], value_handle("2a38"), "the handshake, by a handle that is known")
     same({event["name"] for event in requests[2:]}, {READ, WRITE}, "requests behind the one that checks the cache")
     # Once more, with its successor at once: that may find the link still up.
     program.child.kill()
     program.finish()
-    program = daemon()
-    program.wait_for(beating(1), "beats in the run behind")
-    same(links_in(program.lines)[0][0], "worn chest", "the first line")
-    counted = beats_in(program.lines)
-    same(counted, sorted(set(counted)), "beats in order, each once")
-    stop(program)
+    for _ in range(2):
+        program = daemon("--state", str(STATE / "logger"))
+        program.wait_for(beating(1), "beats in the run behind")
+        same(links_in(program.lines)[0][0], "worn chest", "the first line")
+        counted = beats_in(program.lines)
+        same(counted, sorted(set(counted)), "beats in order, each once")
+        # The second time it was stopped, which forgets nothing either.
+        stop(program)
 
 
 # Links that outlive their program
