@@ -4,8 +4,8 @@ import BareBLETestKit
 
 /// Something that takes several packets, at each of which it may be interrupted.
 enum MatrixOperation: String, CaseIterable, Sendable {
-    case connect, mtu, discover, read, longRead, write, longWrite, subscribe, streaming, exclusively, onReady, request,
-        assemble, drain
+    case connect, mtu, discover, read, longRead, write, writeCommand, longWrite, subscribe, streaming, exclusively,
+        onReady, request, assemble, drain, reconnect, restore
 
     /// What it is done with: a short value, a long one, and one that is sent unasked.
     static let device = VirtualDevice(
@@ -25,11 +25,17 @@ enum MatrixOperation: String, CaseIterable, Sendable {
                 [
                     VirtualCharacteristic(0xFFF7, .write, onWrite: .echo(0xFFF8)),
                     VirtualCharacteristic(0xFFF8, .notify),
+                    VirtualCharacteristic(0xFFF9, .writeWithoutResponse),
                 ]),
         ])
 
     /// Whether it makes the link itself.
-    var connects: Bool { self == .connect || self == .mtu || self == .onReady }
+    var connects: Bool {
+        switch self {
+        case .connect, .mtu, .onReady, .reconnect, .restore: true
+        default: false
+        }
+    }
 
     /// Whether it switches values off again when it has what it wants.
     var tidiesUp: Bool { self == .request || self == .assemble || self == .drain }
@@ -41,18 +47,30 @@ enum MatrixOperation: String, CaseIterable, Sendable {
 
     /// Does it over `link`, and calls `done` at the moment in which nothing can go wrong any more.
     func run(_ central: Central, _ peer: PeerID, _ link: Peripheral?, done: () -> Void) async throws -> Peripheral? {
-        if self == .onReady { return try await makeReady(central, peer, done: done) }
+        switch self {
+        case .onReady: return try await makeReady(central, peer, done: done)
+        case .reconnect: return try await connectTwice(central, peer, done: done)
+        case .restore: return try await restore(central, done: done)
+        default: break
+        }
         guard let link else {
             let made = try await central.connect(peer, options)
             done()
             return made
         }
         switch self {
-        case .connect, .mtu, .onReady: break
+        case .connect, .mtu, .onReady, .reconnect, .restore: break
         case .discover: try await link.discover(afresh: true)
         case .read: _ = try await link.read(0xFFF1)
         case .longRead: _ = try await link.read(0xFFF2)
         case .write: try await link.write([2], to: 0xFFF1)
+        case .writeCommand:
+            for value in 1...3 as ClosedRange<UInt8> {
+                try await link.write([value], to: 0xFFF9, .withoutResponse)
+                // Nothing tells that it has arrived. What lies unread where a socket is closed would be another kind of end.
+                try? await central.clock.sleep(for: .milliseconds(1))
+            }
+            _ = try await link.read(0xFFF1)
         case .longWrite: try await link.write([UInt8](repeating: 9, count: 60), to: 0xFFF2)
         case .subscribe:
             let values = try await link.subscribe(to: 0xFFF3)
@@ -82,6 +100,64 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         }
         done()
         return nil
+    }
+
+    /// A session that loses its link and makes another one. It does not try for long.
+    private func connectTwice(_ central: Central, _ peer: PeerID, done: () -> Void) async throws -> Peripheral? {
+        let session = try await central.session(
+            with: peer,
+            SessionOptions(
+                connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2), provenAfter: .zero)
+        )
+        do {
+            let first = try await session.ready(within: .seconds(60))
+            await first.disconnect()
+            let second = try await session.ready(within: .seconds(60))
+            _ = try await second.read(0xFFF1)
+            done()
+        } catch {
+            await session.disconnect()
+            throw error
+        }
+        await session.disconnect()
+        return nil
+    }
+
+    /// What is wanted before a restart: a session that does not try twice, and a subscription.
+    static func state(_ peer: PeerID) -> DaemonState {
+        DaemonState(peers: [
+            WantedPeer(
+                peer, reconnect: .never, mtu: 23, observesServiceChanges: false,
+                subscriptions: [WantedSubscription(0xFFF3)])
+        ])
+    }
+
+    /// A restart: until the restored subscription has brought a value.
+    private func restore(_ central: Central, done: () -> Void) async throws -> Peripheral? {
+        let restoration = try await central.restore(from: ServiceEnvironment(variables: [:], processID: 1))
+        do {
+            for subscription in restoration.subscriptions {
+                _ = try await subscription.session.ready(within: .seconds(60))
+                try await firstValue(of: subscription.adopt())
+            }
+            done()
+        } catch {
+            await central.suspend()
+            throw error
+        }
+        await central.suspend()
+        return nil
+    }
+
+    private func firstValue(of values: SessionValues<ReceivedValue>) async throws {
+        for try await element in values {
+            switch element {
+            case .began: continue
+            case .value: return
+            case .interrupted(let error): throw error
+            }
+        }
+        throw EndedEarly()
     }
 
     /// A session whose link is made ready by a handshake; it does not try twice.

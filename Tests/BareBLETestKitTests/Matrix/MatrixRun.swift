@@ -76,6 +76,8 @@ struct MatrixRun: Sendable {
             configuration.trace = { pdu in
                 if readTrigger { trigger.passed(isHosts: pdu.isOutgoing) }
             }
+            let folder = operation == .restore ? try StateFolder(MatrixOperation.state(Self.peer)) : nil
+            configuration.stateStore = folder?.store
             let adapter = Adapter(
                 .first, loop: time.loop, logger: configuration.logger, system: radio.system.recording(sockets))
             let central = Central(configuration, adapter: adapter)
@@ -185,6 +187,31 @@ struct MatrixRun: Sendable {
             if unsafe fstat(descriptor, &status) == 0 { open.insert(UInt64(status.st_ino)) }
         }
         return sockets.filter(open.contains)
+    }
+}
+
+/// A state from before a restart, in a folder of its own.
+private final class StateFolder: Sendable {
+    private static let count = Lock(0)
+
+    let store: StateStore
+
+    init(_ state: DaemonState) throws {
+        let number = Self.count.withLock { count in
+            count += 1
+            return count
+        }
+        let path = "/tmp/bareble-matrix-\(getpid())-\(number)"
+        _ = unsafe mkdir(path, 0o700)
+        store = StateStore(directory: path, identifier: "matrix")
+        try store.open().save(state)
+    }
+
+    deinit {
+        for name in StoredFile.names(in: store.directory, endingIn: "") {
+            _ = unsafe unlink("\(store.directory)/\(name)")
+        }
+        _ = unsafe rmdir(store.directory)
     }
 }
 

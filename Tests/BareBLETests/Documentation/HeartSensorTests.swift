@@ -28,6 +28,25 @@ import Testing
     }
     // out
 
+    // in: Docs/coming-from.md
+    /// Goes on with the sensors of the last run, however that ended.
+    func goOn(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {
+        // What is code cannot be stored. It is given again, before anything is connected.
+        let before = try await central.restore { _ in
+            SessionHandlers(onReady: { device in
+                if try await device.read(.bodySensorLocation) != .wrist {
+                    try await device.write(.wrist, to: .bodySensorLocation)
+                }
+            })
+        }
+        for subscription in before.subscriptions where subscription.characteristic == 0x2A37 {
+            for try await element in subscription.adopt(as: HeartRateMeasurement.self) {
+                if case .value(let beat) = element, await !heard(beat.beatsPerMinute) { break }
+            }
+        }
+    }
+    // out
+
     /// The virtual heart sensor, with a location that can be written.
     private static var sensor: VirtualDevice {
         var device = VirtualDevice.heartRate
@@ -69,6 +88,26 @@ import Testing
             #expect(await listener.beats.suffix(3) == [72, 73, 74])
             #expect(await sensor.connectionCount >= 2)
             #expect(await !sensor.isConnected)
+        }
+    }
+
+    @Test func goesOnAfterARestart() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let sensor = await bench.radio.add(Self.sensor)
+            let listener = Listener()
+            try await bench.run { central, _ in
+                let task = time.task { try await followHeart(central) { await listener.add($0) > 0 } }
+                while await listener.beats.count < 3 { try await time.clock.sleep(for: .seconds(1)) }
+                task.cancel()
+                try await task.value
+            }
+            let central = bench.fresh()
+            try await goOn(central) { await listener.add($0) < 6 }
+            #expect(await listener.beats.suffix(3) == [72, 73, 74])
+            #expect(try await sensor.value(0x2A38) == [0x02])
+            #expect(await sensor.connectionCount == 2)
+            await central.suspend()
         }
     }
 

@@ -16,16 +16,17 @@ struct RestorationBench: Sendable {
         var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
     }
 
-    let time: VirtualTime
+    private let clock: CentralClock?
     let radio: VirtualRadio
     let folder: Folder
     let store: StateStore
     /// A manager that has nothing to hand over.
     let environment = ServiceEnvironment(variables: [:], processID: 1)
 
-    init(_ time: VirtualTime) throws {
-        self.time = time
-        radio = VirtualRadio(time: time)
+    /// In a virtual time, or in the real one.
+    init(_ time: VirtualTime? = nil) throws {
+        clock = time?.clock
+        radio = time.map { VirtualRadio(time: $0) } ?? VirtualRadio()
         folder = try Folder()
         store = StateStore(directory: folder.path, identifier: "hub")
     }
@@ -49,11 +50,11 @@ struct RestorationBench: Sendable {
             let restoration = try await central.restore(from: environment, holding: holding, handlers: handlers)
             value = try await body(central, restoration)
             // Killed a little later: what has changed was written by then.
-            await time.settle()
+            try await clock?.sleep(for: .milliseconds(1))
         }
         // A link of a killed daemon ends with it, and the peers hear of that.
-        while !isFree { try await time.clock.sleep(for: .milliseconds(10)) }
-        try await time.clock.sleep(for: .seconds(5))
+        while !isFree { try await clock?.sleep(for: .milliseconds(10)) }
+        try await clock?.sleep(for: .seconds(5))
         return value
     }
 

@@ -1,0 +1,201 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Testing
+
+/// What is on the disk, and a disk that fails.
+@Suite(.timeLimit(.minutes(1))) struct KeptStateTests {
+    private let limit = Duration.seconds(20)
+
+    @Test func aDamagedStateIsToldOnce() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(RestorationBench.sensor)
+            try Data([1, 2, 3]).write(to: URL(filePath: bench.store.path))
+            try await bench.run { central, restoration in
+                #expect(restoration.damage?.code == .unusableState)
+                #expect(restoration.damage?.hint != nil)
+                #expect(restoration.movedTo == bench.store.pathOfDamaged)
+                #expect(restoration.peers.isEmpty)
+                _ = try await central.session(with: peer)
+            }
+            #expect(try Data(contentsOf: URL(filePath: bench.store.pathOfDamaged)) == Data([1, 2, 3]))
+            try await bench.run { _, restoration in
+                #expect(restoration.damage == nil && restoration.movedTo == nil)
+                #expect(restoration.sessions.count == 1)
+            }
+        }
+    }
+
+    @Test func aSecondDaemonIsToldWhoHasTheState() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let first = bench.fresh()
+            _ = try await first.restore(from: bench.environment)
+            let second = bench.fresh()
+            for (number, reason) in [(nil, "this process has it"), (7, "process 7 has it")] as [(Int?, String)] {
+                if let number {
+                    try Data("\(number)\n".utf8).write(to: URL(filePath: bench.store.lockPath), options: [])
+                }
+                do throws(BLEError) {
+                    _ = try await second.restore(from: bench.environment)
+                    Issue.record("both have it")
+                } catch {
+                    #expect(error.code == .busy)
+                    #expect(error.reason == reason)
+                }
+            }
+            await first.suspend()
+            _ = try await second.restore(from: bench.environment)
+            await second.suspend()
+        }
+    }
+
+    @Test func aPeerThatHasASessionAlreadyFailsAlone() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, first) = try await bench.add(RestorationBench.sensor)
+            let (_, second) = try await bench.add(RestorationBench.sensor)
+            try await bench.run { central, _ in
+                for peer in [first, second] { _ = try await central.session(with: peer) }
+            }
+            let central = bench.fresh()
+            let own = try await central.session(with: first)
+            let restoration = try await central.restore(from: bench.environment)
+            #expect(restoration.peer(first)?.failure?.code == .busy)
+            #expect(restoration.sessions.map(\.id) == [second])
+            await own.disconnect()
+            await central.suspend()
+        }
+    }
+
+    /// The directory goes away and comes back under a daemon that runs.
+    @Test func aDiskThatFailsIsToldAndTriedAgain() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(RestorationBench.sensor)
+            let central = bench.fresh()
+            _ = try await central.restore(from: bench.environment)
+            try bench.folder.remove()
+            let session = try await central.session(with: peer)
+            _ = try await session.ready(within: limit)
+            let status = try #require(await central.stateStatus)
+            #expect(status.failure?.code == .system)
+            #expect(status.failure?.hint != nil)
+            #expect(status.isPending && status.writes == 0 && status.failures > 0)
+            await #expect(throws: error(.system)) { try await central.saveState() }
+            try bench.folder.make()
+            try await time.clock.sleep(for: .seconds(3600))
+            #expect(await central.stateStatus?.failure == nil)
+            #expect(await central.stateStatus?.isPending == false)
+            #expect(try bench.stored().peers.map(\.peer) == [peer])
+            await central.suspend()
+        }
+    }
+
+    // MARK: The writer alone
+
+    private let peers = (1...6 as ClosedRange<UInt64>).map {
+        PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0000 + $0), type: .random)
+    }
+
+    /// A disk that answers what it is told to, and keeps what it got.
+    private final class Disk: Sendable {
+        let written = Lock<[Int]>([])
+        let failures = Lock<[BLEError.Code]>([])
+
+        func write(_ state: DaemonState) -> Result<Void, BLEError> {
+            let failure = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+            if let failure { return .failure(BLEError(failure, during: "save", because: "of the test", hint: "Wait.")) }
+            written.withLock { $0.append(state.peers.count) }
+            return .success(())
+        }
+    }
+
+    private func keeper(_ disk: Disk, _ time: VirtualTime) -> StateKeeper {
+        StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { disk.write($0) }
+    }
+
+    @Test func changesAreGathered() async throws {
+        try await VirtualTime.run { time in
+            let disk = Disk()
+            let keeper = keeper(disk, time)
+            await change(keeper, adding: peers)
+            try await keeper.flush()
+            #expect(disk.written.withLock(\.self) == [6], "one write for all that came at once")
+            await change(keeper, adding: peers)
+            try await keeper.flush()
+            #expect(disk.written.withLock(\.self) == [6], "nothing has changed")
+            for peer in peers {
+                await keeper.forget(peer)
+                try await keeper.flush()
+            }
+            #expect(disk.written.withLock(\.self) == [6, 5, 4, 3, 2, 1, 0])
+            #expect(await keeper.status.writes == 7)
+            #expect(await keeper.status.failures == 0)
+        }
+    }
+
+    private func change(_ keeper: isolated StateKeeper, adding peers: [PeerID]) {
+        for peer in peers { keeper.want(WantedPeer(peer)) }
+    }
+
+    @Test func aFullDiskIsTriedAgainLessAndLess() async throws {
+        try await VirtualTime.run { time in
+            let disk = Disk()
+            disk.failures.withLock { $0 = Array(repeating: .diskFull, count: 4) }
+            let keeper = keeper(disk, time)
+            await keeper.want(WantedPeer(peers[0]))
+            await #expect(throws: error(.diskFull)) { try await keeper.flush() }
+            // 10, 20 and 40 s.
+            for (pause, failures) in [(9, 1), (2, 2), (19, 2), (2, 3), (37, 3), (2, 4)] {
+                try await time.clock.sleep(for: .seconds(pause))
+                #expect(await keeper.status.failures == failures)
+            }
+            #expect(await keeper.status.failure?.hint == "Wait.")
+            // A change does not wait for the pause.
+            await keeper.want(WantedPeer(peers[1]))
+            try await keeper.flush()
+            #expect(disk.written.withLock(\.self) == [2])
+            #expect(await keeper.status.failure == nil)
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+
+    @Test func afterTheEndNothingIsWritten() async throws {
+        try await VirtualTime.run { time in
+            let disk = Disk()
+            disk.failures.withLock { $0 = [.diskFull] }
+            var keeper: StateKeeper? = keeper(disk, time)
+            await keeper?.want(WantedPeer(peers[0]))
+            await #expect(throws: error(.diskFull)) { try await keeper?.flush() }
+            await keeper?.freeze()
+            await keeper?.forget(peers[0])
+            try await keeper?.flush()
+            #expect(disk.written.withLock(\.self) == [1])
+            await keeper?.close()
+            await keeper?.forget(peers[0])
+            try await keeper?.flush()
+            keeper = nil
+            await time.settle()
+            #expect(disk.written.withLock(\.self) == [1])
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+
+    @Test func aKeeperThatIsDroppedLeavesNoTimer() async throws {
+        await VirtualTime.run { time in
+            let disk = Disk()
+            disk.failures.withLock { $0 = [.diskFull] }
+            var keeper: StateKeeper? = keeper(disk, time)
+            await keeper?.want(WantedPeer(peers[0]))
+            await #expect(throws: error(.diskFull)) { try await keeper?.flush() }
+            #expect(time.loop.timerCount == 1)
+            keeper = nil
+            await time.settle()
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+}
