@@ -14,7 +14,7 @@ from pathlib import Path
 
 from home_assistant_bluetooth import BluetoothServiceInfo
 
-KEPT = 8  # of each kind and model
+KEPT = {"bthome": 60}  # of each kind and model; else 8
 logging.disable(logging.CRITICAL)
 
 
@@ -68,8 +68,12 @@ def home_assistant(module, decoder, kind):
 
     def decode(payload):
         name, makers, services, lists = parts(payload)
+        mibeacon = services.get("0000fe95-0000-1000-8000-00805f9b34fb", b"")
+        sender = mibeacon[10:4:-1] if mibeacon[:1] and mibeacon[0] & 0x10 else b"\xaa\xbb\xcc\xdd\xee\xff"
+        if kind == "mibeacon" and not mibeacon:
+            return None
         info = Advertisement(
-            name=name, address="AA:BB:CC:DD:EE:FF", rssi=-60, manufacturer_data=makers, service_data=services,
+            name=name, address=sender.hex(":").upper(), rssi=-60, manufacturer_data=makers, service_data=services,
             service_uuids=lists, source="")  # fmt: skip
         parser = getattr(imported, decoder)()
         try:
@@ -86,6 +90,8 @@ def home_assistant(module, decoder, kind):
             if key.key == "signal_strength" or word is None or value.native_value in (None, "error"):
                 continue
             number = value.native_value
+            if word.endswith(" 1"):  # We number from the second on.
+                word = word[:-2]
             if isinstance(number, (int, float)):
                 fields[word] = number / 1000 if module == "ruuvitag_ble" and word == "voltage" else number
         models = [str(device.model) for device in update.devices.values() if device.model]
@@ -107,7 +113,7 @@ THEENGS = {
                                            "volt": "voltage"}),
     "LYWSD03MMC/MJWSD05MMC_PVVX_ENCR": ("atc", {}),
     "THX1/W230150X": ("switchbot", {"tempc": "temperature", "hum": "humidity", "batt": "battery"}),
-    "MS-CDP": ("microsoft", {}),
+    "MS-CDP": ("microsoft-cdp", {}),
     "TILE": ("tile", {}),
 }  # fmt: skip
 
@@ -126,6 +132,10 @@ def theengs(payload):
         return None
     answer = json.loads(answer)
     known = THEENGS.get(answer["model_id"])
+    if known and known[0] == "switchbot" and 0x0969 in makers:  # It does not look at them.
+        return None
+    if known and known[0] == "tile" and "servicedata" not in message:  # It goes by the name alone.
+        return None
     if not known:
         return None
     if known[0] == "exposure-notification" and len(message["servicedata"]) != 40:  # It takes those that are cut off too.
@@ -140,8 +150,14 @@ def theengs(payload):
     return known[0], answer["model_id"], fields
 
 
+# Advertisements that the decoder's own tests quote.
+SWITCHBOT_EXAMPLES = [
+    "09163dfd63c058001104", "09163dfd63c053641104", "0c163dfd64406405007500f812", "0616000d4810e1",
+]  # fmt: skip
 SWITCHBOT = {"temperature": "temperature", "humidity": "humidity", "battery": "battery", "lightLevel": "light level",
-             "co2": "carbon dioxide"}  # fmt: skip
+             "contact_open": "contact", "motion_detected": "motion", "is_light": "light", "isOn": "switch"}  # fmt: skip
+WORDS = {"contact": ("closed", "open"), "motion": ("no motion", "motion"), "light": ("no light", "light"),
+         "switch": ("off", "on")}  # fmt: skip
 
 
 def switchbot(payload):
@@ -158,8 +174,13 @@ def switchbot(payload):
     if not answer or not answer.data.get("data"):
         return None
     data = answer.data["data"]
-    return "switchbot", answer.data.get("modelFriendlyName", ""), {
-        ours: data[theirs] for theirs, ours in SWITCHBOT.items() if isinstance(data.get(theirs), (int, float))}
+    fields = {ours: data[theirs] for theirs, ours in SWITCHBOT.items() if data.get(theirs) is not None}
+    if not data.get("switchMode"):
+        fields.pop("switch", None)
+    for word, value in fields.items():
+        if isinstance(value, bool):
+            fields[word] = WORDS[word][value]
+    return "switchbot", answer.data.get("modelFriendlyName", ""), fields
 
 
 DECODERS = {
@@ -178,7 +199,8 @@ def main():
     print("# Written by recording/meanings.py from advertisements that the named repositories published.")
     for name, decode in DECODERS.items():
         counts, lines = {}, {}
-        for payload, source in records(folder):
+        examples = [(payload, "its own tests") for payload in SWITCHBOT_EXAMPLES] if decode is switchbot else []
+        for payload, source in examples + list(records(folder)):
             answer = decode(payload)
             if not answer:
                 continue
@@ -186,7 +208,7 @@ def main():
             if only and kind not in only:
                 continue
             counts[kind, model] = counts.get((kind, model), 0) + 1
-            if counts[kind, model] > KEPT:
+            if counts[kind, model] > KEPT.get(kind, 8) or "temperature probe" in fields:  # Those with probes we do not read.
                 continue
             text = ", ".join(f"{word}={value}" for word, value in fields.items())
             lines.setdefault((model, source), []).append(f"{payload} | {kind} | {text}".rstrip())

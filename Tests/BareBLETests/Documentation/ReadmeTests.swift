@@ -51,6 +51,17 @@ import Testing
         // out
     }
 
+    private func meanings(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/AdvertisementMeanings.md
+        for try await case .found(let device) in central.scan() {
+            for meaning in device.meanings {
+                if let temperature = meaning["temperature"]?.number { print(meaning.title, temperature, "°C") }
+                print(meaning)
+            }
+        }
+        // out
+    }
+
     private func filteredScan(_ central: Central) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Scanning.md
         var filter = ScanFilter.services(0x181A)

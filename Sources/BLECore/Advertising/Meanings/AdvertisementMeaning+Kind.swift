@@ -24,7 +24,29 @@ extension AdvertisementMeaning {
         public static var appleContinuity: Self { Self(rawValue: "apple-continuity") }
         /// A thing that Apple's devices help to find.
         public static var findMy: Self { Self(rawValue: "find-my") }
+        /// A thing that Google's network helps to find.
+        public static var findHub: Self { Self(rawValue: "find-hub") }
+        /// A tracker of Tile.
+        public static var tile: Self { Self(rawValue: "tile") }
+        /// A tracker of Samsung.
+        public static var smartTag: Self { Self(rawValue: "smarttag") }
+        /// A device of the Connected Devices Platform, most often a computer with Windows.
+        public static var microsoftCDP: Self { Self(rawValue: "microsoft-cdp") }
+        /// A device that Windows offers to pair with.
+        public static var swiftPair: Self { Self(rawValue: "swift-pair") }
+        /// A device that Android offers to pair with.
+        public static var fastPair: Self { Self(rawValue: "fast-pair") }
         /// A sensor of Ruuvi.
         public static var ruuviTag: Self { Self(rawValue: "ruuvitag") }
+        /// A sensor that uses the open format BTHome.
+        public static var btHome: Self { Self(rawValue: "bthome") }
+        /// A device of Xiaomi's ecosystem.
+        public static var miBeacon: Self { Self(rawValue: "mibeacon") }
+        /// A thermometer with one of the free firmwares ATC and pvvx.
+        public static var atc: Self { Self(rawValue: "atc") }
+        /// A thermometer of Govee.
+        public static var govee: Self { Self(rawValue: "govee") }
+        /// A device of SwitchBot.
+        public static var switchBot: Self { Self(rawValue: "switchbot") }
     }
 }

@@ -12,4 +12,14 @@ extension FieldList {
     mutating func add(_ name: String, word: String?) {
         if let word { add(ValueField(name, .text(word), showsName: false)) }
     }
+
+    /// A field that may come several times: the second is called "name 2", and so on.
+    mutating func add(numbered field: ValueField) {
+        var (name, number) = (field.name, 1)
+        while fields.contains(where: { $0.name == name }) {
+            number += 1
+            name = "\(field.name) \(number)"
+        }
+        add(ValueField(name, field.content, unit: field.unit, showsName: field.showsName))
+    }
 }

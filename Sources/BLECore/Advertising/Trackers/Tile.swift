@@ -1,0 +1,15 @@
+/// A tracker of Tile.
+///
+///     service 0xFEED or 0xFEEC | 02 | 00 | identifier 8        other contents are not known
+///
+/// Spec: none; as recorded, and as the projects AirGuard and TheengsDecoder take it.
+enum Tile {
+    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+        guard !value.isAtEnd else { return nil }
+        var list = FieldList()
+        if value.remaining == 10, value.u16() == 0x0002, let identifier = value.array(8) {
+            list.add("identifier", word: Hex.encode(identifier))
+        }
+        return AdvertisementMeaning(.tile, "Tile", list.fields)
+    }
+}
