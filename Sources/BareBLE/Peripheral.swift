@@ -24,8 +24,6 @@ internal import Logging
 /// Calls from several tasks may overlap; the requests are sent in the order in which they were made. A call that is
 /// cancelled, or whose time is over, returns at once and leaves the link usable.
 public actor Peripheral {
-    typealias Waiter = CheckedContinuation<Result<GATTOutcome, OperationFailure>, Never>
-
     /// The peer's address, or `nil` when the link is no Bluetooth link (a Unix socket, a descriptor).
     public nonisolated let id: PeerID?
     /// What messages call the peer: its address, or the path or name of the link.
@@ -47,7 +45,7 @@ public actor Peripheral {
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     var isEndRequested = false
     /// A few at most: finding one here costs less than hashing.
-    var waiters: [(id: OperationID, waiter: Waiter, isOfCall: Bool)] = []
+    var waiters: [WaitingCaller] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     let policy: CachePolicy
     var knowledge: DatabaseKnowledge

@@ -82,7 +82,7 @@ package enum ATTAction: Hashable, Sendable {
 }
 
 /// A few actions. Two fit without an allocation, which is all that an answer takes: its caller and the next request.
-package struct ATTActions: Sequence, Hashable, Sendable {
+package struct ATTActions: Sequence, IteratorProtocol, Hashable, Sendable {
     private var first: ATTAction?
     private var second: ATTAction?
     private var others: [ATTAction] = []
@@ -101,23 +101,11 @@ package struct ATTActions: Sequence, Hashable, Sendable {
         }
     }
 
-    package func makeIterator() -> Iterator { Iterator(actions: self) }
-
-    package struct Iterator: IteratorProtocol {
-        fileprivate let actions: ATTActions
-        private var position = 0
-
-        fileprivate init(actions: ATTActions) {
-            self.actions = actions
-        }
-
-        package mutating func next() -> ATTAction? {
-            defer { position += 1 }
-            switch position {
-            case 0: return actions.first
-            case 1: return actions.second
-            default: return position - 2 < actions.others.count ? actions.others[position - 2] : nil
-            }
-        }
+    /// Takes the first one out.
+    package mutating func next() -> ATTAction? {
+        guard let action = first.take() else { return nil }
+        first = second.take()
+        if !others.isEmpty { second = others.removeFirst() }
+        return action
     }
 }

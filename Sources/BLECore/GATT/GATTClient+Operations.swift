@@ -34,8 +34,8 @@ extension GATTClient {
         return RequestID(lastRequest)
     }
 
-    mutating func absorb(_ queued: ATTActions, _ actions: inout [Action], at now: BootInstant) {
-        for action in queued {
+    mutating func absorb(_ queued: consuming ATTActions, _ actions: inout [Action], at now: BootInstant) {
+        while let action = queued.next() {
             switch action {
             case .finish(let request, let result): requestEnded(request, result, &actions, at: now)
             case .deliver(let handle, let value, let kind): actions.append(.deliver(handle, value, kind))

@@ -76,20 +76,23 @@ package struct GATTClient: ~Copyable {
         _ procedure: Procedure, id: OperationID, deadline: BootInstant?, at now: BootInstant,
         outcome: @escaping (Procedure.Output) -> GATTOutcome
     ) -> [Action] {
+        start(RunningProcedure(procedure, deadline: deadline, outcome: outcome), id: id, at: now)
+    }
+
+    /// Starts to read a value to its end.
+    package mutating func startRead(
+        _ handle: AttributeHandle, id: OperationID, deadline: BootInstant?, at now: BootInstant
+    ) -> [Action] {
+        start(RunningRead(ReadLong(handle: handle, mtu: mtu), deadline: deadline), id: id, at: now)
+    }
+
+    private mutating func start(_ operation: RunningOperation, id: OperationID, at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         guard admit(id, &actions) else { return actions }
-        let operation = RunningProcedure(procedure, deadline: deadline, outcome: outcome)
         running.append(operation, id: id)
         if operation.usesPreparedQueue, !takePreparedQueue(id) { return actions }
         advance(id, operation.begin(), &actions, at: now)
         return actions
-    }
-
-    /// Starts to read a value to its end. The most frequent operation of all: in here the compiler knows its procedure.
-    package mutating func startRead(
-        _ handle: AttributeHandle, id: OperationID, deadline: BootInstant?, at now: BootInstant
-    ) -> [Action] {
-        start(ReadLong(handle: handle, mtu: mtu), id: id, deadline: deadline, at: now) { .value($0) }
     }
 
     /// Sends a command, behind everything that was started before; it is over when the socket has taken it.

@@ -3,6 +3,16 @@ internal import BLELinux
 internal import Glibc
 internal import Logging
 
+/// Who waits for the end of one operation.
+struct WaitingCaller {
+    typealias Continuation = CheckedContinuation<Result<GATTOutcome, OperationFailure>, Never>
+
+    let id: OperationID
+    let continuation: Continuation
+    /// Whether a call of the application led to it, and not the library of its own accord.
+    let isOfCall: Bool
+}
+
 extension Peripheral {
     /// How many packets one wake-up may take before the loop looks at its other descriptors.
     private static let packetsPerTurn = 64
@@ -46,12 +56,12 @@ extension Peripheral {
         let id = client.nextID()
         return await onLoop {
             await withTaskCancellationHandler {
-                await withCheckedContinuation { (waiter: Waiter) in
+                await withCheckedContinuation { (waiter: WaitingCaller.Continuation) in
                     // A cancellation from here on finds the waiter: its job enters the actor behind this one.
                     if Task.isCancelled || isOfCall && gate.isClearing {
                         return waiter.resume(returning: .failure(.cancelled))
                     }
-                    waiters.append((id, waiter, isOfCall))
+                    waiters.append(WaitingCaller(id: id, continuation: waiter, isOfCall: isOfCall))
                     let now = loop.now()
                     perform(start(&client, id, deadline, now))
                     if isObservingDue { observeBehind() }
@@ -94,7 +104,7 @@ extension Peripheral {
                 switch action {
                 case .finish(let id, let result):
                     guard let index = waiters.firstIndex(where: { $0.id == id }) else { continue }
-                    waiters.remove(at: index).waiter.resume(returning: result)
+                    waiters.remove(at: index).continuation.resume(returning: result)
                 case .deliver(let handle, let value, let kind):
                     deliver(value, from: handle, isIndication: kind == .indication)
                 case .send(let pdu):

@@ -44,6 +44,17 @@ enum Cure: Hashable, Sendable {
     }
 }
 
+/// What has been tried for one call.
+struct Recovery {
+    /// What was known of the peer's services when the last attempt began.
+    var known: GATTDatabase?
+    var applied: Set<Cure> = []
+
+    init(knowing known: GATTDatabase?) {
+        self.known = known
+    }
+}
+
 /// The hook's answer on one level of security, and the calls that wait for it.
 struct SecurityRaise {
     typealias Waiter = CheckedContinuation<Bool, Never>
@@ -59,14 +70,31 @@ extension Peripheral {
     ///
     /// `attempt` must look up everything anew, handles too: a cure may have changed what is known of the peer. Where it
     /// cannot, or must not be made again behind a change of the peer's services, `repetition` says so.
+    // Inlined, so that a call that meets no trouble is its attempt alone: each asynchronous function on the way is felt in the time
+    // of a read.
+    @inline(__always)
     func recovering<Value: Sendable>(
         within timeout: Duration, during operation: @autoclosure () -> String,
-        repeating repetition: Repetition = .always,
+        repeating repetition: @autoclosure () -> Repetition = .always,
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let deadline = loop.now() + timeout
-        return try await calling(until: deadline, during: operation()) { () async throws(BLEError) in
-            try await recovering(until: deadline, during: operation(), repeating: repetition, attempt)
+        let rooms = gate.enterFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        defer { endCall(rooms) }
+        var recovery = Recovery(knowing: knowledge.database)
+        while true {
+            let failure: BLEError
+            do {
+                return try await attempt(deadline)
+            } catch {
+                failure = error
+            }
+            do throws(BLEError) {
+                try await recover(
+                    &recovery, from: failure, until: deadline, during: operation(), repeating: repetition())
+            } catch {
+                throw interrupted(error, during: operation())
+            }
         }
     }
 
@@ -76,27 +104,36 @@ extension Peripheral {
         repeating repetition: Repetition = .always,
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        var applied: Set<Cure> = []
+        var recovery = Recovery(knowing: knowledge.database)
         while true {
             let failure: BLEError
-            var known = knowledge.database
             do {
                 return try await attempt(deadline)
             } catch {
                 failure = error
-                if known == nil { known = knowledge.database }
             }
-            markUseless(applied, behind: failure)
-            guard let cure = cure(for: failure), !applied.contains(where: { $0.kind == cure.kind }) else {
-                throw failure
-            }
-            let isCured = try await apply(
-                cure, to: repetition, knowing: known, of: operation(), until: deadline)
-            if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation()) }
-            if end != nil { throw endError(during: operation()) }
-            guard isCured else { throw failure }
-            applied.insert(cure)
+            try await recover(&recovery, from: failure, until: deadline, during: operation(), repeating: repetition)
         }
+    }
+
+    /// Cures what an attempt has failed with.
+    ///
+    /// - Throws: The failure itself where there is no cure for it, or none that has not been applied already.
+    private func recover(
+        _ recovery: inout Recovery, from failure: BLEError, until deadline: BootInstant, during operation: String,
+        repeating repetition: Repetition
+    ) async throws(BLEError) {
+        let known = recovery.known ?? knowledge.database
+        markUseless(recovery.applied, behind: failure)
+        guard let cure = cure(for: failure), !recovery.applied.contains(where: { $0.kind == cure.kind }) else {
+            throw failure
+        }
+        let isCured = try await apply(cure, to: repetition, knowing: known, of: operation, until: deadline)
+        if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation) }
+        if end != nil { throw endError(during: operation) }
+        guard isCured else { throw failure }
+        recovery.applied.insert(cure)
+        recovery.known = knowledge.database
     }
 
     private func cure(for failure: BLEError) -> Cure? {

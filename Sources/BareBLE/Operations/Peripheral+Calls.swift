@@ -28,25 +28,30 @@ extension Peripheral {
         until deadline: BootInstant, during operation: @autoclosure () -> String,
         _ body: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        let rooms = try await beginCall(until: deadline, during: operation())
+        let rooms = gate.enterFreely() ? [] : try await beginCall(until: deadline, during: operation())
         defer { endCall(rooms) }
         do {
             return try await body()
         } catch {
-            // What it fails with says how it was interrupted, not why.
-            guard gate.isClearing, error.code != .disconnected else { throw error }
-            let cleared = cleared(during: operation())
-            throw error.partialValue.map(cleared.carrying) ?? cleared
+            throw interrupted(error, during: operation())
         }
     }
 
-    /// Waits for a call's turn; answers where it was made, which `endCall` wants to know.
+    /// What a call fails with that failed with `error`.
+    func interrupted(_ error: BLEError, during operation: @autoclosure () -> String) -> BLEError {
+        // While everything is cancelled an error says how it was interrupted, not why.
+        guard gate.isClearing, error.code != .disconnected else { return error }
+        let cleared = cleared(during: operation())
+        return error.partialValue.map(cleared.carrying) ?? cleared
+    }
+
+    /// Waits for a call's turn, where the gate does not let it in freely; answers where it was made, which `endCall` wants to
+    /// know.
     func beginCall(
-        until deadline: BootInstant, during operation: @autoclosure () -> String
+        until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> [CallGate.Room] {
-        if gate.enterFreely() { return [] }
         let rooms = CallRooms.current
-        try await enter(as: .call, from: rooms, until: deadline, during: operation())
+        try await enter(as: .call, from: rooms, until: deadline, during: operation)
         return rooms
     }
 

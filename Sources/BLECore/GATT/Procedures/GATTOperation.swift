@@ -81,19 +81,27 @@ final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
         super.init(usesPreparedQueue: procedure.usesPreparedQueue, deadline: deadline)
     }
 
-    override func begin() -> GATTStep<GATTOutcome> { erase(procedure.begin()) }
+    override func begin() -> GATTStep<GATTOutcome> { procedure.begin().map(outcome) }
     override func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> {
         procedure.willReceive(mtu: min(mtu, requestMTU))
-        return erase(procedure.received(reply))
+        return procedure.received(reply).map(outcome)
     }
 
     override func abandoned() -> [UInt8]? { procedure.abandoned() }
+}
 
-    private func erase(_ step: GATTStep<Procedure.Output>) -> GATTStep<GATTOutcome> {
-        switch step {
-        case .send(let request): .send(request)
-        case .finished(let output): .finished(outcome(output))
-        case .failed(let failure): .failed(failure)
-        }
+/// Reads a value, as `RunningProcedure` would. The most frequent operation of all: in here the compiler knows its procedure.
+final class RunningRead: RunningOperation {
+    private var procedure: ReadLong
+
+    init(_ procedure: ReadLong, deadline: BootInstant?) {
+        self.procedure = procedure
+        super.init(deadline: deadline)
+    }
+
+    override func begin() -> GATTStep<GATTOutcome> { procedure.begin().map { .value($0) } }
+    override func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> {
+        procedure.willReceive(mtu: min(mtu, requestMTU))
+        return procedure.received(reply).map { .value($0) }
     }
 }

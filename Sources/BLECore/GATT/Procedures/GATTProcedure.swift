@@ -14,6 +14,14 @@ package enum GATTStep<Output: Sendable>: Sendable {
     case finished(Output)
     /// The procedure is over, without a result. The link is as good as before.
     case failed(GATTFailure)
+
+    func map<Other>(_ transform: (Output) -> Other) -> GATTStep<Other> {
+        switch self {
+        case .send(let request): .send(request)
+        case .finished(let output): .finished(transform(output))
+        case .failed(let failure): .failed(failure)
+        }
+    }
 }
 
 extension GATTStep: Equatable where Output: Equatable {}
