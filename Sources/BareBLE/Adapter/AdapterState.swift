@@ -58,8 +58,7 @@ public struct AdapterStates: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let central: Central
         private var place: Place?
-        private var batch: [StreamBuffer<AdapterState>.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<AdapterState>?
 
         fileprivate init(central: Central) {
             self.central = central
@@ -71,21 +70,15 @@ public struct AdapterStates: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> AdapterState? {
-            let place: Place
-            if let known = self.place {
-                place = known
-            } else {
+            if place == nil {
                 let adapter = central.adapter
-                place = await Place(adapter.observeState(), adapter)
+                let place = await Place(adapter.observeState(), adapter)
+                walk = StreamWalk(place.buffer)
                 self.place = place
             }
-            if position == batch.count {
-                batch = try await place.buffer.nextBatch()
-                position = 0
-            }
-            guard position < batch.count else { return nil }
-            defer { position += 1 }
-            return batch[position].element
+            let entry = try await walk?.peek()
+            walk?.pass()
+            return entry?.element
         }
     }
 

@@ -20,12 +20,12 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
     /// Walks over the events.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let place: Place
-        private var batch: [StreamBuffer<ConnectionEvent>.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<ConnectionEvent>
         private var isMissedTold = false
 
         fileprivate init(place: Place) {
             self.place = place
+            walk = StreamWalk(place.buffer)
         }
 
         /// The next event; `nil` behind `.ended` or when the task is cancelled.
@@ -34,18 +34,13 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ConnectionEvent? {
-            if position == batch.count {
-                batch = try await place.buffer.nextBatch()
-                position = 0
-            }
-            guard position < batch.count else { return nil }
-            let entry = batch[position]
+            guard let entry = try await walk.peek() else { return nil }
             if entry.droppedBefore > 0, !isMissedTold {
                 isMissedTold = true
                 return .missed(entry.droppedBefore)
             }
             isMissedTold = false
-            position += 1
+            walk.pass()
             return entry.element
         }
     }

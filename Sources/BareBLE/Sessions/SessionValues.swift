@@ -53,8 +53,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let lease: StandingLease
         private let make: Making
-        private var batch: [Buffer.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<SessionValues<ReceivedValue>.Entry>
         private var epoch: UInt64?
         /// What was dropped before marks; the next value says it.
         private var droppedBeforeMarks = 0
@@ -64,6 +63,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         init(lease: StandingLease, make: @escaping Making) {
             self.lease = lease
             self.make = make
+            walk = StreamWalk(lease.buffer)
         }
 
         /// The next value or mark; `nil` when the session has ended or the task is cancelled.
@@ -73,18 +73,13 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {
-            if position == batch.count {
-                batch = try await lease.buffer.nextBatch()
-                position = 0
-            }
-            guard position < batch.count else { return nil }
-            let entry = batch[position]
+            guard let entry = try await walk.peek() else { return nil }
             // The mark itself may be among what found no room.
             if let epoch, epoch != entry.element.epoch {
                 self.epoch = nil
                 return .interrupted(lostMark)
             }
-            position += 1
+            walk.pass()
             switch entry.element {
             case .began(let epoch):
                 self.epoch = epoch

@@ -87,14 +87,13 @@ public struct ScanSequence: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         private enum State {
             case fresh
-            case running(ScanLease, StreamBuffer<ScanEvent>, LastingScan?)
+            case running(ScanLease, LastingScan?)
             case over
         }
 
         private let sequence: ScanSequence
         private var state = State.fresh
-        private var batch: [StreamBuffer<ScanEvent>.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<ScanEvent>?
         private var reportsDrop = true
 
         init(sequence: ScanSequence) {
@@ -108,39 +107,31 @@ public struct ScanSequence: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ScanEvent? {
-            guard let buffer = try await begin() else { return nil }
+            try await begin()
             while true {
-                if position == batch.count {
-                    batch = try await buffer.nextBatch()
-                    position = 0
-                    guard !batch.isEmpty else {
-                        await stop()
-                        return nil
-                    }
+                guard let entry = try await walk?.peek() else {
+                    await stop()
+                    return nil
                 }
-                let entry = batch[position]
                 if entry.droppedBefore > 0, reportsDrop {
                     reportsDrop = false
                     return .dropped(entry.droppedBefore)
                 }
                 reportsDrop = true
-                position += 1
+                walk?.pass()
                 if !isExcluded(entry.element) { return entry.element }
             }
         }
 
         /// Ends the scan, and waits until the radio no longer scans, if no other scan wants it to.
         mutating func stop() async {
-            if case .running(let lease, _, _) = state { await lease.stop() }
+            if case .running(let lease, _) = state { await lease.stop() }
             state = .over
+            walk = nil
         }
 
-        private mutating func begin() async throws(BLEError) -> StreamBuffer<ScanEvent>? {
-            switch state {
-            case .over: return nil
-            case .running(_, let buffer, _): return buffer
-            case .fresh: break
-            }
+        private mutating func begin() async throws(BLEError) {
+            guard case .fresh = state else { return }
             do {
                 let (lease, buffer): BegunScan.Running
                 if let running = sequence.begun?.take() {
@@ -148,11 +139,10 @@ public struct ScanSequence: AsyncSequence, Sendable {
                 } else {
                     (lease, buffer) = try await sequence.beginNow()
                 }
-                state = .running(lease, buffer, await sequence.mark())
-                return buffer
+                state = .running(lease, await sequence.mark())
+                walk = StreamWalk(buffer)
             } catch  where error.code == .cancelled {
                 state = .over
-                return nil
             }
         }
 

@@ -27,11 +27,11 @@ public struct ServiceChangeSequence: AsyncSequence, Sendable {
     /// Walks over the changes.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let lease: ServiceChangeLease
-        private var batch: [StreamBuffer<ServiceChange>.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<ServiceChange>
 
         init(lease: ServiceChangeLease) {
             self.lease = lease
+            walk = StreamWalk(lease.buffer)
         }
 
         /// The next change; `nil` when this program has ended the link or the task is cancelled.
@@ -40,13 +40,9 @@ public struct ServiceChangeSequence: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ServiceChange? {
-            if position == batch.count {
-                batch = try await lease.buffer.nextBatch()
-                position = 0
-            }
-            guard position < batch.count else { return nil }
-            defer { position += 1 }
-            return batch[position].element
+            guard let entry = try await walk.peek() else { return nil }
+            walk.pass()
+            return entry.element
         }
     }
 }

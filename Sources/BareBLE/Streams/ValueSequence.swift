@@ -49,11 +49,11 @@ public struct ValueSequence: AsyncSequence, Sendable {
     /// Walks over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let subscription: Subscription
-        private var batch: [StreamBuffer<ReceivedValue>.Entry] = []
-        private var position = 0
+        private var walk: StreamWalk<ReceivedValue>
 
         init(subscription: Subscription) {
             self.subscription = subscription
+            walk = StreamWalk(subscription.buffer)
         }
 
         /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
@@ -63,13 +63,8 @@ public struct ValueSequence: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ReceivedValue? {
-            if position == batch.count {
-                batch = try await subscription.buffer.nextBatch()
-                position = 0
-            }
-            guard position < batch.count else { return nil }
-            defer { position += 1 }
-            let entry = batch[position]
+            guard let entry = try await walk.peek() else { return nil }
+            walk.pass()
             guard entry.droppedBefore > 0 else { return entry.element }
             let value = entry.element
             return ReceivedValue(
