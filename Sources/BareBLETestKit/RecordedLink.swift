@@ -15,6 +15,8 @@ public struct RecordedLink: Hashable, Sendable {
     public let dialogue: Dialogue
     /// The file that it was read from, or a name.
     public let source: String
+    /// Whether its beginning was recorded.
+    package let isWhole: Bool
     /// Whether the file is a capture, so that places in it are packets and not lines.
     let isCapture: Bool
 
@@ -22,11 +24,12 @@ public struct RecordedLink: Hashable, Sendable {
     public init(_ dialogue: Dialogue, source: String = "dialogue") {
         self.init(
             peer: dialogue.header(Self.peerHeader).flatMap { PeerID($0) }, dialogue: dialogue, source: source,
-            isCapture: false)
+            isWhole: true, isCapture: false)
     }
 
-    private init(peer: PeerID?, dialogue: Dialogue, source: String, isCapture: Bool) {
+    private init(peer: PeerID?, dialogue: Dialogue, source: String, isWhole: Bool, isCapture: Bool) {
         self.peer = peer
+        self.isWhole = isWhole
         self.dialogue = dialogue
         self.source = source
         self.isCapture = isCapture
@@ -66,6 +69,7 @@ extension RecordedLink {
     /// A link that is being read.
     private struct Unfinished {
         let peer: PeerID?
+        let isWhole: Bool
         var steps: [Dialogue.Step] = []
         var lastTime: Duration
 
@@ -90,59 +94,31 @@ extension RecordedLink {
         }
     }
 
-    private struct Key: Hashable {
-        let controller: UInt16
-        let handle: ConnectionHandle
-    }
-
     private static func capturedLinks(_ bytes: [UInt8], _ path: String) throws(CaptureError) -> [RecordedLink] {
         var reader = CaptureReader()
         reader.append(bytes)
         var links: [Unfinished] = []
-        var open: [Key: Int] = [:]
-        var ignored: Set<Key> = []
-        var reassembler = L2CAPReassembler()
+        var traffic = AttributeTraffic()
         var number = 0
         while let packet = try reader.next() {
             number += 1
-            switch packet.kind {
-            case .event:
-                guard let event = try? HCIEvent(packet.bytes.span) else { continue }
-                if case .connectionComplete(let complete) = event, complete.status.isSuccess {
-                    let key = Key(controller: packet.controller, handle: complete.handle)
-                    open[key] = complete.isCentral ? links.count : nil
-                    if complete.isCentral { ignored.remove(key) } else { ignored.insert(key) }
-                    guard complete.isCentral else { continue }
-                    links.append(Unfinished(peer: complete.peer, lastTime: packet.timestamp))
-                } else if case .disconnectionComplete(let end) = event, end.status.isSuccess {
-                    let key = Key(controller: packet.controller, handle: end.handle)
-                    reassembler.linkEnded(controller: packet.controller, connection: end.handle)
-                    ignored.remove(key)
-                    guard let index = open.removeValue(forKey: key), end.reason != .localHostTerminated else {
-                        continue
-                    }
-                    links[index].add(.linkLost, at: packet.timestamp, packet: number)
+            for occurrence in traffic.received(packet) {
+                switch occurrence.event {
+                case .began(let peer, let isWhole):
+                    links.append(Unfinished(peer: peer, isWhole: isWhole, lastTime: packet.timestamp))
+                case .packet(let pdu, let isSent):
+                    links[occurrence.link].add(
+                        isSent ? .sent(pdu) : .received(pdu), at: packet.timestamp, packet: number)
+                case .ended(let reason):
+                    guard reason != .localHostTerminated else { continue }
+                    links[occurrence.link].add(.linkLost, at: packet.timestamp, packet: number)
                 }
-            case .asynchronousData:
-                guard case .frame(let frame) = reassembler.received(packet),
-                    frame.channel == L2CAPFrame.attributeChannel, !frame.payload.isEmpty
-                else { continue }
-                let key = Key(controller: packet.controller, handle: frame.origin.connection)
-                guard !ignored.contains(key) else { continue }
-                // A capture may begin in the middle of a link.
-                let index = open[key] ?? links.count
-                if index == links.count { links.append(Unfinished(peer: nil, lastTime: packet.timestamp)) }
-                open[key] = index
-                let isSent = frame.origin.direction == .sent
-                links[index].add(
-                    isSent ? .sent(frame.payload) : .received(frame.payload), at: packet.timestamp, packet: number)
-            case .command, .synchronousData, .isochronousData, .note:
-                continue
             }
         }
         // Those of other programs are known by their events alone.
         return links.filter(\.hasPackets).map {
-            RecordedLink(peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: path, isCapture: true)
+            RecordedLink(
+                peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: path, isWhole: $0.isWhole, isCapture: true)
         }
     }
 }

@@ -5,41 +5,66 @@ import BareBLE
 /// Prints recorded packets; no radio is needed.
 struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the packets of a capture, and the devices that advertise in it.",
+        abstract: "Print the packets of a recording, check them, or make a test of them.",
+        usage: """
+            blescan replay (<file> [--only <kind>|--check|--as-fixture <name>] |
+            --hex <bytes>) [--json]
+            """,
         discussion: """
             EXAMPLES
               blescan replay capture.btsnoop
               blescan replay capture.btsnoop --only att
               blescan replay capture.btsnoop --only adv --json
+              blescan replay capture.btsnoop --check
+              blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
 
-            Reads btsnoop (btmon -w, Android's HCI log), pcap and pcapng with traffic
-            between a host and its controller, and .dialogue files, such as --trace
-            prints. < goes from the host to the controller, > comes back; answers tell
-            how long they took.
+            Reads btsnoop (--record, btmon -w, Android's HCI log), pcap and pcapng with
+            traffic between a host and its controller, and dialogues, such as --trace
+            prints; the content tells which. < goes from the host to the controller,
+            > comes back; answers tell how long they took.
+
+            --check puts the links that the host has made through the machines of a live
+            one: each request and answer through the request queue, each list of
+            attributes through discovery. The first packet that they take exception to
+            is named, and the status is 76.
+
+            --as-fixture writes each of these links as a text, NAME.dialogue, that
+            ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.
+            It has all values in clear.
             """)
 
     /// Which packets to print.
     enum Layer: String, ExpressibleByArgument, CaseIterable {
-        case att, hci, adv
+        case att, hci, adv, l2cap
 
-        /// `hci` leaves out what the other two show.
+        /// `hci` leaves out what the others show.
         func shows(_ layer: PrintedPacket.Layer) -> Bool {
             switch self {
             case .att: layer == .att
             case .adv: layer == .advertising
             case .hci: layer == .hci || layer == .note
+            case .l2cap: layer == .l2cap
             }
         }
     }
 
-    @Argument(help: "A capture: btsnoop, pcap, pcapng or .dialogue.")
+    @Argument(help: "A capture, btsnoop, pcap or pcapng, or a dialogue.")
     var file: String?
 
     @Option(help: ArgumentHelp("Print these packets alone.", valueName: "kind"))
     var only: Layer?
 
-    @Flag(help: "Print one JSON object a packet.")
+    @Flag(help: "Check the links as a client that lived them would, instead of printing packets.")
+    var check = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.", valueName: "name")
+    )
+    var asFixture: String?
+
+    @Flag(help: "Print one JSON object a packet, or for each link that was written, or for the check.")
     var json = false
 
     @Option(
@@ -48,6 +73,14 @@ struct Replay: AsyncParsableCommand {
 
     func validate() throws {
         if (file == nil) == (hex == nil) { throw ValidationError("Name a capture, or give a payload with --hex.") }
+        let modes = [hex.map { _ in "--hex" }, only.map { _ in "--only" }, check ? "--check" : nil]
+        if let mode = modes.compactMap(\.self).first, asFixture != nil {
+            throw ValidationError("--as-fixture prints no packets; leave out \(mode).")
+        }
+        if check, let mode = modes.compactMap(\.self).first, mode != "--check" {
+            throw ValidationError("--check prints no packets; leave out \(mode).")
+        }
+        if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
     func run() async throws {
@@ -55,55 +88,22 @@ struct Replay: AsyncParsableCommand {
             return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
         }
         guard let file else { return }
+        if check { return try CheckOutput(path: file, json: json).run() }
+        if let asFixture { return try FixtureOutput(path: file, name: asFixture, json: json).run() }
         var output = ReplayOutput(only: only, json: json)
-        if file.hasSuffix(".dialogue") {
-            try replay(dialogue: file, &output)
-        } else {
-            try replay(capture: file, &output)
+        do {
+            output.warning = try Recording.read(file) { packet in
+                output.show(packet)
+            } dialogue: { dialogue in
+                for step in dialogue.steps { output.show(step) }
+            }
+        } catch {
+            output.finish()
+            throw error
         }
         output.finish()
         if output.shownCount == 0 {
             throw Failure(message: "\(file) has no such packets.", status: .notFound)
-        }
-    }
-
-    private func replay(dialogue path: String, _ output: inout ReplayOutput) throws {
-        let bytes = try FileBytes.read(path, atMost: 1 << 24)
-        do throws(Dialogue.ParsingError) {
-            for step in try Dialogue(String(decoding: bytes, as: UTF8.self)).steps { output.show(step) }
-        } catch {
-            throw Failure(
-                message:
-                    "\(path) is no dialogue: \(error). Each PDU stands on a line of its own, such as \"< 0a 0300\".",
-                status: .badData)
-        }
-    }
-
-    private func replay(capture path: String, _ output: inout ReplayOutput) throws {
-        var chunks = try FileChunks(path)
-        var reader = CaptureReader()
-        do throws(CaptureError) {
-            while let chunk = chunks.next() {
-                reader.append(chunk)
-                while let packet = try reader.next() { output.show(packet) }
-            }
-            try reader.finish()
-        } catch .truncated(let count) where count > 0 {
-            // The recorder was stopped while it wrote: everything before is good.
-            output.warning =
-                "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
-        } catch {
-            output.finish()
-            throw Failure(message: "\(path): \(error). \(advice(error))", status: .badData)
-        }
-    }
-
-    private func advice(_ error: CaptureError) -> String {
-        switch error {
-        case .notACapture: "Record one with `btmon -w FILE`; hexadecimal text is read by `blescan decode`."
-        case .unsupportedDatalink: "Record between host and controller, with `btmon -w FILE` or Android's HCI log."
-        case .unsupportedVersion: "Convert it with a newer tool."
-        case .truncated, .corruptRecord: "What was readable is printed above."
         }
     }
 }

@@ -35,8 +35,12 @@ final class SocketPeer: Sendable {
 
     /// A peer that is a virtual device, and hangs up when the client sends `last`; at `path`, or wherever there is room.
     convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil, at path: String? = nil) async throws {
+        try self.init(link: try await VirtualPeripheral(device).connect(), until: last, at: path)
+    }
+
+    /// A peer that is whatever is at the other end of `link`.
+    convenience init(link: Int32, until last: [UInt8]? = nil, at path: String? = nil) throws {
         try self.init(at: path)
-        let link = try await VirtualPeripheral(device).connect()
         // The threads wait in the kernel.
         _ = fcntl(link, F_SETFL, 0)
         serve(began: { client in

@@ -1,0 +1,100 @@
+/// Tells the links of a capture apart, and gives the ATT packets of those that its host has made.
+///
+/// Links in which the host was the peripheral are left out. A capture may begin in the middle of a link, of which then nobody knows
+/// who made it, to whom it goes, and how large its packets may be.
+///
+/// Spec: HCI_LE_Connection_Complete and its kin, HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.
+package struct AttributeTraffic: Sendable {
+    /// What happened on a link.
+    package enum Event: Hashable, Sendable {
+        /// It came up, or the capture begins here.
+        case began(PeerID?, isWhole: Bool)
+        /// A packet crossed it.
+        case packet([UInt8], isSent: Bool)
+        /// It ended.
+        case ended(HCIStatus)
+    }
+
+    /// Something that happened, and on which link; links are counted from 0.
+    package struct Occurrence: Hashable, Sendable {
+        package let link: Int
+        package let event: Event
+    }
+
+    private struct Key: Hashable {
+        let controller: UInt16
+        let handle: ConnectionHandle
+    }
+
+    private var open: [Key: Int] = [:]
+    private var ignored: Set<Key> = []
+    private var reassembler = L2CAPReassembler()
+
+    /// How many links there were so far.
+    package private(set) var linkCount = 0
+
+    package init() {}
+
+    /// Takes the next packet of the capture; returns what it means, in order.
+    package mutating func received(_ packet: CapturedPacket) -> [Occurrence] {
+        switch packet.kind {
+        case .event:
+            guard Self.mayConcernLinks(packet.bytes), let event = try? HCIEvent(packet.bytes.span) else { return [] }
+            if case .connectionComplete(let complete) = event, complete.status.isSuccess {
+                return began(complete, Key(controller: packet.controller, handle: complete.handle))
+            }
+            if case .disconnectionComplete(let end) = event, end.status.isSuccess {
+                let key = Key(controller: packet.controller, handle: end.handle)
+                reassembler.linkEnded(controller: packet.controller, connection: end.handle)
+                ignored.remove(key)
+                guard let link = open.removeValue(forKey: key) else { return [] }
+                return [Occurrence(link: link, event: .ended(end.reason))]
+            }
+            return []
+        case .asynchronousData:
+            guard case .frame(let frame) = reassembler.received(packet), frame.channel == L2CAPFrame.attributeChannel,
+                !frame.payload.isEmpty
+            else { return [] }
+            let key = Key(controller: packet.controller, handle: frame.origin.connection)
+            guard !ignored.contains(key) else { return [] }
+            var occurrences: [Occurrence] = []
+            let link = open[key] ?? linkCount
+            if link == linkCount {
+                // Some controllers send their maker's logs under a handle that is no link.
+                guard (try? ATTPacket(frame.payload)) != nil else {
+                    ignored.insert(key)
+                    return []
+                }
+                open[key] = link
+                linkCount += 1
+                occurrences.append(Occurrence(link: link, event: .began(nil, isWhole: false)))
+            }
+            let isSent = frame.origin.direction == .sent
+            occurrences.append(Occurrence(link: link, event: .packet(frame.payload, isSent: isSent)))
+            return occurrences
+        case .command, .synchronousData, .isochronousData, .note:
+            return []
+        }
+    }
+
+    private mutating func began(_ complete: LEConnectionComplete, _ key: Key) -> [Occurrence] {
+        guard complete.isCentral else {
+            open[key] = nil
+            ignored.insert(key)
+            return []
+        }
+        ignored.remove(key)
+        open[key] = linkCount
+        linkCount += 1
+        return [Occurrence(link: linkCount - 1, event: .began(complete.peer, isWhole: true))]
+    }
+
+    /// Most events are advertisements, which need no second look.
+    private static func mayConcernLinks(_ event: [UInt8]) -> Bool {
+        switch event.first {
+        case 0x05: true
+        case 0x3E: event.dropFirst(2).first.map { $0 == 0x01 || $0 == 0x0A || $0 == 0x29 } ?? false
+        default: false
+        }
+    }
+}

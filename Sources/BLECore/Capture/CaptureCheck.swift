@@ -1,0 +1,72 @@
+/// Checks all links of a capture, or a dialogue, packet by packet; memory does not grow with the file.
+package struct CaptureCheck {
+    /// Where the recording and the machines part.
+    package struct Finding: Hashable, Sendable {
+        /// Whose link; `nil` where nobody knows.
+        package let peer: PeerID?
+        /// The packet, and what is wrong with it.
+        package let disagreement: SessionCheck.Disagreement
+    }
+
+    private var traffic = AttributeTraffic()
+    private var links: [Int: (peer: PeerID?, check: SessionCheck)] = [:]
+    private var endedRequests = 0
+    private var number = 0
+    private var time = Duration.zero
+
+    /// How many links were looked at.
+    package private(set) var linkCount = 0
+    /// How many ATT packets were looked at.
+    package private(set) var packetCount = 0
+    /// How many requests were among them.
+    package var requestCount: Int { links.values.reduce(endedRequests) { $0 &+ $1.check.requestCount } }
+
+    /// A check of a capture.
+    package init() {}
+
+    /// A check of the steps of `dialogue`, whose client is `<`.
+    package init(_ dialogue: Dialogue) {
+        linkCount = 1
+        links[0] = (dialogue.header("peer").flatMap { PeerID($0) }, SessionCheck(mtu: dialogue.initialMTU))
+    }
+
+    /// Takes the next packet of a capture; packets are numbered from 1.
+    package mutating func received(_ packet: CapturedPacket) -> Finding? {
+        number += 1
+        for occurrence in traffic.received(packet) {
+            switch occurrence.event {
+            case .began(let peer, let isWhole):
+                linkCount += 1
+                links[occurrence.link] = (peer, SessionCheck(mtu: Int(ATTQueue.defaultMTU), isWhole: isWhole))
+            case .packet(let pdu, let isSent):
+                if let finding = check(pdu, isSent: isSent, of: occurrence.link, number, at: packet.timestamp) {
+                    return finding
+                }
+            case .ended:
+                endedRequests += links.removeValue(forKey: occurrence.link)?.check.requestCount ?? 0
+            }
+        }
+        return nil
+    }
+
+    /// Takes the next step of a dialogue.
+    package mutating func received(_ step: Dialogue.Step) -> Finding? {
+        switch step.event {
+        case .sent(let pdu): return check(pdu, isSent: true, of: 0, step.line, at: time)
+        case .received(let pdu): return check(pdu, isSent: false, of: 0, step.line, at: time)
+        case .wait(let pause): time += pause
+        case .linkLost: break
+        }
+        return nil
+    }
+
+    private mutating func check(
+        _ pdu: [UInt8], isSent: Bool, of link: Int, _ number: Int, at time: Duration
+    ) -> Finding? {
+        guard let (peer, check) = links[link] else { return nil }
+        packetCount += 1
+        let disagreement =
+            isSent ? check.sent(pdu, number: number, at: time) : check.received(pdu, number: number, at: time)
+        return disagreement.map { Finding(peer: peer, disagreement: $0) }
+    }
+}

@@ -1,0 +1,83 @@
+import BLECore
+
+/// What a file holds, told by its content: the packets of a capture, piece by piece, or a dialogue.
+enum Recording {
+    /// Reads the file at `path`; `packet` or `dialogue` is called with what is in it.
+    ///
+    /// - Returns: What is wrong with the end of the file, for people; `nil` for a whole one.
+    /// - Throws: `Failure` for a file that is neither, or is damaged. What came before has been handed on.
+    static func read(
+        _ path: String, packet: (CapturedPacket) throws -> Void, dialogue: (Dialogue) throws -> Void
+    ) throws -> String? {
+        var chunks = try FileChunks(path)
+        var first: [UInt8] = []
+        while first.count < longestMagic, let chunk = chunks.next() { first += chunk }
+        guard isCapture(first) else {
+            while first.count <= longestDialogue, let chunk = chunks.next() { first += chunk }
+            try dialogue(try text(first, path))
+            return nil
+        }
+        var reader = CaptureReader()
+        var next: [UInt8]? = first
+        do {
+            while let chunk = next {
+                reader.append(chunk)
+                while let read = try reader.next() { try packet(read) }
+                next = chunks.next()
+            }
+            try reader.finish()
+            return nil
+        } catch let error as CaptureError {
+            // The recorder was stopped while it wrote: everything before is good.
+            if case .truncated(let count) = error, count > 0 {
+                return
+                    "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
+            }
+            throw Failure(message: "\(path): \(error). \(advice(error))", status: .badData)
+        }
+    }
+
+    private static let longestDialogue = 1 << 24
+    /// By so many bytes every capture can be told.
+    private static let longestMagic = 8
+
+    private static func isCapture(_ beginning: [UInt8]) -> Bool {
+        var reader = CaptureReader()
+        reader.append(beginning)
+        do throws(CaptureError) {
+            return try reader.next() != nil || beginning.count >= longestMagic
+        } catch .notACapture {
+            return false
+        } catch {
+            return true
+        }
+    }
+
+    private static func text(_ bytes: [UInt8], _ path: String) throws(Failure) -> Dialogue {
+        let isNamedSo = path.hasSuffix(".dialogue")
+        var reason = "it is too long for one"
+        if bytes.count <= longestDialogue {
+            do throws(Dialogue.ParsingError) {
+                let dialogue = try Dialogue(String(decoding: bytes, as: UTF8.self))
+                if isNamedSo || !dialogue.steps.isEmpty { return dialogue }
+            } catch {
+                reason = "\(error)"
+            }
+        }
+        guard isNamedSo else {
+            throw Failure(message: "\(path): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
+        }
+        throw Failure(
+            message: "\(path) is no dialogue: \(reason). Each PDU stands on a line of its own, such as \"< 0a 0300\".",
+            status: .badData)
+    }
+
+    private static func advice(_ error: CaptureError) -> String {
+        switch error {
+        case .notACapture: "Record one with `btmon -w FILE`; hexadecimal text is read by `blescan decode`."
+        case .unsupportedDatalink: "Record between host and controller, with `btmon -w FILE` or Android's HCI log."
+        case .unsupportedVersion: "Convert it with a newer tool."
+        case .truncated, .corruptRecord: "What was readable is printed above."
+        }
+    }
+}

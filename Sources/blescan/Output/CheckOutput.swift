@@ -1,0 +1,68 @@
+import BLECore
+
+/// What `replay --check` prints: one line when all agrees, and the first packet that does not.
+struct CheckOutput {
+    let path: String
+    let json: Bool
+
+    func run() throws {
+        var check = CaptureCheck()
+        var isDialogue = false
+        var finding: CaptureCheck.Finding?
+        let warning = try Recording.read(path) { packet in
+            if finding == nil { finding = check.received(packet) }
+        } dialogue: { dialogue in
+            isDialogue = true
+            check = CaptureCheck(dialogue)
+            for step in dialogue.steps where finding == nil { finding = check.received(step) }
+        }
+        if let warning { Console.note("blescan: \(warning)") }
+        let place = { (number: Int) in "\(isDialogue ? "line" : "packet") \(number)" }
+        guard let finding else {
+            guard check.packetCount > 0 else {
+                throw Failure(
+                    message: "\(path) has no ATT packets of a link that its host has made.", status: .notFound)
+            }
+            return show(check)
+        }
+        let reason = finding.disagreement.reason.sentence(place)
+        if json { Console.out(Self.object(check, finding, reason).text) }
+        let name = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
+        throw Failure(
+            message: "\(path), \(name): \(Self.text(of: finding.disagreement)). \(reason) "
+                + "`blescan replay --only att` shows what led to it.",
+            status: .refused)
+    }
+
+    private func show(_ check: CaptureCheck) {
+        if json { return Console.out(Self.object(check, nil, nil).text) }
+        let counts = [
+            check.linkCount.counted("link"), check.packetCount.counted("ATT packet"),
+            check.requestCount.counted("request"),
+        ]
+        Console.out(counts.joined(separator: ", ") + ": no disagreement")
+    }
+
+    private static func object(
+        _ check: CaptureCheck, _ finding: CaptureCheck.Finding?, _ reason: String?
+    ) -> JSONLine {
+        .object([
+            "v": 1, "agrees": .bool(finding == nil), "links": .integer(check.linkCount),
+            "packets": .integer(check.packetCount), "requests": .integer(check.requestCount),
+            "n": finding.map { .integer($0.disagreement.number) },
+            "peer": finding?.peer.map { .string("\($0)") },
+            "direction": finding.map { $0.disagreement.isSent ? "sent" : "received" },
+            "bytes": finding.map { .string(Hex.encode($0.disagreement.packet)) },
+            "reason": reason.map { .string($0) },
+        ])
+    }
+
+    /// The packet by name and in bytes.
+    private static func text(of disagreement: SessionCheck.Disagreement) -> String {
+        var printer = PacketPrinter()
+        let step: Dialogue.Event =
+            disagreement.isSent ? .sent(disagreement.packet) : .received(disagreement.packet)
+        let title = printer.print(Dialogue.Step(step)).title
+        return "\(disagreement.isSent ? "<" : ">") \(title) [\(Hex.encode(disagreement.packet))]"
+    }
+}

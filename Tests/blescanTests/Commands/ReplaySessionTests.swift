@@ -1,0 +1,125 @@
+import BLECore
+import BareBLETestKit
+import Foundation
+import Testing
+
+/// `replay --check` and `replay --as-fixture`: recorded sessions that are looked at again, and played again.
+@Suite("blescan replay of sessions", .timeLimit(.minutes(3)))
+struct ReplaySessionTests {
+    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures")
+    private static let recording = fixtures.appending(path: "hci/three-devices.btsnoop").path
+
+    @Test(
+        "A session that is recorded, made a fixture and played by a scripted peer gives the same results",
+        arguments: RecordTests.sessions)
+    func endToEnd(_ command: [String]) async throws {
+        let folder = try TestFolder()
+        let lived = try await BuiltProgram.run(command + ["--record", folder["visit.btsnoop"]])
+        let written = try await BuiltProgram.run(
+            ["replay", folder["visit.btsnoop"], "--as-fixture", folder["visit"], "--json"])
+        #expect(written.status == 0 && written.errors.isEmpty)
+        let about = try #require(try written.objects().first)
+        #expect(about["file"] as? String == folder["visit.dialogue"])
+
+        let dialogue = try Dialogue(String(contentsOfFile: folder["visit.dialogue"], encoding: .utf8))
+        #expect(dialogue.header("test") == "visit")
+        #expect(about["packets"] as? Int == dialogue.steps.count)
+        let scripted = ScriptedPeripheral(dialogue)
+        let peer = try SocketPeer(link: try await scripted.connect())
+        let arguments = command.map { $0.hasPrefix("demo:") ? "unix:\(peer.path)" : $0 }
+        let played = try await BuiltProgram.run(arguments)
+        let report = await scripted.finish()
+        #expect(report.isComplete, "\(report)")
+        #expect(played.status == lived.status)
+        let names = [(command[1], "PEER"), ("unix:\(peer.path)", "PEER")]
+        #expect(Self.bare(played.output, names) == Self.bare(lived.output, names))
+        #expect(Self.bare(played.errors, names) == Self.bare(lived.errors, names))
+
+        for file in ["visit.btsnoop", "visit.dialogue"] {
+            let checked = try await BuiltProgram.run(["replay", folder[file], "--check"])
+            #expect(checked.status == 0 && checked.output.hasSuffix(": no disagreement\n"))
+        }
+    }
+
+    @Test("Each link of a capture becomes a file of its own, which is replayed packet by packet")
+    func severalLinks() async throws {
+        let folder = try TestFolder()
+        let written = try await BuiltProgram.run(["replay", Self.recording, "--as-fixture", folder["three.dialogue"]])
+        #expect(written.status == 0)
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        let lines = written.output.split(separator: "\n").map(String.init)
+        #expect(lines.count == files.count && lines[0].hasPrefix(folder["three.dialogue"] + "  "))
+        var packets = 0
+        for file in files {
+            let replayed = try await BuiltProgram.run(["replay", folder[file], "--only", "att"])
+            packets += replayed.output.split(separator: "\n").filter { $0.hasPrefix("#") }.count
+        }
+        // Counted by btmon 5.66 while it recorded.
+        #expect(packets == 39)
+        let again = try await BuiltProgram.run(["replay", Self.recording, "--as-fixture", folder["three"]])
+        #expect(again.status == 64)
+        #expect(again.errors.contains("is there already, and --as-fixture replaces nothing"))
+    }
+
+    @Test("The first disagreement is named, and ends it with 76")
+    func disagreement() async throws {
+        let folder = try TestFolder()
+        let text = "< 0a 0300\n> 0b 01\n> 0b 02\n> 0b 03\n"
+        try text.write(toFile: folder["twice"], atomically: true, encoding: .utf8)
+        let checked = try await BuiltProgram.run(["replay", folder["twice"], "--check"])
+        #expect(checked.status == 76)
+        #expect(checked.output.isEmpty)
+        #expect(
+            checked.errors
+                == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. Nobody waits for this answer. "
+                + "`blescan replay --only att` shows what led to it.\n")
+        let object = try #require(
+            try await BuiltProgram.run(["replay", folder["twice"], "--check", "--json"]).objects().first)
+        #expect(object["agrees"] as? Bool == false)
+        #expect(object["n"] as? Int == 3)
+        #expect(object["bytes"] as? String == "0b02")
+    }
+
+    @Test("The content says what a file is, not its name")
+    func sniffing() async throws {
+        let folder = try TestFolder()
+        try FileManager.default.copyItem(atPath: Self.recording, toPath: folder["visit.dialogue"])
+        #expect(try await BuiltProgram.run(["replay", folder["visit.dialogue"], "--only", "att"]).status == 0)
+        try "< 0a\n".write(toFile: folder["short"], atomically: true, encoding: .utf8)
+        #expect(try await BuiltProgram.run(["replay", folder["short"]]).output.hasPrefix("#1 < Read Request (0x0a)"))
+        try "".write(toFile: folder["empty"], atomically: true, encoding: .utf8)
+        let empty = try await BuiltProgram.run(["replay", folder["empty"]])
+        #expect(empty.status == 65)
+        let piped = try await BuiltProgram.run(["replay", "/dev/stdin"], input: "< 0a 0300\n> 0b 01\n")
+        #expect(piped.output.hasSuffix("2 packets, 1 request\n"))
+    }
+
+    @Test func screens() async throws {
+        let session = try await Golden.session([
+            ["replay", "Fixtures/hci/three-devices.btsnoop", "--check"].map(Self.absolute),
+            ["replay", "Fixtures/hci/three-devices.btsnoop", "--check", "--json"].map(Self.absolute),
+            ["replay", "Fixtures/att/heart-rate-explored.dialogue", "--check"].map(Self.absolute),
+            ["replay", "Fixtures/att/defects/empty-lists.dialogue", "--check"].map(Self.absolute),
+            ["replay", "Fixtures/att/defects/empty-lists.dialogue", "--check", "--json"].map(Self.absolute),
+            ["replay", "Fixtures/hci/three-devices.btsnoop", "--only", "l2cap"].map(Self.absolute),
+            ["replay", "Fixtures/README.md", "--check"].map(Self.absolute),
+            ["replay", "Fixtures/README.md", "--as-fixture", "/nowhere/visit"].map(Self.absolute),
+            ["replay", "Fixtures/att/heart-rate-explored.dialogue", "--as-fixture", "/nowhere/visit"].map(
+                Self.absolute),
+        ])
+        try Golden.expect(
+            session.replacing(Self.fixtures.path, with: "Fixtures"), matches: "replay-sessions.txt")
+    }
+
+    private static func absolute(_ argument: String) -> String {
+        argument.hasPrefix("Fixtures/") ? fixtures.path + argument.dropFirst("Fixtures".count) : argument
+    }
+
+    /// What a command printed, without what differs from run to run.
+    private static func bare(_ text: String, _ names: [(String, String)]) -> String {
+        var text = Golden.masked(text)
+        for (name, mask) in names { text = text.replacing(name, with: mask) }
+        return text
+    }
+}
