@@ -52,7 +52,7 @@ package enum SystemFiles {
         return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
     }
 
-    /// The kernel's messages that pass `isWanted`, oldest first and 1,000 at most, each without what stands in front of its
+    /// The kernel's messages that pass `isWanted`, oldest first and the first 1,000 of them, each without what stands in front of its
     /// text; `nil` when this process may not read them.
     package static func kernelMessages(_ path: String = "/dev/kmsg", where isWanted: (String) -> Bool) -> [String]? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -75,6 +75,6 @@ package enum SystemFiles {
                 return isWanted(text) ? text : nil
             }
         }
-        return wanted
+        return Array(wanted.prefix(1000))
     }
 }

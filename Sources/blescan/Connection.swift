@@ -16,8 +16,13 @@ enum Connection {
     }
 
     /// Connects to `peer`, runs `body`, and disconnects whatever comes of it. ^C cancels `body`.
+    ///
+    /// - Parameters:
+    ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
+    ///   - found: Called when the peer has been found, and the call to it begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
+        switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         if options.adapter != nil, !peer.isInTheAir {
@@ -27,12 +32,17 @@ enum Connection {
         return try await SessionRecording.during(options.recording) { recording in
             var configuration = options.configuration
             recording?.attach(to: &configuration)
-            return try await run(with: peer, options, cache: use, configuration, body)
+            return try await run(
+                with: peer, options, cache: use, configuration,
+                connect: { central, options in
+                    try await connect(central, to: peer, options, switchesOn: switchesOn, found: found)
+                }, body)
         }
     }
 
     private static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, _ configuration: Configuration,
+        connect: @Sendable @escaping (Central, ConnectOptions) async throws -> Peripheral,
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
     ) async throws -> Value {
         let (file, cache, validation) = cached(peer, options, use)
@@ -40,7 +50,7 @@ enum Connection {
         return try await Interrupt.cancelling {
             let central = Central(configuration)
             return try await central.run {
-                let peripheral = try await connect(central, to: peer, connectOptions)
+                let peripheral = try await connect(central, connectOptions)
                 do {
                     let value = try await body(peripheral)
                     // A task of its own: the command may end by ^C, which cancels this one.
@@ -73,7 +83,7 @@ enum Connection {
     }
 
     private static func connect(
-        _ central: Central, to peer: PeerArgument, _ options: ConnectOptions
+        _ central: Central, to peer: PeerArgument, _ options: ConnectOptions, switchesOn: Bool, found: () -> Void
     ) async throws -> Peripheral {
         switch peer {
         case .unix(let path):
@@ -86,8 +96,10 @@ enum Connection {
             let descriptor = try await VirtualPeripheral(preset.device).connect()
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
-            try await central.ready(powerOn: true, timeout: .seconds(2))
-            return try await central.connect(try await find(central, address, type, options.timeout), options)
+            try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
+            let peer = try await find(central, address, type, options.timeout)
+            found()
+            return try await central.connect(peer, options)
         }
     }
 

@@ -70,6 +70,61 @@ private struct FakeTree: ~Copyable {
         #expect(RadioSwitch.bluetooth(root: "\(tree.path)/missing") == [])
     }
 
+    /// The machine's own switch stays, and so do other radios.
+    @Test func unblocking() throws {
+        var tree = FakeTree()
+        for (entry, type, soft, hard) in [
+            ("rfkill0", "wlan", "1", "0"), ("rfkill1", "bluetooth", "1", "0"), ("rfkill2", "bluetooth", "0", "1"),
+        ] {
+            tree.write("\(entry)/type", "\(type)\n")
+            tree.write("\(entry)/name", "\(entry)\n")
+            tree.write("\(entry)/soft", soft)
+            tree.write("\(entry)/hard", hard)
+        }
+        try RadioSwitch.unblock(root: tree.path)
+        #expect(RadioSwitch.bluetooth(root: tree.path).map(\.isBlocked) == [false, true])
+        #expect(SystemFiles.text("\(tree.path)/rfkill0/soft") == "1")
+        try RadioSwitch.unblock(root: "\(tree.path)/missing")
+        #expect(throws: SystemCallError(call: "open", errno: ENOENT)) {
+            try SystemFiles.write("0", to: "\(tree.path)/missing/soft")
+        }
+        // A device that takes nothing.
+        #expect(throws: SystemCallError(call: "write", errno: ENOSPC)) { try SystemFiles.write("0", to: "/dev/full") }
+    }
+
+    @Test func links() {
+        let own = SystemFiles.destination(ofLink: "/proc/self/exe")
+        #expect(own?.hasPrefix("/") == true)
+        #expect(SystemFiles.destination(ofLink: "/proc") == nil)
+        #expect(SystemFiles.destination(ofLink: "/nowhere") == nil)
+    }
+
+    /// In the form that the kernel's documentation gives for /dev/kmsg: numbers, a semicolon, the text; details on lines that
+    /// begin with a space.
+    @Test func messages() {
+        var tree = FakeTree()
+        let filling = String(repeating: "6,1,1,-;filling\n", count: 700)
+        tree.write(
+            "kmsg",
+            "3,10,1000,-;Bluetooth: one; two\n SUBSYSTEM=bluetooth\n" + filling + "3,11,2000,-;Bluetooth: three\n")
+        let wanted = SystemFiles.kernelMessages("\(tree.path)/kmsg") { $0.hasPrefix("Bluetooth") }
+        #expect(wanted == ["Bluetooth: one; two", "Bluetooth: three"])
+        #expect(SystemFiles.kernelMessages("\(tree.path)/missing") { _ in true } == nil)
+        #expect(SystemFiles.kernelMessages("\(tree.path)/kmsg") { _ in true }?.count == 703)
+        tree.write("many", String(repeating: "6,1,1,-;again\n", count: 1200))
+        #expect(SystemFiles.kernelMessages("\(tree.path)/many") { _ in true }?.count == 1000)
+    }
+
+    /// All families open, or none does: they come and go with the kernel's Bluetooth.
+    @Test func socketFamilies() {
+        let families = SocketFamilies.current()
+        if Controllers.isAddressFamilyAvailable {
+            #expect(families.controller == 0)
+        } else {
+            #expect(families == SocketFamilies(controller: EAFNOSUPPORT, management: EAFNOSUPPORT, link: EAFNOSUPPORT))
+        }
+    }
+
     @Test func privileges() {
         var tree = FakeTree()
         tree.write(

@@ -20,6 +20,7 @@ GROUPS = {
     "legacy": ("legacy", 2, ("pulse", "courier")),
     "doctor": ("extended", 2, ("pulse",)),
     "daemon": ("extended", 1, ("belt", "crowd")),
+    "dual": ("dual", 2, ()),
 }
 
 

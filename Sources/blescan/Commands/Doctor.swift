@@ -40,6 +40,8 @@ struct Doctor: AsyncParsableCommand {
             valueName: "what"))
     var fix: [Fix] = []
 
+    @OptionGroup var recording: RecordingOptions
+
     @Flag(help: "Print what a bug report needs, without addresses, names and the host's name.")
     var report = false
 
@@ -55,6 +57,9 @@ struct Doctor: AsyncParsableCommand {
 
     func validate() throws {
         if withoutScan, duration != nil { throw ValidationError("--for says how long to scan; leave out --no-scan.") }
+        if recording.record != nil, connect == nil {
+            throw ValidationError("--record takes down a connection; name the peer with --connect.")
+        }
         guard root != nil, let real = fix.first(where: { $0 != .rfkill }) else { return }
         throw ValidationError("--fix \(real.rawValue) needs a real adapter; leave out --root.")
     }
@@ -67,7 +72,9 @@ struct Doctor: AsyncParsableCommand {
             try Task.checkCancellation()
             return (facts, repairs)
         }
-        if let connect { facts.connection = try await ConnectionFacts(of: connect, adapter: adapter) }
+        if let connect {
+            facts.connection = try await ConnectionFacts(of: connect, adapter: adapter, recording: recording)
+        }
         show(facts, repairs)
         let status = repairs.compactMap(\.failure).first ?? Diagnosis(facts).status
         if status != .done { throw ExitCode(status.rawValue) }

@@ -12,12 +12,15 @@ extension Check {
                     status: connection.status)
             ]
         }
-        var parts = ["\(connection.peer): connected in \(connection.connecting ?? 0) ms, MTU \(connection.mtu)"]
+        var parts = [
+            connection.searching.map { "found in \($0) ms" }, "connected in \(connection.connecting ?? 0) ms",
+            "MTU \(connection.mtu)",
+        ].compactMap(\.self)
         parts.append(
             "\(connection.attributes.counted("attribute")) in \(connection.discovering ?? 0) ms and "
                 + "\(connection.requests.counted("request"))")
         parts.append(connection.hasHash ? "with a Database Hash" : "without a Database Hash")
-        let text = parts.joined(separator: ", ")
+        let text = "\(connection.peer): " + parts.joined(separator: ", ")
         guard connection.strays == 0 else {
             return [
                 .warn(

@@ -25,8 +25,9 @@ extension Check {
             if parts.isEmpty { parts = ["only what Bluetooth 4.0 has"] }
             if let size = controller.acceptListSize { parts.append("accept list \(size)") }
             if let size = controller.resolvingListSize { parts.append("resolving list \(size)") }
-            if let count = controller.bufferCount, let length = controller.bufferLength {
-                parts.append("\(count) buffers of \(length) bytes")
+            // None means that LE shares those of BR/EDR.
+            if let count = controller.bufferCount, let length = controller.bufferLength, count > 0 {
+                parts.append("\(Int(count).counted("buffer")) of \(length) bytes")
             }
             let text = parts.joined(separator: ", ")
             if features.contains(.extendedAdvertising), controller.listsExtendedScan == false {
@@ -99,11 +100,10 @@ extension Check {
                         remedy: "wake a device near it and look longer: sudo blescan doctor --for 20s")
                 ]
             }
-            let rate = Double(heard.reports) * 1000 / Double(max(1, heard.milliseconds))
             let text =
-                "\(heard.reports.counted("report")) in \(time) (\(Int(rate.rounded())) a second) of "
+                "\(heard.reports.counted("report")) in \(time) (\(heard.perSecond) a second) of "
                 + "\(heard.addresses) \(heard.addresses == 1 ? "address" : "addresses"), "
-                + "\(heard.legacy * 100 / heard.reports) % legacy, \(heard.empty * 100 / heard.reports) % empty"
+                + "\(heard.percent(heard.legacy)) % legacy, \(heard.percent(heard.empty)) % empty"
             guard heard.empty < heard.reports else {
                 return [
                     .warn(
@@ -120,4 +120,14 @@ extension Check {
         guard let status = result.status else { return "\(command) no answer" }
         return "\(command) " + (status == 0 ? "ok" : HCIStatus(rawValue: status).description)
     }
+}
+
+extension HeardFacts {
+    /// Reports a second.
+    fileprivate var perSecond: Int { whole(Double(reports) * 1000 / Double(max(1, milliseconds))) }
+
+    /// How large a part of all reports so many are.
+    fileprivate func percent(_ part: Int) -> Int { whole(Double(part) * 100 / Double(max(1, reports))) }
+
+    private func whole(_ number: Double) -> Int { Int(min(max(number, 0), 1_000_000).rounded()) }
 }

@@ -40,7 +40,9 @@ struct WirelessInterface: Hashable, Sendable {
 /// How a connection went.
 struct ConnectionFacts: Hashable, Sendable {
     let peer: String
-    /// Milliseconds until the link could be used, the search for the peer included.
+    /// Milliseconds until the peer was heard; none where nobody had to look for it.
+    var searching: Int64?
+    /// Milliseconds from then until the link could be used, its MTU included.
     var connecting: Int64?
     /// Milliseconds for finding out what the peer has.
     var discovering: Int64?

@@ -22,7 +22,12 @@ def doctor(*arguments, **more):
 def command(raw, opcode, parameters):
     """Gives the controller a command on the kernel's raw socket, and returns its status."""
     raw.send(struct.pack("<BHB", 1, opcode, len(parameters)) + parameters)
-    end = time.monotonic() + 10
+    return completion(raw, opcode)
+
+
+def completion(raw, opcode, seconds=30):
+    """Waits until a command of any program is done, and returns its status."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([raw], [], [], 0.5)[0]:
             event = raw.recv(300)
@@ -32,11 +37,18 @@ def command(raw, opcode, parameters):
 
 
 @contextlib.contextmanager
-def raw_scan():
-    """A scan on a raw socket of this program; it goes on when the socket is closed."""
+def raw_socket():
+    """A raw socket of hci0 that hears of commands that are done."""
     with socket.socket(31, socket.SOCK_RAW, 1) as raw:
         raw.setsockopt(0, 2, struct.pack("<IIIHxx", 1 << 4, 1 << 14, 0, 0))
         bind_to_adapter(raw, 0)
+        yield raw
+
+
+@contextlib.contextmanager
+def raw_scan():
+    """A scan on a raw socket of this program; it goes on when the socket is closed."""
+    with raw_socket() as raw:
         same(command(raw, SCAN_PARAMETERS, struct.pack("<BBBBHH", 0, 0, 1, 0, 96, 96)), 0, "status of the parameters")
         same(command(raw, SCAN_ENABLE, struct.pack("<BBHH", 1, 0, 0, 0)), 0, "status of the scan")
         yield raw
@@ -178,10 +190,20 @@ def a_connection_is_timed():
 
 
 @test
+def a_connection_switches_nothing_on():
+    control(HCI_DOWN)
+    findings, outcome = doctor("--no-scan", "--connect", PULSE)
+    outcome.must(NO_ADAPTER)
+    same(findings["connect-failed"]["level"], "fail", "the connection")
+    assert "down" in doctor("--no-scan")[0], "the connection has switched it on"
+
+
+@test
 def interrupting_it_leaves_no_scan_behind():
-    program = Program("doctor", "--adapter", "hci0", "--for", "60s")
-    time.sleep(6)
-    same(program.interrupt().status, 130, "status")
+    with raw_socket() as raw:
+        program = Program("doctor", "--adapter", "hci0", "--for", "60s")
+        same(completion(raw, SCAN_ENABLE), 0, "status of its scan")
+        same(program.interrupt().status, 130, "status")
     findings, _ = doctor("--no-scan")
     same(findings["scan-state"]["level"], "ok", f"scan state: {findings['scan-state']}")
 

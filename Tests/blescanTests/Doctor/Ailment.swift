@@ -128,7 +128,8 @@ struct Ailment: Sendable, CustomStringConvertible {
             $0.radio.openers = [SocketOpener(program: "hcidump\u{1B}[2J", kind: .raw, adapter: 0)]
         },
         Ailment("another program's management socket", "management-socket") {
-            $0.radio.openers = [SocketOpener(program: "btmgmt", kind: .management)]
+            // Each socket is listed; its program is told once.
+            $0.radio.openers = [SocketOpener](repeating: SocketOpener(program: "btmgmt", kind: .management), count: 2)
         },
         Ailment("another program's user channel", "taken") {
             $0.radio.openers = [SocketOpener(program: "bumble", kind: .user, adapter: 0)]

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import blescan
@@ -14,6 +15,15 @@ import Testing
         #expect(line.contains("MTU 517"))
         if attributes > 0 { #expect(line.contains("\(attributes) attributes")) }
         #expect(line.contains("a Database Hash"))
+    }
+
+    @Test func aConnectionIsRecorded() async throws {
+        let machine = try FakeMachine()
+        let file = machine.root.appending(path: "session.btsnoop").path
+        let outcome = try await machine.doctor(["--connect", "demo:battery", "--record", file])
+        #expect(outcome.status == 0)
+        let packets = try await BuiltProgram.run(["replay", file, "--only", "att"])
+        #expect(packets.status == 0 && packets.output.contains("Read By Group Type Request"))
     }
 
     @Test func aPeerThatIsNotThereIsAFailure() async throws {
