@@ -198,4 +198,70 @@ import Testing
             #expect(try bench.stored().scan == nil, "the loop was left")
         }
     }
+
+    @Test func aScanThatCannotBeginIsToldAndBeginsLater() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(.battery)
+            let scan = WantedScan(ScanSettings.passive.matching(.services(0x180F)))
+            try StateStore(directory: bench.folder.path, identifier: "hub").open().save(DaemonState(scan: scan))
+            await bench.radio.powerOff()
+            try await bench.run { _, restoration in
+                let restored = try #require(restoration.scan)
+                #expect(restored.wanted == scan)
+                #expect(restored.failure?.code == .adapterDown)
+                await bench.radio.powerOn()
+                let found = Lock<[PeerID?]>([])
+                let task = time.task {
+                    for try await event in restored.adopt() {
+                        if case .found(let sighting) = event { found.withLock { $0.append(sighting.peer) } }
+                    }
+                }
+                try await time.clock.sleep(for: .seconds(2))
+                task.cancel()
+                try await task.value
+                #expect(found.withLock(\.self) == [peer])
+            }
+            #expect(try bench.stored().scan == scan)
+            try await bench.run { _, restoration in
+                #expect(restoration.scan?.failure == nil)
+                await restoration.scan?.stop()
+            }
+            #expect(try bench.stored().scan == nil)
+        }
+    }
+
+    /// Two characteristics of one kind: the one that was found and subscribed to is known by its place. A mere handle is not kept.
+    @Test func aCharacteristicIsKnownByItsPlace() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let twins = VirtualDevice(
+                name: "Twins",
+                services: [
+                    VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF2, .notify)]),
+                    VirtualService(0xFFF1, [VirtualCharacteristic(0xFFF2, [.notify, .indicate])]),
+                ])
+            let (_, peer) = try await bench.add(twins)
+            try await bench.run { central, _ in
+                let session = try await central.session(with: peer)
+                let found = try await session.ready(within: limit).discover(.full).characteristics(0xFFF2)
+                let second = try #require(found.last)
+                let options = SubscribeOptions(preferred: .indications)
+                let values = [
+                    await session.values(of: .characteristic(second), options),
+                    await session.values(of: .handle(found[0].valueHandle)),
+                ]
+                try await time.clock.sleep(for: .seconds(1))
+                withExtendedLifetime(values) {}
+            }
+            let wanted = WantedSubscription(0xFFF2, index: 1, prefersIndications: true)
+            #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
+            try await bench.run { _, restoration in
+                let restored = try #require(restoration.subscriptions.first)
+                #expect(restored.wanted == wanted)
+                var values = restored.adopt().makeAsyncIterator()
+                guard case .began = try await values.next() else { throw error(.system) }
+            }
+        }
+    }
 }
