@@ -56,7 +56,7 @@ extension Check {
     ]
 }
 
-/// A kernel that hurts Bluetooth programs.
+/// A kernel that hurts Bluetooth programs, as known in November 2026.
 enum KernelFault: Hashable, Sendable {
     /// Closing a link's socket behind the link's end is a use after free.
     case closesTwice

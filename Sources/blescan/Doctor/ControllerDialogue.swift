@@ -41,15 +41,13 @@ struct ControllerDialogue: ~Copyable {
                 await Self.rest()
                 continue
             }
-            switch event {
-            case .commandComplete(let complete) where complete.opcode == packet.opcode:
+            if case .commandComplete(let complete) = event, complete.opcode == packet.opcode {
                 guard let status = complete.returnParameters.first else { return none }
                 let values = status == 0 ? Array(complete.returnParameters.dropFirst()) : []
                 return Answer(result: CommandResult(command: command, status: status), values: values)
-            case .commandStatus(let status) where status.opcode == packet.opcode:
+            }
+            if case .commandStatus(let status) = event, status.opcode == packet.opcode {
                 return Answer(result: CommandResult(command: command, status: status.status.rawValue), values: [])
-            default:
-                continue
             }
         }
         return none

@@ -14,7 +14,8 @@ SCAN_PARAMETERS, SCAN_ENABLE = 0x2041, 0x2042
 
 def doctor(*arguments, **more):
     """The findings as JSON objects by their words, with the outcome."""
-    outcome = blescan("doctor", "--adapter", "hci0", "--json", *arguments, **more)
+    shortly = [] if {"--for", "--no-scan"} & set(arguments) else ["--for", "1s"]
+    outcome = blescan("doctor", "--adapter", "hci0", "--json", *arguments, *shortly, **more)
     findings = {o["id"]: o for o in outcome.objects if "id" in o}
     return findings, outcome
 
@@ -70,7 +71,7 @@ def a_good_adapter_passes_every_check():
 
 @test
 def its_scan_leaves_none_behind_and_spoils_no_connect():
-    doctor("--for", "1s")[1].must(DONE)
+    doctor()[1].must(DONE)
     findings, _ = doctor("--no-scan")
     same(findings["scan-state"]["level"], "ok", f"scan state: {findings['scan-state']}")
     same(findings["test-scan"]["level"], "skip", "test scan")
@@ -92,7 +93,7 @@ def a_plain_user_is_told_what_is_lacking():
 
 @test
 def the_raw_capability_alone_is_enough_but_for_switching_on():
-    findings, outcome = doctor("--for", "1s", user=PLAIN_USER, capabilities=["net_raw"])
+    findings, outcome = doctor(user=PLAIN_USER, capabilities=["net_raw"])
     outcome.must(DONE)
     same(findings["no-net-admin"]["level"], "warn", "capabilities")
     same(findings["test-scan"]["level"], "ok", f"test scan: {findings['test-scan']}")
@@ -106,7 +107,7 @@ def an_adapter_that_is_down_is_named_and_switched_on_when_asked():
     same(findings["down"]["fix"], "up", "the fix offered")
     findings, _ = doctor()
     assert "down" in findings, "a diagnosis without --fix has switched it on"
-    objects = doctor("--fix", "up", "--for", "1s")[1].must(DONE).objects
+    objects = doctor("--fix", "up")[1].must(DONE).objects
     same((objects[0]["fix"], objects[0]["done"]), ("up", True), "what was done")
     findings, outcome = doctor("--no-scan")
     outcome.must(DONE)
@@ -130,7 +131,7 @@ def a_blocked_radio_is_named_and_unblocked_when_asked():
         outcome.must(NO_ADAPTER)
         same(findings["rfkill-soft"]["fix"], "rfkill", "the fix offered")
         same(switches[0].read_text().strip(), "1", "the switch behind a diagnosis")
-        objects = doctor("--fix", "up", "--fix", "rfkill", "--for", "1s")[1].must(DONE).objects
+        objects = doctor("--fix", "up", "--fix", "rfkill")[1].must(DONE).objects
         same([(o["fix"], o["done"]) for o in objects[:2]], [("rfkill", True), ("up", True)], "what was done")
         same(switches[0].read_text().strip(), "0", "the switch")
     finally:
@@ -158,9 +159,9 @@ def a_stale_scan_is_named_and_ended_when_asked():
     findings, outcome = doctor()
     outcome.must(DONE)
     same(findings["stale-scan"]["fix"], "stale-scan", "the fix offered")
-    objects = doctor("--fix", "stale-scan", "--for", "1s")[1].must(DONE).objects
+    objects = doctor("--fix", "stale-scan")[1].must(DONE).objects
     same((objects[0]["fix"], objects[0]["done"]), ("stale-scan", True), "what was done")
-    findings, _ = doctor("--for", "1s")
+    findings, _ = doctor()
     same((findings["scan-state"]["level"], findings["test-scan"]["level"]), ("ok", "ok"), "scan state and test scan")
 
 
@@ -223,7 +224,7 @@ def an_adapter_that_another_program_has_to_itself_is_named():
 def bluetoothd_is_named():
     peer = bluez.Peer()
     try:
-        findings, _ = doctor("--for", "1s")
+        findings, _ = doctor()
         same(findings["bluetoothd"]["level"], "warn", "other users")
         assert str(peer.daemon.pid) in findings["bluetoothd"]["text"], findings["bluetoothd"]
     finally:
