@@ -1,3 +1,4 @@
+internal import CBluetooth
 internal import Glibc
 
 /// A thread for one piece of work that blocks.
