@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AdapterConnectTests {
@@ -136,20 +137,22 @@ import Testing
 
     /// The kernel has the old link until the controller has told its end; nobody may attach to it meanwhile.
     @Test func aLinkThatIsBeingEndedIsOverBeforeTheNext() async throws {
-        let bench = try await AdapterBench()
-        await reachable(bench)
-        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
-        await bench.controller.set { $0.holdsEnds = true }
-        bench.kernel.withLock { $0.isLinked = true }
-        await link.controls.disconnect()
-        let again = Task { try await handle(bench, address) }
-        // As far as it comes.
-        for _ in 0..<100 { await Task.yield() }
-        #expect(bench.kernel.withLock { $0.connects } == 1)
-        bench.kernel.withLock { $0.isLinked = false }
-        await bench.controller.endLink(0x40, .localHostTerminated)
-        #expect(try await again.value == 0x40)
-        #expect(await bench.sent.dropFirst(3) == [.leCreateConnection, .disconnect, .leCreateConnection])
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await reachable(bench)
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            await bench.controller.set { $0.holdsEnds = true }
+            bench.kernel.withLock { $0.isLinked = true }
+            await link.controls.disconnect()
+            async let again = handle(bench, address)
+            // The controller needs an interval or two.
+            try await time.clock.sleep(for: .milliseconds(100))
+            #expect(bench.kernel.withLock { $0.connects } == 1)
+            bench.kernel.withLock { $0.isLinked = false }
+            await bench.controller.endLink(0x40, .localHostTerminated)
+            #expect(try await again == 0x40)
+            #expect(await bench.sent.dropFirst(3) == [.leCreateConnection, .disconnect, .leCreateConnection])
+        }
     }
 
     @Test func connectsTakeTurns() async throws {
