@@ -27,7 +27,9 @@ public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible 
         fields.first { $0.name == name }
     }
 
-    /// One line for people, such as "RuuviTag: temperature 24.30 °C, humidity 53.49 %".
+    /// One line for people, such as "RuuviTag: temperature 24.300 °C, humidity 53.4900 %".
+    ///
+    /// Texts are in it as the device sent them: escape what could steer a terminal.
     public var description: String {
         var text = ""
         for field in fields {
@@ -41,8 +43,6 @@ public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible 
 
 extension AdvertisingData {
     /// What makers' and services' data say, in payload order; what is not known is left out.
-    ///
-    /// Only this and ``meaning(of:)`` bring the formats' code into a program.
     public var meanings: [AdvertisementMeaning] {
         var meanings: [AdvertisementMeaning] = []
         var walk = Walk(bytes.span)
