@@ -29,4 +29,9 @@ package struct FileLock: ~Copyable, Sendable {
         if ftruncate(file.number, 0) == 0 { try? StoredFile.writeAll(Array("\(getpid())\n".utf8), to: file.number) }
         self.file = file
     }
+
+    /// Lets go of the file before the value goes away.
+    package func release() {
+        flock(file.number, LOCK_UN)
+    }
 }

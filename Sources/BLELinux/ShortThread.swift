@@ -4,7 +4,7 @@ internal import Glibc
 /// A thread for one piece of work that blocks.
 ///
 /// Not the runtime's pool: what manages that wakes up once a second from its first use on, for as long as the process lives.
-enum ShortThread {
+package enum ShortThread {
     private final class Work: Sendable {
         let run: @Sendable () -> Void
 
@@ -14,7 +14,7 @@ enum ShortThread {
     }
 
     /// Runs `work` on a thread that ends with it; on this one where there is no room for another.
-    static func run(_ work: @escaping @Sendable () -> Void) {
+    package static func run(_ work: @escaping @Sendable () -> Void) {
         var signals = sigset_t()
         var signalsBefore = sigset_t()
         unsafe sigfillset(&signals)

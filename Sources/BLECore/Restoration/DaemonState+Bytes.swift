@@ -75,7 +75,8 @@ extension WantedPeer {
             writer.u8(Layout.backoff)
             writer.stateDuration(initial)
             writer.stateDuration(max)
-            writer.u64(jitter.bitPattern)
+            // What counts of it; the comparison is false for what is no number.
+            writer.u64((jitter > 0 ? Swift.min(jitter, 1) : 0).bitPattern)
             writer.u32(attempts.map { UInt32(clamping: $0) } ?? Layout.anyNumber)
         case .custom:
             writer.u8(Layout.custom)
@@ -205,13 +206,12 @@ extension ByteReader {
         guard let shortest = u16(), let longest = u16(), let latency = u16(), let timeout = u16() else {
             throw .state(at: start, .tooShort)
         }
-        let unit = Duration.microseconds(1250)
-        guard shortest <= longest,
-            let parameters = try? ConnectionParameters(
-                interval: unit * Int(shortest)...unit * Int(longest), latency: Int(latency),
-                supervisionTimeout: .milliseconds(10) * Int(timeout))
+        // Whether they fit each other was asked when they were made, of lengths that need not be whole units.
+        guard (0x0006...0x0C80).contains(shortest), (shortest...0x0C80).contains(longest), latency <= 0x01F3,
+            (0x000A...0x0C80).contains(timeout)
         else { throw .state(at: start, .invalidField("connection parameters")) }
-        return parameters
+        return ConnectionParameters(
+            intervalMin: shortest, intervalMax: longest, latency: latency, timeout: timeout)
     }
 
     @_lifetime(self: copy self)

@@ -73,25 +73,29 @@ extension Adapter {
     /// Ends a link and waits until it is gone, so that the next call makes a new one.
     func hangUpAndWait(_ handle: ConnectionHandle) async {
         await hangUp(handle)
-        await awaitEnd(of: handle)
+        await awaitEnd(of: handle, until: loop.now() + Self.hangUpTime)
     }
 
     /// Waits until the last link to a peer is gone, if this program has just ended it.
     ///
     /// The kernel has it until the controller has told its end, some intervals later. A socket would attach to it, and end with it.
-    func awaitParting(from peer: PeerID) async {
+    func awaitParting(from peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
         guard let handle = endingLinks.first(where: { linkedPeers[$0] == peer }) else { return }
-        await awaitEnd(of: handle)
-        endingLinks.remove(handle)
+        let limit = loop.now() + Self.hangUpTime
+        await awaitEnd(of: handle, until: min(limit, deadline))
+        // Who gives up leaves the wait to the next one.
+        if Task.isCancelled { throw cancelledError(during: "connect") }
+        if loop.now() >= limit { endingLinks.remove(handle) }
     }
 
-    private func awaitEnd(of handle: ConnectionHandle) async {
+    private func awaitEnd(of handle: ConnectionHandle, until deadline: BootInstant) async {
         guard !Task.isCancelled else { return }
-        _ = await suspend(until: loop.now() + Self.hangUpTime) { number in
+        let (_, number) = await suspend(until: deadline) { number in
             if lastEnds[handle] != nil { return wake(number) }
-            hangUpWaiters[handle] = number
+            hangUpWaiters[handle, default: []].insert(number)
         }
-        hangUpWaiters[handle] = nil
+        hangUpWaiters[handle]?.remove(number)
+        if hangUpWaiters[handle]?.isEmpty == true { hangUpWaiters[handle] = nil }
     }
 
     /// Scans as long as the kernel connects. A kernel that believes in somebody's discovery, which may be long over, looks for no

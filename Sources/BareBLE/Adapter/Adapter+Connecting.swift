@@ -60,7 +60,7 @@ extension Adapter {
         guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
         await pauseScan()
         defer { resumeScan() }
-        await awaitParting(from: peer)
+        try await awaitParting(from: peer, until: deadline)
         return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
     }
 

@@ -101,7 +101,7 @@ package actor Adapter {
     var linkedPeers: [ConnectionHandle: PeerID] = [:]
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
-    var hangUpWaiters: [ConnectionHandle: UInt64] = [:]
+    var hangUpWaiters: [ConnectionHandle: Set<UInt64>] = [:]
     /// Links that this program has told the controller to end, until they are over.
     var endingLinks: Set<ConnectionHandle> = []
     /// How each link runs, also those of others, as long as their ends are told.

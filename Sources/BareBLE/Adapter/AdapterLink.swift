@@ -91,7 +91,7 @@ extension Adapter {
         lastEnds[end.handle] = end.reason
         endingLinks.remove(end.handle)
         linkUpdatesEnded(on: end.handle)
-        if let waiter = hangUpWaiters.removeValue(forKey: end.handle) { wake(waiter) }
+        for waiter in hangUpWaiters.removeValue(forKey: end.handle) ?? [] { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }
         linkedPeers[end.handle] = nil
         updatePins()

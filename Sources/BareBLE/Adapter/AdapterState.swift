@@ -76,9 +76,9 @@ public struct AdapterStates: AsyncSequence, Sendable {
                 walk = StreamWalk(place.buffer)
                 self.place = place
             }
-            let entry = try await walk?.peek()
+            guard let entry = try await walk?.peek() else { return nil }
             walk?.pass()
-            return entry?.element
+            return entry.element
         }
     }
 

@@ -29,6 +29,11 @@ extension Central {
         keeper?.assumeIsolated { $0.forget(peer) }
     }
 
+    /// Forgets the scan that is wanted: the next start does not begin it. One that runs goes on.
+    public func forgetScan() {
+        keeper?.assumeIsolated { $0.forgetScan() }
+    }
+
     /// Ends all sessions in a way that the next start goes on with: what is wanted stays so.
     ///
     /// To be called at the end of a daemon, before it ends sessions or subscriptions by itself. The store is free for another process then.
@@ -105,70 +110,9 @@ extension Central {
         return LastingScan(scan, keeper)
     }
 
+    /// Wants a scan no longer.
     func forget(_ scan: WantedScan) {
-        keeper?.assumeIsolated { $0.forget(scan) }
-    }
-}
-
-/// A scan that is wanted at the next start, until whoever iterates leaves it by his own decision.
-final class LastingScan: Sendable {
-    private let scan: WantedScan
-    private let keeper: StateKeeper
-
-    init(_ scan: WantedScan, _ keeper: StateKeeper) {
-        self.scan = scan
-        self.keeper = keeper
-    }
-
-    deinit {
-        // A task is cancelled because the program ends.
-        guard !Task.isCancelled else { return }
-        let (scan, keeper) = (scan, keeper)
-        Task.detached(executorPreference: keeper.loop) { await keeper.forget(scan) }
-    }
-}
-
-extension Session {
-    /// Has the store told that the session is over for good.
-    func forgetSession() {
-        if let id { keeper?.assumeIsolated { $0.forget(id) } }
-        keeper = nil
-    }
-
-    /// Has the store told of a subscription.
-    func keep(_ reference: CharacteristicReference, _ options: SubscribeOptions) {
-        guard let keeper, let id, let subscription = wanted(reference, options) else { return }
-        keeper.assumeIsolated { $0.want(subscription, of: id) }
-    }
-
-    /// Has the store told that a subscription is over, unless another one for the same values goes on.
-    func forget(_ ended: StandingSubscription) {
-        guard let keeper, let id, let subscription = wanted(ended.reference, ended.options),
-            !standing.values.contains(where: { wanted($0.reference, $0.options) == subscription })
-        else { return }
-        keeper.assumeIsolated { $0.forget(subscription, of: id) }
-    }
-
-    /// What is stored of a subscription. A handle is not: it may be something else by then.
-    private func wanted(_ reference: CharacteristicReference, _ options: SubscribeOptions) -> WantedSubscription? {
-        let prefers = options.preferred == .indications
-        switch reference {
-        case .uuid(let uuid, let service, let index):
-            return WantedSubscription(uuid, service: service, index: index, prefersIndications: prefers)
-        case .characteristic(let characteristic):
-            let all = link?.assumeIsolated { $0.database?.characteristics(characteristic.uuid, in: nil) } ?? []
-            let index = all.count > 1 ? all.firstIndex(of: characteristic) : nil
-            return WantedSubscription(characteristic.uuid, index: index, prefersIndications: prefers)
-        case .handle:
-            return nil
-        }
-    }
-
-    /// The values of a stored subscription.
-    func values(of wanted: WantedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
-        var options = holding
-        options.preferred = wanted.prefersIndications ? .indications : .notifications
-        return values(of: .uuid(wanted.uuid, service: wanted.service, index: wanted.index), options)
+        keeper?.assumeIsolated { $0.left(scan, isEnd: true) }
     }
 }
 

@@ -18,7 +18,7 @@ extension Central {
     ///   - links: Links from the program that executed this one.
     ///   - environment: Where to look for links that the service manager has kept.
     ///   - holding: How much of a restored subscription is kept until somebody takes it on. What kind of subscription is preferred comes from
-    ///     the state.
+    ///     the state. On a link that was handed over an `onReady` that subscribes to the same characteristic takes it on.
     ///   - handlers: Asked for each peer, before any connect: the code that cannot be stored. A peer whose policy is `.custom` fails with
     ///     `.invalidArgument` when it gets no `reconnect`. `nil`: the peer is not wanted any more, and is forgotten.
     /// - Throws: `BLEError` with `.busy` when another process has the store, whom the reason names, or when this was called before;
@@ -79,13 +79,14 @@ extension Central {
         }
         let (open, contents) = try result.get()
         if let damage = contents.damage { logger.warning("the state is not used", metadata: ["reason": "\(damage)"]) }
-        keeper = StateKeeper(holding: contents.state, on: loop, logger: logger) { state in
+        let write: StateKeeper.Write = { state in
             do throws(BLEError) {
                 return .success(try open.save(state))
             } catch {
                 return .failure(error)
             }
         }
+        keeper = StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() }
         return contents
     }
 
@@ -126,8 +127,24 @@ extension Central {
             result = .failure(error)
         }
         // The manager's copy would keep the link up behind its end here.
-        try? handed.store?.remove(named: DescriptorStore.name(of: handed.link))
+        if let store = handed.store { await remove(DescriptorStore.name(of: handed.link), from: store) }
         return result
+    }
+
+    private func remove(_ name: String, from store: DescriptorStore) async {
+        do throws(BLEError) {
+            do throws(BLEError) {
+                try store.remove(named: name)
+            } catch {
+                guard error.code == .busy else { throw error }
+                // It takes no more messages now; behind those that it has it will.
+                try await store.notifier.barrier()
+                try store.remove(named: name)
+            }
+        } catch {
+            configuration.logger.warning(
+                "the service manager keeps a copy of a link", metadata: ["name": "\(name)", "reason": "\(error)"])
+        }
     }
 
     // MARK: The scan

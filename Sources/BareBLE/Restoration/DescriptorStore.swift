@@ -16,7 +16,7 @@ internal import BLELinux
 public struct DescriptorStore: Hashable, Sendable {
     private static let prefix = "bareble."
 
-    private let notifier: ServiceNotifier
+    let notifier: ServiceNotifier
 
     /// The store of the manager that `notifier` talks to.
     public init(_ notifier: ServiceNotifier) {

@@ -36,8 +36,8 @@ public struct ServiceEnvironment: Hashable, Sendable {
     }
 
     /// An environment whose descriptors have other numbers than a manager would give them.
-    package init(descriptors: [(name: String, number: Int32)]) {
-        variables = [:]
+    package init(descriptors: [(name: String, number: Int32)], variables: [String: String] = [:]) {
+        self.variables = variables
         processID = getpid()
         self.descriptors = descriptors.map { Descriptor(name: $0.name, number: $0.number) }
     }

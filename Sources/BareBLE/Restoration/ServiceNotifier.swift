@@ -58,15 +58,16 @@ public struct ServiceNotifier: Hashable, Sendable {
     /// - Throws: `BLEError` with `.timedOut`, and as `ready(status:)` does.
     public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
         let socket = socket
-        // Detached: it blocks, and a task that prefers the event loop would block that.
-        let failure = await Task.detached { () -> SystemCallError? in
-            do throws(SystemCallError) {
-                try socket.barrier(timeout: timeout)
-                return nil
-            } catch {
-                return error
+        let failure = await withCheckedContinuation { (waiter: CheckedContinuation<SystemCallError?, Never>) in
+            ShortThread.run {
+                do throws(SystemCallError) {
+                    try socket.barrier(timeout: timeout)
+                    waiter.resume(returning: nil)
+                } catch {
+                    waiter.resume(returning: error)
+                }
             }
-        }.value
+        }
         if let failure { throw BLEError(failure, notifying: environment.notifySocket) }
     }
 

@@ -38,7 +38,10 @@ package actor StateKeeper {
     package nonisolated let loop: EventLoop
     private let logger: Logger
     private var write: Write?
+    private let letGo: @Sendable () -> Void
     private(set) var state: DaemonState
+    /// The scans that somebody iterates over and wants to last.
+    private var lastingScans: [WantedScan] = []
     package private(set) var status = StateStatus()
     private var isFrozen = false
     private var isDirty = false
@@ -50,12 +53,16 @@ package actor StateKeeper {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Keeps a state that the disk has already; `write` may block.
-    package init(holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write) {
+    /// Keeps a state that the disk has already; `write` may block, and `letGo` is called when nothing is written any more.
+    package init(
+        holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write,
+        letGo: @escaping @Sendable () -> Void = {}
+    ) {
         self.state = state
         self.loop = loop
         self.logger = logger
         self.write = write
+        self.letGo = letGo
     }
 
     isolated deinit {
@@ -94,6 +101,7 @@ package actor StateKeeper {
         if let timer { loop.cancel(timer) }
         timer = nil
         write = nil
+        letGo()
     }
 
     private func begin() {
@@ -101,7 +109,8 @@ package actor StateKeeper {
         timer = nil
         guard work == nil, write != nil else { return }
         // Detached: a task-local value of who has changed something has no business in it.
-        work = Task.detached(executorPreference: loop) { [weak self] in await self?.writeAll() }
+        // It holds the keeper until the disk has everything, also when the central is gone by then.
+        work = Task.detached(executorPreference: loop) { await self.writeAll() }
     }
 
     private func writeAll() async {
@@ -171,12 +180,21 @@ extension StateKeeper {
         }
     }
 
+    /// Wants a scan, for one more who iterates over it.
     func want(_ scan: WantedScan) {
+        lastingScans.append(scan)
         change { $0.scan = scan }
     }
 
-    /// Forgets a scan, unless another one has taken its place.
-    func forget(_ scan: WantedScan) {
-        change { if $0.scan == scan { $0.scan = nil } }
+    /// One who iterated over a scan has gone: by his own decision, or because the program ends.
+    func left(_ scan: WantedScan, isEnd: Bool) {
+        if let index = lastingScans.firstIndex(of: scan) { lastingScans.remove(at: index) }
+        guard isEnd, !lastingScans.contains(scan) else { return }
+        // Another one may have taken its place.
+        change { if $0.scan == scan { $0.scan = lastingScans.last } }
+    }
+
+    func forgetScan() {
+        change { $0.scan = nil }
     }
 }

@@ -143,6 +143,11 @@ public final class OpenStateStore: Sendable {
         }
     }
 
+    /// Lets another process have the store. Nothing is to be written any more.
+    func close() {
+        lock.release()
+    }
+
     private func setAside(
         _ contents: inout Contents, to path: String, because reason: String, during operation: String
     ) throws(SystemCallError) {

@@ -62,11 +62,10 @@ extension Session {
             buffer.finish(life.isEnding ? nil : error)
         case .success(let link)?:
             standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
-            keep(reference, options)
             startPump(lease.number, on: link)
         case nil:
             standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
-            keep(reference, options)
+            keep(lease.number)
         }
         return lease
     }
@@ -81,6 +80,7 @@ extension Session {
 
     private func startPump(_ number: UInt64, on link: Peripheral) {
         guard let subscription = standing[number] else { return }
+        keep(number)
         let (reference, options, buffer) = (subscription.reference, subscription.options, subscription.buffer)
         let epoch = workNumber
         subscription.pump?.cancel()
@@ -159,8 +159,8 @@ extension Session {
 
     /// Ends one subscription; returns when the peer knows, if it has to.
     func endStanding(_ number: UInt64) async {
+        forgetStanding(number)
         guard let subscription = standing.removeValue(forKey: number) else { return }
-        forget(subscription)
         subscription.buffer.finish()
         subscription.pump?.cancel()
         await subscription.pump?.value
@@ -168,6 +168,12 @@ extension Session {
 
     func removeStanding(_ number: UInt64) {
         standing.removeValue(forKey: number)?.pump?.cancel()
+    }
+
+    /// Nobody can end it any more; what is wanted of it stays so.
+    func letGoOfStanding(_ number: UInt64) {
+        removeStanding(number)
+        kept[number] = nil
     }
 
     /// Ends all of them: with what the session gave up with, or without an error.
@@ -195,6 +201,6 @@ final class StandingLease: Sendable {
     deinit {
         buffer.finish()
         let (session, number) = (session, number)
-        Task.detached(executorPreference: session.loop) { await session.removeStanding(number) }
+        Task.detached(executorPreference: session.loop) { await session.letGoOfStanding(number) }
     }
 }

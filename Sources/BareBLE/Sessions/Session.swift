@@ -54,6 +54,8 @@ public actor Session {
     var standing: [UInt64: StandingSubscription] = [:]
     /// Keeps for the next start what is wanted of the peer.
     var keeper: StateKeeper?
+    /// What it keeps of the subscriptions, by their numbers: also of those that have ended without being unsubscribed.
+    var kept: [UInt64: WantedSubscription] = [:]
 
     typealias Answer = Result<Peripheral, BLEError>
 
@@ -184,6 +186,9 @@ extension Session {
 
     /// Ends the session and gives up its link without ending that, as `Peripheral.detach()` does.
     ///
+    /// What came before is in the sequences of `values(of:_:)`. What `Central.restore(_:from:holding:handlers:)` keeps stays wanted: the next
+    /// start goes on with the session, unless `Central.forget(_:)` is called.
+    ///
     /// - Throws: `BLEError` with `.disconnected` when no link is ready; the session goes on then. When the link ends at this very moment, the
     ///   session has ended with it.
     public func detach() async throws(BLEError) -> DetachedLink {
@@ -202,6 +207,11 @@ extension Session {
         } catch {
             result = .failure(error)
         }
+        // They end with the link, behind the values that it had.
+        let pumps = standing.values.compactMap(\.pump)
+        for pump in pumps { pump.cancel() }
+        for pump in pumps { await pump.value }
+        keeper = nil
         await disconnect()
         return try result.get()
     }

@@ -75,6 +75,24 @@ import Testing
         }
     }
 
+    /// What the writer takes the reader takes, or one odd option would cost a daemon all that it wants.
+    @Test func oddOptionsDoNotDamageTheFile() throws {
+        var state = try Self.sample()
+        let jitters: [(Double, Double)] = [(1.5, 1), (-1, 0), (.nan, 0), (.infinity, 1), (-.infinity, 0), (0.3, 0.3)]
+        for (given, stored) in jitters {
+            state.peers[0].reconnect = .backoff(jitter: given)
+            let read = try DaemonState(bytes: state.bytes)
+            #expect(read.peers[0].reconnect == .backoff(jitter: stored))
+        }
+        state.peers[0].reconnect = .backoff(initial: .seconds(-1), max: .seconds(-1), attempts: -1)
+        #expect(try DaemonState(bytes: state.bytes).peers.count == state.peers.count)
+        // 105 ms are more than two intervals of 50 ms; the 100 ms that are stored are not.
+        let parameters = try ConnectionParameters(
+            interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(105))
+        state.peers[0].parameters = parameters
+        #expect(try DaemonState(bytes: state.bytes).peers[0].parameters == parameters)
+    }
+
     @Test func everyTruncationAndFlipIsTold() throws {
         let bytes = try Self.sample().bytes
         for count in bytes.indices {

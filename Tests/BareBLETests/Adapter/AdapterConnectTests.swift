@@ -144,6 +144,11 @@ import Testing
             await bench.controller.set { $0.holdsEnds = true }
             bench.kernel.withLock { $0.isLinked = true }
             await link.controls.disconnect()
+            // One that gives up leaves the wait to the next one.
+            let hurried = time.task { try await handle(bench, address) }
+            try await time.clock.sleep(for: .milliseconds(10))
+            hurried.cancel()
+            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await hurried.value }
             async let again = handle(bench, address)
             // The controller needs an interval or two.
             try await time.clock.sleep(for: .milliseconds(100))

@@ -12,7 +12,7 @@ import Testing
         #expect(central.configuration.stateStore?.path == "/var/lib/hub/hub.state")
     }
 
-    private func restart(_ central: Central, received: (UInt8) -> Void) async throws {
+    private func restart(_ central: Central, received: @escaping @Sendable (UInt8) -> Void) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Restoration.md
         // What is code cannot be stored. Each peer gets it again, before anything is connected.
         let before = try await central.restore { peer in
@@ -21,12 +21,19 @@ import Testing
         for peer in before.peers {
             if let failure = peer.failure { print(peer.wanted.peer, failure) }
         }
-        for subscription in before.subscriptions where subscription.characteristic == 0xFFF2 {
-            // What came since the restart comes first.
-            for try await element in subscription.adopt(as: UInt8.self) {
-                if case .value(let value) = element { received(value) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for subscription in before.subscriptions where subscription.characteristic == 0xFFF2 {
+                group.addTask {
+                    // What came since the restart comes first.
+                    for try await element in subscription.adopt(as: UInt8.self) {
+                        if case .value(let value) = element { received(value) }
+                    }
+                }
             }
+            try await group.waitForAll()
         }
+        // A session that nobody holds ends.
+        withExtendedLifetime(before) {}
         // out
     }
 

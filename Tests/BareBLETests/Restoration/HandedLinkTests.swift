@@ -70,7 +70,10 @@ import Testing
         let requests = await sensor.requestCount
         let second = bench.fresh()
         let restoration = try await second.restore(
-            from: ServiceEnvironment(descriptors: await manager.takeStored()))
+            from: ServiceEnvironment(
+                descriptors: await manager.takeStored(), variables: manager.environment().variables))
+        // Its copies would keep the link up behind its end.
+        await manager.wait { $0.contains("FDSTOREREMOVE=1") }
         try await check(restoration, peer, sensor, requests: requests)
         await second.suspend()
     }

@@ -142,13 +142,18 @@ import Testing
         for peer in peers { keeper.want(WantedPeer(peer)) }
     }
 
+    /// Both at once: else the disk may have failed before anybody waits for it.
+    private func want(_ peer: PeerID, _ keeper: isolated StateKeeper) async throws {
+        keeper.want(WantedPeer(peer))
+        try await keeper.flush()
+    }
+
     @Test func aFullDiskIsTriedAgainLessAndLess() async throws {
         try await VirtualTime.run { time in
             let disk = Disk()
             disk.failures.withLock { $0 = Array(repeating: .diskFull, count: 4) }
             let keeper = keeper(disk, time)
-            await keeper.want(WantedPeer(peers[0]))
-            await #expect(throws: error(.diskFull)) { try await keeper.flush() }
+            await #expect(throws: error(.diskFull)) { try await want(peers[0], keeper) }
             // 10, 20 and 40 s.
             for (pause, failures) in [(9, 1), (2, 2), (19, 2), (2, 3), (37, 3), (2, 4)] {
                 try await time.clock.sleep(for: .seconds(pause))
@@ -169,8 +174,7 @@ import Testing
             let disk = Disk()
             disk.failures.withLock { $0 = [.diskFull] }
             var keeper: StateKeeper? = keeper(disk, time)
-            await keeper?.want(WantedPeer(peers[0]))
-            await #expect(throws: error(.diskFull)) { try await keeper?.flush() }
+            await #expect(throws: error(.diskFull)) { try await want(peers[0], #require(keeper)) }
             await keeper?.freeze()
             await keeper?.forget(peers[0])
             try await keeper?.flush()
@@ -190,8 +194,7 @@ import Testing
             let disk = Disk()
             disk.failures.withLock { $0 = [.diskFull] }
             var keeper: StateKeeper? = keeper(disk, time)
-            await keeper?.want(WantedPeer(peers[0]))
-            await #expect(throws: error(.diskFull)) { try await keeper?.flush() }
+            await #expect(throws: error(.diskFull)) { try await want(peers[0], #require(keeper)) }
             #expect(time.loop.timerCount == 1)
             keeper = nil
             await time.settle()

@@ -74,7 +74,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     /// What the log calls the service.
     public var description: String { "heart-rate logger" }
 
-    /// Writes lines until the daemon is told to stop; then the belt is told to be quiet, and the link ends.
+    /// Writes lines until the daemon is told to stop; then the link ends; without a state the belt is told to be quiet first.
     ///
     /// - Throws: `BLEError` with what the session gave up with.
     public func run() async throws {

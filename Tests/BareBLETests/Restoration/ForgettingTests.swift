@@ -1,0 +1,100 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// What is not wanted any more is not there at the next start, however it ended before.
+@Suite struct ForgettingTests {
+    private let limit = Duration.seconds(20)
+
+    @Test func aSubscriptionThatEndedByItselfIsForgottenWhenItIsEnded() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(RestorationBench.sensor)
+            try await bench.run { central, _ in
+                let session = try await central.session(with: peer)
+                _ = try await session.ready(within: limit)
+                let absent = await session.values(of: 0xFFF9)
+                var values = absent.makeAsyncIterator()
+                await #expect(throws: error(.attributeNotFound)) { _ = try await values.next() }
+                try await central.saveState()
+                #expect(try bench.stored().peers.map(\.subscriptions) == [[WantedSubscription(0xFFF9)]])
+                await absent.unsubscribe()
+                try await central.saveState()
+                #expect(try bench.stored().peers.map(\.subscriptions) == [[]])
+            }
+        }
+    }
+
+    /// The place among several of a kind was worked out on a link; it is forgotten by that, without one.
+    @Test func aTwinIsForgottenWhileThereIsNoLink() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let twins = VirtualDevice(
+                name: "Twins",
+                services: [
+                    VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF2, .notify)]),
+                    VirtualService(0xFFF1, [VirtualCharacteristic(0xFFF2, .notify)]),
+                ])
+            let (peripheral, peer) = try await bench.add(twins)
+            try await bench.run { central, _ in
+                let session = try await central.session(with: peer)
+                let device = try await session.ready(within: limit)
+                let second = try #require(try await device.discover(.full).characteristics(0xFFF2).last)
+                let values = await session.values(of: .characteristic(second))
+                try await central.saveState()
+                let wanted = WantedSubscription(0xFFF2, index: 1)
+                #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
+                await bench.radio.move(peripheral, to: .outOfRange)
+                _ = await device.disconnected()
+                await values.unsubscribe()
+                try await central.saveState()
+                #expect(try bench.stored().peers.map(\.subscriptions) == [[]])
+            }
+        }
+    }
+
+    @Test func aScanIsWantedAsLongAsOneIterates() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            _ = try await bench.add(.battery)
+            try await bench.run { central, _ in
+                let scan = central.scan(WantedScan(ScanSettings.passive))
+                var (first, second): (ScanSequence.AsyncIterator?, ScanSequence.AsyncIterator?) =
+                    (scan.makeAsyncIterator(), scan.makeAsyncIterator())
+                _ = try await first?.next()
+                _ = try await second?.next()
+                first = nil
+                await time.settle()
+                try await central.saveState()
+                #expect(try bench.stored().scan == WantedScan(ScanSettings.passive))
+                second = nil
+                await time.settle()
+                try await central.saveState()
+                #expect(try bench.stored().scan == nil)
+                var third = scan.makeAsyncIterator()
+                _ = try await third.next()
+                await central.forgetScan()
+                try await central.saveState()
+                #expect(try bench.stored().scan == nil)
+            }
+        }
+    }
+
+    /// A link that is given away is wanted at the next start, as the session is.
+    @Test func aSessionThatGaveItsLinkAwayStaysWanted() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(RestorationBench.sensor)
+            try await bench.run { central, _ in
+                let session = try await central.session(with: peer)
+                _ = try await session.ready(within: limit)
+                let values = await session.values(of: 0xFFF2)
+                _ = try await session.detach()
+                try await central.saveState()
+                #expect(try bench.stored().peers.map(\.subscriptions) == [[WantedSubscription(0xFFF2)]])
+                withExtendedLifetime(values) {}
+            }
+        }
+    }
+}
