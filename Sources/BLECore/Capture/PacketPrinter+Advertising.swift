@@ -1,15 +1,15 @@
 extension PacketPrinter {
-    func describe(_ batch: AdvertisingReport.Batch, _ printed: inout PrintedPacket) {
+    mutating func describe(_ batch: AdvertisingReport.Batch, _ printed: inout PrintedPacket) {
         printed.layer = .advertising
         printed.reports = batch.reports
         if batch.reports.count == 1, let report = batch.reports.first {
             printed.title += " " + Self.headline(report)
-            printed.details = Self.lines(report.advertisingData)
+            printed.details = lines(of: report)
         } else {
             printed.title += " \(batch.reports.count) reports"
             for report in batch.reports {
                 printed.details.append(Self.headline(report))
-                printed.details += Self.lines(report.advertisingData).map { "  " + $0 }
+                printed.details += lines(of: report).map { "  " + $0 }
             }
         }
         if !batch.losses.isEmpty {
@@ -38,6 +38,15 @@ extension PacketPrinter {
         case .truncated: words.append("truncated")
         }
         return words.joined(separator: " ")
+    }
+
+    /// The payload's lines; devices say the same again and again.
+    private mutating func lines(of report: AdvertisingReport) -> [String] {
+        if let known = payloadLines[report.data] { return known }
+        let lines = Self.lines(report.advertisingData)
+        if payloadLines.count >= Self.mostPayloads { payloadLines.removeAll(keepingCapacity: true) }
+        payloadLines[report.data] = lines
+        return lines
     }
 
     static func lines(_ data: AdvertisingData) -> [String] {

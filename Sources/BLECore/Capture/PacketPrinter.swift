@@ -7,8 +7,9 @@
 // - unfinished L2CAP frames: in the reassembler, bounded there;
 // - per link and way, the request that is open, to measure its answer and to read lists whose layout the request decides;
 // - per link, the types of the attributes that discovery has named, so that later packets show names for handles;
-// - per controller, when each command was sent.
-// All of a link goes when it ends; the tables are bounded by `mostLinks` and `mostAttributes`.
+// - per controller, when each command was sent;
+// - the lines of payloads that were advertised.
+// All of a link goes when it ends; the tables are bounded by `mostLinks`, `mostAttributes` and `mostPayloads`.
 
 /// Prints captured packets in the manner of `btmon`: `<` from the host to the controller, `>` the other way.
 ///
@@ -54,6 +55,7 @@ public struct PacketPrinter: Sendable {
 
     static let mostLinks = 64
     static let mostAttributes = 4096
+    static let mostPayloads = 1024
 
     /// What was seen so far.
     public internal(set) var summary = Summary()
@@ -61,6 +63,7 @@ public struct PacketPrinter: Sendable {
     var openRequests: [L2CAPDirection: OpenRequest] = [:]
     var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]
     var sentCommands: [UInt32: Duration] = [:]
+    var payloadLines: [[UInt8]: [String]] = [:]
 
     /// A printer that has seen nothing.
     public init() {}

@@ -77,7 +77,7 @@ struct Decode: AsyncParsableCommand {
 
     private func show(_ input: DecodedInput, isFirst: Bool) {
         if json {
-            Console.out(JSONLine(input).text)
+            Console.out(JSONLine(input).bytes)
         } else {
             if !isFirst { Console.out("") }
             Console.out(AdvertisementTable.text(of: input))

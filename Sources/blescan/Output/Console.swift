@@ -1,5 +1,7 @@
+import BLECore
 import FoundationEssentials
 import Glibc
+import Synchronization
 
 /// The two streams of the program: results on standard output, everything else on standard error.
 enum Console {
@@ -8,7 +10,12 @@ enum Console {
     /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
     /// ends it with a message.
     static func out(_ line: String) {
-        let failure = write(line + "\n", to: STDOUT_FILENO)
+        out(Array(line.utf8))
+    }
+
+    /// The same for a line in UTF-8.
+    static func out(_ line: [UInt8]) {
+        let failure = write(line + [0x0A], to: STDOUT_FILENO)
         if failure == EPIPE { exit(ExitStatus.done.rawValue) }
         guard failure != 0 else { return }
         note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))). [errno \(failure)]")
@@ -17,7 +24,7 @@ enum Console {
 
     /// Writes a message for people.
     static func note(_ line: String) {
-        _ = write(line + "\n", to: STDERR_FILENO)
+        _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO)
     }
 
     /// Whether standard output is a terminal.
@@ -30,9 +37,8 @@ enum Console {
         return Int(size.ws_col)
     }
 
-    /// Writes all of `text`; returns the number of the error that stopped it, or 0.
-    private static func write(_ text: String, to descriptor: Int32) -> Int32 {
-        let bytes = Array(text.utf8)
+    /// Writes all of `bytes`; returns the number of the error that stopped it, or 0.
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         var written = 0
         while written < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { buffer in
@@ -61,9 +67,23 @@ enum Timestamp {
 
     /// The same for a time that is counted from 1970-01-01 00:00 UTC; beyond the years 1 to 9999, the nearest of these.
     static func text(sinceEpoch time: Duration) -> String {
-        let seconds = min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)
-        return text(Date(timeIntervalSince1970: seconds))
+        let seconds = time.components.seconds
+        guard (0..<253_402_300_800).contains(seconds) else {
+            return text(Date(timeIntervalSince1970: min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)))
+        }
+        // A capture has a million of them. Of the day Foundation knows more, once.
+        let day = seconds / 86_400
+        let date = days.withLock { days in
+            if days.number != day {
+                days = (day, String(text(Date(timeIntervalSince1970: Double(day * 86_400))).prefix(11)))
+            }
+            return days.date
+        }
+        return date + PrintedPacket.timeOfDay(time) + "Z"
     }
+
+    /// The day of the last time, as its number and as the beginning of the text.
+    private static let days = Mutex<(number: Int64, date: String)>((-1, ""))
 
     private static func text(_ date: Date) -> String {
         date.formatted(

@@ -1,4 +1,5 @@
 import BLECore
+import Synchronization
 
 // The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
 // `structures` always; a report has all its keys, null where the event says nothing. Where a key can hold one value and
@@ -30,8 +31,23 @@ extension JSONLine {
             "scannable": .bool(report.isScannable),
             "primaryPHY": .integer(Int(report.primaryPHY.rawValue)),
             "sid": report.sid.map { .integer(Int($0)) } ?? .null,
-            "data": .object(Self.members(of: report.advertisingData)),
+            "data": Self.object(ofPayload: report.data),
         ])
+    }
+
+    /// The payloads that were printed last: devices say the same again and again.
+    private static let payloads = Mutex<[[UInt8]: [UInt8]]>([:])
+    private static let mostPayloads = 1024
+
+    /// The object of advertising data.
+    private static func object(ofPayload data: [UInt8]) -> JSONLine {
+        if let known = payloads.withLock({ $0[data] }) { return .rendered(known) }
+        let bytes = JSONLine.object(members(of: AdvertisingData(data))).bytes
+        payloads.withLock { payloads in
+            if payloads.count >= mostPayloads { payloads.removeAll(keepingCapacity: true) }
+            payloads[data] = bytes
+        }
+        return .rendered(bytes)
     }
 
     /// The members that advertising data puts into an object.

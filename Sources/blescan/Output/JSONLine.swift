@@ -11,6 +11,8 @@ indirect enum JSONLine: Hashable, Sendable {
     /// A number as its digits, exact where a `Double` would not be.
     case digits(String)
     case string(String)
+    /// What was printed before, and is to be printed again.
+    case rendered([UInt8])
     case array([JSONLine])
     case object([Member])
 
@@ -26,10 +28,14 @@ indirect enum JSONLine: Hashable, Sendable {
     }
 
     /// The text on one line, without a line end.
-    var text: String {
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// The same in UTF-8.
+    var bytes: [UInt8] {
         var output: [UInt8] = []
+        output.reserveCapacity(512)
         write(to: &output)
-        return String(decoding: output, as: UTF8.self)
+        return output
     }
 
     private func write(to output: inout [UInt8]) {
@@ -40,6 +46,7 @@ indirect enum JSONLine: Hashable, Sendable {
         case .number(let value): output += (value.isFinite ? String(value) : "null").utf8
         case .digits(let digits): output += digits.utf8
         case .string(let value): Self.write(value, to: &output)
+        case .rendered(let bytes): output += bytes
         case .array(let values):
             output.append(0x5B)
             for (index, value) in values.enumerated() {
@@ -61,6 +68,11 @@ indirect enum JSONLine: Hashable, Sendable {
 
     private static func write(_ string: String, to output: inout [UInt8]) {
         output.append(0x22)
+        defer { output.append(0x22) }
+        // Nearly all text is plain, and is taken as a whole.
+        if string.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }) {
+            return output.append(contentsOf: string.utf8)
+        }
         for scalar in string.unicodeScalars {
             switch scalar.value {
             case 0x22, 0x5C: output += [0x5C, UInt8(truncatingIfNeeded: scalar.value)]
@@ -75,7 +87,6 @@ indirect enum JSONLine: Hashable, Sendable {
             default: output += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
             }
         }
-        output.append(0x22)
     }
 }
 

@@ -34,13 +34,14 @@ struct ReplayOutput {
 
     private mutating func show(_ printed: PrintedPacket) {
         let now = BootInstant(nanoseconds: (printed.timestamp ?? .zero).saturatedNanoseconds)
-        for report in printed.reports {
+        // Programs that read the objects count for themselves.
+        for report in printed.reports where !json {
             advertisements += 1
             _ = devices.record(report, at: now)
         }
         if let only, !only.shows(printed.layer) { return }
         shownCount += 1
-        Console.out(json ? JSONLine(printed).text : printed.text())
+        if json { Console.out(JSONLine(printed).bytes) } else { Console.out(printed.text()) }
     }
 
     private func showDevices() {
