@@ -37,7 +37,7 @@ extension JSONLine {
 
     /// The payloads that were printed last: devices say the same again and again.
     private static let payloads = Mutex<[[UInt8]: [UInt8]]>([:])
-    private static let mostPayloads = 1024
+    static let mostPayloads = 1024
 
     /// The object of advertising data.
     private static func object(ofPayload data: [UInt8]) -> JSONLine {

@@ -58,7 +58,10 @@ indirect enum JSONLine: Hashable, Sendable {
             output.append(0x7B)
             for (index, member) in members.enumerated() {
                 if index > 0 { output.append(0x2C) }
-                Self.write(member.key, to: &output)
+                // Keys are ours, or hexadecimal: nothing in them needs care.
+                output.append(0x22)
+                output.append(contentsOf: member.key.utf8)
+                output.append(0x22)
                 output.append(0x3A)
                 member.value.write(to: &output)
             }
@@ -70,9 +73,18 @@ indirect enum JSONLine: Hashable, Sendable {
         output.append(0x22)
         defer { output.append(0x22) }
         // Nearly all text is plain, and is taken as a whole.
-        if string.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }) {
-            return output.append(contentsOf: string.utf8)
+        let start = output.count
+        output.append(contentsOf: string.utf8)
+        var isPlain = true
+        for index in start..<output.count {
+            let byte = output[index]
+            if byte < 0x20 || byte > 0x7E || byte == 0x22 || byte == 0x5C {
+                isPlain = false
+                break
+            }
         }
+        if isPlain { return }
+        output.removeSubrange(start...)
         for scalar in string.unicodeScalars {
             switch scalar.value {
             case 0x22, 0x5C: output += [0x5C, UInt8(truncatingIfNeeded: scalar.value)]

@@ -1,4 +1,5 @@
 import BLECore
+import Synchronization
 
 /// What `blescan replay` prints: packets as they are read, then the devices that advertised, then the counts.
 struct ReplayOutput {
@@ -71,10 +72,28 @@ extension JSONLine {
             "direction": direction,
             "layer": .string(printed.layer.rawValue),
             "title": .string(printed.title),
-            "details": printed.details.isEmpty ? nil : .array(printed.details.map { .string($0) }),
+            "details": printed.details.isEmpty ? nil : Self.details(of: printed),
             "replyMilliseconds": printed.elapsed.map { .number(($0 / .milliseconds(1) * 1000).rounded() / 1000) },
             "bytes": .string(Hex.encode(printed.bytes)),
             "reports": printed.reports.isEmpty ? nil : .array(printed.reports.map { JSONLine($0) }),
         ])
+    }
+
+    /// What was printed last of the payloads, and the lines that it was made of.
+    private static let rendered = Mutex<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
+
+    private static func details(of printed: PrintedPacket) -> JSONLine {
+        let lines = printed.details
+        guard printed.reports.count == 1, let payload = printed.reports.first?.data else {
+            return .array(lines.map { .string($0) })
+        }
+        // The printer repeats the lines of a payload, so that comparing them costs nothing.
+        if let known = rendered.withLock({ $0[payload] }), known.lines == lines { return .rendered(known.bytes) }
+        let bytes = JSONLine.array(lines.map { .string($0) }).bytes
+        rendered.withLock { rendered in
+            if rendered.count >= mostPayloads { rendered.removeAll(keepingCapacity: true) }
+            rendered[payload] = (lines, bytes)
+        }
+        return .rendered(bytes)
     }
 }
