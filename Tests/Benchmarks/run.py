@@ -1,11 +1,12 @@
 """run.py [SECTION...]: the figures of Docs/performance.md, measured on this machine.
 
-Sections: parsing, discovery, links, daemon; all of them without an argument. Prints a table for each, then every figure that
+Sections: parsing, captures, discovery, links, daemon; all of them without an argument. Prints a table for each, then every figure that
 has a threshold. Status 0: all figures are within their thresholds; 1: one is above, or could not be measured.
 """
 
 import sys
 
+import captures
 import daemon
 import discovery
 import links
@@ -13,7 +14,7 @@ import parsing
 import programs
 from tables import Verdicts
 
-SECTIONS = {"parsing": parsing, "discovery": discovery, "links": links, "daemon": daemon}
+SECTIONS = {"parsing": parsing, "captures": captures, "discovery": discovery, "links": links, "daemon": daemon}
 
 
 def main(names):

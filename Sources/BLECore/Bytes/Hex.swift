@@ -18,11 +18,28 @@ public enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
+    /// The same for an array, which is what most callers have: generic code is not specialised across modules.
+    package static func encode(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count &* 2)
+        for byte in bytes {
+            text.append(digit(byte >> 4))
+            text.append(digit(byte & 0x0F))
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
     /// The bytes that `text` spells. Case does not matter; spaces, tabs, colons, dashes and a leading `0x` are skipped.
     ///
     /// - Throws: `ParsingError` for any other character and for an odd number of digits.
     public static func decode(_ text: some StringProtocol) throws(ParsingError) -> [UInt8] {
+        try decode(String(text))
+    }
+
+    /// The same for a string, which is what most callers have.
+    package static func decode(_ text: String) throws(ParsingError) -> [UInt8] {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count / 2)
         var high: UInt8?
         var offset = 0
         var previous: UInt8 = 0
