@@ -271,17 +271,17 @@ class ServiceManager:
             os.close(pair[1])
             self.stored.remove(pair)
 
-    def start(self, *arguments):
+    def start(self, *arguments, program=TRIALS):
         """Starts a service with what is stored as its descriptors 3, 4, ..."""
         environment = {**os.environ, "NOTIFY_SOCKET": self.path}
         if not self.stored:
-            return Program(*arguments, program=TRIALS, env=environment)
+            return Program(*arguments, program=program, env=environment)
         numbers = [descriptor for _, descriptor in self.stored]
         environment |= {"LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(name for name, _ in self.stored)}
         high = [os.dup2(number, 40 + index) for index, number in enumerate(numbers)]
         script = "".join(f"exec {3 + index}<&{40 + index} {40 + index}<&-; " for index in range(len(high)))
         launched = Program(
-            "-c", script + 'export LISTEN_PID=$$; exec "$@"', "bash", TRIALS, *arguments, program="/bin/bash",
+            "-c", script + 'export LISTEN_PID=$$; exec "$@"', "bash", program, *arguments, program="/bin/bash",
             env=environment, pass_fds=high)
         for descriptor in high:
             os.close(descriptor)
@@ -301,6 +301,29 @@ def a_link_that_the_service_manager_keeps_goes_on_in_the_next_run():
         time.sleep(0.5)
     counted, kinds = check_hand_over(log, lines, 3)
     assert len(counted) >= 30, f"{len(counted)} beats of three runs"
+    for name in {name for name, _ in manager.stored}:
+        manager.remove(name)
+    until(lambda: log.count("disconnected") == 1, "the link ends with its last descriptor")
+
+
+@test
+def the_daemon_is_restarted_by_its_service_manager_and_its_link_stays_up():
+    forget()
+    log = BeltLog()
+    manager = ServiceManager()
+    counted = []
+    for run in range(3):
+        # Named once; then by the state.
+        options = ["--state", str(STATE / "logger")] + [BELT] * (run == 0)
+        program = manager.start(*options, program=LOGGER)
+        program.wait_for(beating(1), f"beats of run {run}")
+        stop(program)
+        counted += beats_in(program.lines)
+        same(len(manager.stored), 2, "descriptors in the store")
+        same(log.count("disconnected"), 0, "ends of the link")
+    same(counted, sorted(set(counted)), "beats in order, each once")
+    same(log.count("connected"), 1, "links")
+    same(log.count("subscribed"), 1, "subscriptions")
     for name in {name for name, _ in manager.stored}:
         manager.remove(name)
     until(lambda: log.count("disconnected") == 1, "the link ends with its last descriptor")

@@ -32,17 +32,27 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
 
     /// The session and the logger that the daemon before this one had, or those of a first start.
     ///
-    /// - Parameter peer: The belt of a first start. A belt that is wanted already and is another one is forgotten.
+    /// A logger that is told to stop leaves its link with the service manager, where there is one that keeps it until the next start.
+    ///
+    /// - Parameters:
+    ///   - peer: The belt of a first start. A belt that is wanted already and is another one is forgotten.
+    ///   - notifier: Who talks to the service manager; `nil` where there is none.
     /// - Throws: `BLEError` with what `restore` throws, and with `.invalidArgument` when no belt is known.
     public static func restored(
         by central: Central, with peer: PeerID?, _ options: SessionOptions = SessionOptions(),
-        write: @escaping @Sendable (String) -> Void
+        notifier: ServiceNotifier? = ServiceNotifier(), write: @escaping @Sendable (String) -> Void
     ) async throws -> (session: Session, logger: HeartRateLogger) {
         let before = try await central.restore { wanted in
             peer == nil || wanted.peer == peer ? SessionHandlers(onReady: handshake(write)) : nil
         }
         if let damage = before.damage { write("damaged \(damage)") }
-        let suspend: @Sendable () async -> Void = { await central.suspend() }
+        let suspend: @Sendable () async -> Void = {
+            if let notifier {
+                await central.suspend(handingOverTo: DescriptorStore(notifier))
+            } else {
+                await central.suspend()
+            }
+        }
         if let belt = before.peers.first, let session = belt.session {
             let measurements = belt.subscriptions.first { $0.characteristic == 0x2A37 }
             let logger = HeartRateLogger(
@@ -74,7 +84,8 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     /// What the log calls the service.
     public var description: String { "heart-rate logger" }
 
-    /// Writes lines until the daemon is told to stop; then the link ends; without a state the belt is told to be quiet first.
+    /// Writes lines until the daemon is told to stop. Then the belt is told to be quiet and the link ends; with a state it is left to the next
+    /// start.
     ///
     /// - Throws: `BLEError` with what the session gave up with.
     public func run() async throws {

@@ -9,7 +9,7 @@ import SystemService
 @main
 enum HeartRateLoggerProgram {
     static func main() async {
-        let usage = "heart-rate-logger [--state FILE] ADDRESS[/random] | heart-rate-logger unix:PATH"
+        let usage = "heart-rate-logger ADDRESS[/random] | unix:PATH | --state FILE [ADDRESS[/random]]"
         var arguments = Array(CommandLine.arguments.dropFirst())
         var store: StateStore?
         if arguments.first == "--state" {

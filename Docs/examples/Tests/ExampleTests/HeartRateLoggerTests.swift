@@ -142,6 +142,29 @@ import Testing
         #expect(bench.lines.all == ["worn chest", "bpm 72", "worn chest", "bpm 73"])
     }
 
+    /// Under a service manager that keeps descriptors the belt does not notice a restart.
+    @Test func aStopLeavesTheLinkWithTheServiceManager() async throws {
+        let (bench, folder) = (try await Bench(Self.belt), try Folder())
+        guard case .address(let belt) = bench.peer else { return }
+        let manager = try VirtualServiceManager()
+        let notifier = try #require(ServiceNotifier(manager.environment()))
+        let central = bench.central(keeping: StateStore(file: folder.path + "/belt.state"))
+        let (session, logger) = try await HeartRateLogger.restored(
+            by: central, with: belt, Bench.hasty, notifier: notifier
+        ) { bench.lines.write($0) }
+        let group = bench.group(logger, session)
+        async let end: Void = group.run()
+        try await send([0x00, 72], bench)
+        try await bench.lines.wait(for: "bpm 72")
+        await group.triggerGracefulShutdown()
+        try await end
+        #expect(session.state == .ended)
+        #expect(await manager.storedNames.count == 2)
+        #expect(await bench.peripheral.isConnected)
+        #expect(await bench.peripheral.isSubscribed(to: 0x2A37))
+        #expect(await bench.peripheral.connectionCount == 1)
+    }
+
     @Test func aStateWithoutABeltSaysSo() async throws {
         let (bench, folder) = (try await Bench(Self.belt), try Folder())
         let central = bench.central(keeping: StateStore(file: folder.path + "/belt"))
