@@ -97,6 +97,13 @@ import Testing
         try Golden.expect(session, matches: "refused.txt")
     }
 
+    /// A disk that fails in the middle is no end of the file.
+    @Test(arguments: ["decode", "replay"]) func whatCannotBeReadIsTold(command: String) async throws {
+        let outcome = try await BuiltProgram.run([command, "/proc/self/mem"])
+        #expect(outcome.status == 65)
+        #expect(outcome.errors.contains("cannot read /proc/self/mem: Input/output error."))
+    }
+
     /// One object on standard error; standard output has results only.
     @Test func failuresForPrograms() async throws {
         let session = try await Golden.session([

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BLECore
+import Glibc
 
 /// Explains advertisements written in hexadecimal; no radio is needed.
 struct Decode: AsyncParsableCommand {
@@ -61,6 +62,12 @@ struct Decode: AsyncParsableCommand {
             if case .unreadable = input {} else { isText = true }
             show(input, isFirst: read == 0)
             read += 1
+        }
+        if let failure = lines.failure {
+            throw Failure(
+                message:
+                    "cannot read \(file ?? "standard input"): \(unsafe String(cString: strerror(failure))). What came before is decoded.",
+                status: .badData)
         }
         if read > 0, !isText {
             throw Failure(

@@ -42,7 +42,7 @@ extension Check {
     }
 
     static func testScan(_ facts: SystemFacts) -> [Finding] {
-        each(facts, "test scan") { adapter in
+        each(facts, "test-scan") { adapter in
             guard let scan = adapter.scan else {
                 let isBusy = adapter.before.map { $0.reports > 0 } ?? false
                 let why = isBusy ? "another scan runs already" : reason(adapter, facts)

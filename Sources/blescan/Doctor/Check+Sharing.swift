@@ -45,7 +45,7 @@ extension Check {
     }
 
     static func scanState(_ facts: SystemFacts) -> [Finding] {
-        each(facts, "scan state") { adapter in
+        each(facts, "scan-state") { adapter in
             guard let heard = adapter.before else {
                 return [.skip("scan-state", "scan state: \(reason(adapter, facts))", adapter: adapter.name)]
             }

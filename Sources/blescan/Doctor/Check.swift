@@ -66,7 +66,10 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
     static func each(
         _ facts: SystemFacts, _ id: String, _ body: (AdapterFacts) -> [Finding]
     ) -> [Finding] {
-        guard let first = facts.radio.adapters.first else { return [.skip(id, "\(id): no adapter to look at")] }
+        guard let first = facts.radio.adapters.first else {
+            let words = id.split(separator: "-").joined(separator: " ")
+            return [.skip(id, "\(words): no adapter to look at")]
+        }
         return facts.radio.adapters.flatMap { adapter in
             body(adapter).map { finding in
                 guard adapter != first, finding.level == .fail else { return finding }

@@ -28,11 +28,19 @@ struct FileChunks: ~Copyable {
     }
 
     /// The next piece; `nil` at the end of the file.
-    mutating func next() -> [UInt8]? {
+    ///
+    /// - Throws: `Failure` when the file cannot be read to its end.
+    mutating func next() throws -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw Failure(
+                    message:
+                        "cannot read \(path): \(unsafe String(cString: strerror(errno))). What came before is shown.",
+                    status: .badData)
+            }
             guard count > 0 else { return nil }
             bytes.removeLast(bytes.count - count)
             return bytes

@@ -11,6 +11,8 @@ struct InputLines: ~Copyable {
     private var filled = 0
     private var used = 0
     private var isAtEnd = false
+    /// Why the input ended before its end.
+    private(set) var failure: Int32?
 
     /// Opens a file, or standard input without a path; `nil` when that is not possible, or it is a folder.
     init?(path: String?) {
@@ -56,6 +58,7 @@ struct InputLines: ~Copyable {
         repeat {
             count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
         } while count < 0 && errno == EINTR
+        if count < 0 { failure = errno }
         filled = max(0, count)
         used = 0
         isAtEnd = filled == 0

@@ -11,9 +11,9 @@ enum Recording {
     ) throws -> String? {
         var chunks = try FileChunks(path)
         var first: [UInt8] = []
-        while first.count < longestMagic, let chunk = chunks.next() { first += chunk }
+        while first.count < longestMagic, let chunk = try chunks.next() { first += chunk }
         guard isCapture(first) else {
-            while first.count <= longestDialogue, let chunk = chunks.next() { first += chunk }
+            while first.count <= longestDialogue, let chunk = try chunks.next() { first += chunk }
             try dialogue(try text(first, path))
             return nil
         }
@@ -23,7 +23,7 @@ enum Recording {
             while let chunk = next {
                 reader.append(chunk)
                 while let read = try reader.next() { try packet(read) }
-                next = chunks.next()
+                next = try chunks.next()
             }
             try reader.finish()
             return nil

@@ -33,6 +33,7 @@ import Testing
         let findings = objects.dropLast()
         let found = Set(findings.compactMap { $0["id"] as? String })
         if let id = ailment.id { #expect(found.contains(id)) }
+        #expect(found.allSatisfy { !$0.contains(" ") }, "one name for a check, whatever it finds")
         // The fifteen checks, in their order, each with something to say.
         let numbers = findings.compactMap { $0["check"] as? Int }
         #expect(numbers == numbers.sorted())
