@@ -24,7 +24,7 @@ struct Blescan: AsyncParsableCommand {
 
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a
-            part of a name, such as `temperature`, is answered with the names it is in.
+            part of a name, such as `level`, is answered with the names it is in.
 
             EXIT STATUS
                0  done                         74  link lost

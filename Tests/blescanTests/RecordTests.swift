@@ -27,6 +27,18 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
+    /// What failed before its first packet can be tried again as it was.
+    @Test func aRecordingOfNothingIsNotLeftBehind() async throws {
+        let folder = try TestFolder()
+        for _ in 0..<2 {
+            let outcome = try await BuiltProgram.run([
+                "explore", "unix:\(folder["none"])", "--record", folder["visit.btsnoop"],
+            ])
+            #expect(outcome.status == 69)
+            #expect(!FileManager.default.fileExists(atPath: folder["visit.btsnoop"]))
+        }
+    }
+
     @Test func anExistingFileIsLeftAlone() async throws {
         let folder = try TestFolder()
         try "a diary".write(toFile: folder["diary"], atomically: true, encoding: .utf8)

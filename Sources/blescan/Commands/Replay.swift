@@ -103,7 +103,9 @@ struct Replay: AsyncParsableCommand {
         }
         output.finish()
         if output.shownCount == 0 {
-            throw Failure(message: "\(file) has no such packets.", status: .notFound)
+            throw Failure(
+                message: only == nil ? "\(file) has no packets." : "\(file) has no such packets.",
+                status: .notFound)
         }
     }
 }

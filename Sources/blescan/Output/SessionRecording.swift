@@ -13,6 +13,10 @@ struct SessionRecording {
     /// Whether a recording of this program has ended before its time.
     static var isBroken: Bool { broken.withLock { $0 } }
 
+    /// What a btsnoop file begins with, and consists of as long as there was no packet.
+    private static let headerLength = 16
+
+    private let path: String
     private let recorder: Recorder
 
     /// Runs `body` with the file that is wanted, if one is, and leaves it whole.
@@ -26,12 +30,15 @@ struct SessionRecording {
             return value
         } catch {
             await recording?.finish()
+            // It would only be in the way of the next attempt.
+            recording?.removeIfEmpty()
             throw error
         }
     }
 
     /// Makes the file at `path`, which must not be there.
     private init(_ path: String) throws(Failure) {
+        self.path = path
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
@@ -51,6 +58,13 @@ struct SessionRecording {
     private func finish() async {
         // A failure has been told when it came.
         try? await recorder.finish()
+    }
+
+    /// Removes a file that has no packets: this program has made it.
+    private func removeIfEmpty() {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+        if status.st_size <= Self.headerLength { _ = unsafe unlink(path) }
     }
 
     private static func text(_ error: RecorderError) -> String {
