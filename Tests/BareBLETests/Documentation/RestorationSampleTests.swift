@@ -6,14 +6,14 @@ import Testing
 /// The code of the article about restarts.
 @Suite struct RestorationSampleTests {
     @Test func aStoreIsNamed() {
-        // in: Sources/BareBLE/BareBLE.docc/Restoration.md
+        // in: Sources/BareBLE/BareBLE.docc/Restarting.md
         let central = Central(store: StateStore(directory: "/var/lib/hub", identifier: "hub"))
         // out
         #expect(central.configuration.stateStore?.path == "/var/lib/hub/hub.state")
     }
 
     private func restart(_ central: Central, received: @escaping @Sendable (UInt8) -> Void) async throws {
-        // in: Sources/BareBLE/BareBLE.docc/Restoration.md
+        // in: Sources/BareBLE/BareBLE.docc/Restarting.md
         // What is code cannot be stored. Each peer gets it again, before anything is connected.
         let before = try await central.restore { peer in
             SessionHandlers(onReady: { device in try await device.write([1], to: 0xFFF1) })
