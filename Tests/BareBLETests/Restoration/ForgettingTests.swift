@@ -30,13 +30,7 @@ import Testing
     @Test func aTwinIsForgottenWhileThereIsNoLink() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
-            let twins = VirtualDevice(
-                name: "Twins",
-                services: [
-                    VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF2, .notify)]),
-                    VirtualService(0xFFF1, [VirtualCharacteristic(0xFFF2, .notify)]),
-                ])
-            let (peripheral, peer) = try await bench.add(twins)
+            let (peripheral, peer) = try await bench.add(RestorationBench.twins)
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
                 let device = try await session.ready(within: limit)

@@ -92,6 +92,16 @@ struct RestorationBench: Sendable {
         ])
 }
 
+extension RestorationBench {
+    /// A device with two characteristics of one kind.
+    static let twins = VirtualDevice(
+        name: "Twins",
+        services: [
+            VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF2, .notify)]),
+            VirtualService(0xFFF1, [VirtualCharacteristic(0xFFF2, [.notify, .indicate])]),
+        ])
+}
+
 extension SessionValues.AsyncIterator where Value == UInt8 {
     /// The next `count` values, marks left out.
     mutating func values(_ count: Int) async throws -> [UInt8] {

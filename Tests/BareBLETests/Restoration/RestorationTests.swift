@@ -235,13 +235,7 @@ import Testing
     @Test func aCharacteristicIsKnownByItsPlace() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
-            let twins = VirtualDevice(
-                name: "Twins",
-                services: [
-                    VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF2, .notify)]),
-                    VirtualService(0xFFF1, [VirtualCharacteristic(0xFFF2, [.notify, .indicate])]),
-                ])
-            let (_, peer) = try await bench.add(twins)
+            let (_, peer) = try await bench.add(RestorationBench.twins)
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
                 let found = try await session.ready(within: limit).discover(.full).characteristics(0xFFF2)
