@@ -147,15 +147,18 @@ struct ClientCaseRun {
         let expected = try recorded.expect.values?.map { try bytes($0.value) } ?? []
         let peer = ScriptedPeripheral(Dialogue(steps: try script()))
         let device = try await attach(try await peer.connect())
-        // A task each would begin in any order; what counts is that the second call is made while the first waits.
-        async let first = device.read(.handle(handles[0]))
-        while await peer.report.playedSteps == 0 { await Task.yield() }
-        async let second = device.read(.handle(handles[1]))
-        async let third = device.read(.handle(handles[2]))
-        let values = try await [first, second, third]
+        let values = try await read(handles, from: device)
         await device.disconnect()
         try Mismatch.unless(values == expected, "read \(values.map(Hex.encode))")
         return try await finished(peer)
+    }
+
+    /// Calls that overlap, made in this order: tasks of the peripheral's own actor begin in theirs, others in any.
+    private func read(_ handles: [AttributeHandle], from device: isolated Peripheral) async throws -> [[UInt8]] {
+        let reads = handles.map { handle in Task { try await device.read(.handle(handle)) } }
+        var values: [[UInt8]] = []
+        for read in reads { values.append(try await read.value) }
+        return values
     }
 
     private func subscribe() async throws -> Verdict {
