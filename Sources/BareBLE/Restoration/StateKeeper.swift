@@ -50,6 +50,7 @@ package actor StateKeeper {
     private var pause = StateKeeper.firstPause
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
+        // The actor holds the loop, so the reference stays good.
         unsafe loop.asUnownedSerialExecutor()
     }
 

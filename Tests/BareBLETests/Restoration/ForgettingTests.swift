@@ -7,6 +7,16 @@ import Testing
 @Suite struct ForgettingTests {
     private let limit = Duration.seconds(20)
 
+    /// What the disk has of the one peer.
+    private func expectStored(
+        _ subscriptions: [WantedSubscription], by central: Central, _ bench: RestorationBench,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await central.saveState()
+        let stored = try bench.stored().peers.map(\.subscriptions)
+        #expect(stored == [subscriptions], sourceLocation: sourceLocation)
+    }
+
     @Test func aSubscriptionThatEndedByItselfIsForgottenWhenItIsEnded() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
@@ -17,11 +27,9 @@ import Testing
                 let absent = await session.values(of: 0xFFF9)
                 var values = absent.makeAsyncIterator()
                 await #expect(throws: error(.attributeNotFound)) { _ = try await values.next() }
-                try await central.saveState()
-                #expect(try bench.stored().peers.map(\.subscriptions) == [[WantedSubscription(0xFFF9)]])
+                try await expectStored([WantedSubscription(0xFFF9)], by: central, bench)
                 await absent.unsubscribe()
-                try await central.saveState()
-                #expect(try bench.stored().peers.map(\.subscriptions) == [[]])
+                try await expectStored([], by: central, bench)
             }
         }
     }
@@ -42,8 +50,7 @@ import Testing
                 await bench.radio.move(peripheral, to: .outOfRange)
                 _ = await device.disconnected()
                 await values.unsubscribe()
-                try await central.saveState()
-                #expect(try bench.stored().peers.map(\.subscriptions) == [[]])
+                try await expectStored([], by: central, bench)
             }
         }
     }
@@ -85,8 +92,7 @@ import Testing
                 _ = try await session.ready(within: limit)
                 let values = await session.values(of: 0xFFF2)
                 _ = try await session.detach()
-                try await central.saveState()
-                #expect(try bench.stored().peers.map(\.subscriptions) == [[WantedSubscription(0xFFF2)]])
+                try await expectStored([WantedSubscription(0xFFF2)], by: central, bench)
                 withExtendedLifetime(values) {}
             }
         }
