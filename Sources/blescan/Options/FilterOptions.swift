@@ -1,0 +1,44 @@
+import ArgumentParser
+import BLECore
+
+/// Which devices a scan tells of: conditions of different kinds must all hold; of one kind, one is enough.
+struct FilterOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Only devices with this service: a UUID or a name. May be given several times.", valueName: "uuid"),
+        transform: ServiceArgument.init(argument:))
+    var service: [ServiceArgument] = []
+
+    @Option(help: ArgumentHelp("Only devices whose name begins with this.", valueName: "text"))
+    var name: String?
+
+    @Option(help: "Only this device: AA:BB:CC:DD:EE:FF. May be given several times.")
+    var address: [AddressArgument] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Only devices with data of this company: four hexadecimal digits. May be given several times.",
+            valueName: "id"))
+    var company: [CompanyArgument] = []
+
+    @Option(
+        name: .customLong("min-rssi"), parsing: .unconditional,
+        help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"))
+    var minimumRSSI: Int8?
+
+    /// The same for the library.
+    var filter: ScanFilter {
+        var filter = ScanFilter()
+        filter.services = Set(service.map(\.uuid))
+        filter.solicitedServices = filter.services
+        filter.companies = Set(company.map(\.number))
+        filter.namePrefix = name
+        filter.minimumRSSI = minimumRSSI
+        for argument in address {
+            for type in argument.type.map({ [$0] }) ?? [.public, .random] {
+                filter.peers.insert(PeerID(address: argument.address, type: type))
+            }
+        }
+        return filter
+    }
+}

@@ -1,0 +1,23 @@
+import BLECore
+
+extension JSONLine {
+    /// What a scan knows of a device: advertisement and scan response together, and each of them as bytes.
+    init(_ sighting: Sighting, event: String, adapter: String) {
+        let together = (sighting.advertisement?.data ?? []) + (sighting.scanResponse?.data ?? [])
+        let members: [JSONLine.Member?] = [
+            .init(key: "v", value: 1),
+            .init(key: "t", value: .string(Timestamp.now())),
+            .init(key: "event", value: .string(event)),
+            .init(key: "adapter", value: .string(adapter)),
+            .init(key: "address", value: sighting.peer.map { .string($0.address.description) } ?? .null),
+            .init(key: "addressType", value: sighting.peer.map { $0.type == .public ? "public" : "random" } ?? .null),
+            .init(key: "kind", value: sighting.peer.map { .string($0.kind.rawValue) } ?? .null),
+            .init(key: "rssi", value: sighting.rssi.map { .integer(Int($0)) } ?? .null),
+            .init(key: "connectable", value: .bool(sighting.isConnectable)),
+            sighting.name.map { .init(key: "name", value: .string($0)) },
+            sighting.advertisement.map { .init(key: "raw", value: .string(Hex.encode($0.data))) },
+            sighting.scanResponse.map { .init(key: "rawScanResponse", value: .string(Hex.encode($0.data))) },
+        ]
+        self = .object(members.compactMap(\.self) + Self.members(of: AdvertisingData(together)))
+    }
+}
