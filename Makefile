@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api lint format bench fuzz docs install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api man lint format bench fuzz docs install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage and kernel tests
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark
-	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage kernel
+test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage, packaging and kernel tests
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark man-db zsh fish
+	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark
@@ -38,6 +38,10 @@ embedded: ## Compile BLECore as Embedded Swift
 api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page anew
 	swift build
 	@$(TOOLS)/list-api $(if $(UPDATE),--update)
+
+man: ## Write the manual pages and completions anew, from the debug build
+	swift build --product blescan
+	@$(TOOLS)/write-manuals .build/debug/blescan
 
 lint: ## Check the format of all Swift and the syntax of all scripts
 	swift format lint --strict --parallel --recursive $(FORMATTED)

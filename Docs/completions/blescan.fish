@@ -1,0 +1,195 @@
+function __blescan_should_offer_completions_for_flags_or_options -a expected_commands
+    set -l non_repeating_flags_or_options $argv[2..]
+    set -l non_repeating_flags_or_options_absent 0
+    set -l positional_index 0
+    set -l commands
+    __blescan_parse_tokens
+    test "$commands" = "$expected_commands"; and return $non_repeating_flags_or_options_absent
+end
+
+function __blescan_should_offer_completions_for_positional -a expected_commands positional_index_comparison expected_positional_index
+    set -l non_repeating_flags_or_options
+    set -l non_repeating_flags_or_options_absent 0
+    set -l positional_index 0
+    set -l commands
+    __blescan_parse_tokens
+    test "$commands" = "$expected_commands" -a \( "$positional_index" "$positional_index_comparison" "$expected_positional_index" \)
+end
+
+function __blescan_parse_tokens -S
+    set -l unparsed_tokens (__blescan_tokens -pc)
+    switch $unparsed_tokens[1]
+    case 'blescan'
+        __blescan_parse_subcommand 0 'version' 'h/help'
+        switch $unparsed_tokens[1]
+        case 'scan'
+            __blescan_parse_subcommand 0 'for=' 'count=' 'each=' 'service=+' 'name=' 'address=+' 'company=+' 'min-rssi=' 'passive' 'long-range' 'adapter=' 'record=' 'json' 'version' 'h/help'
+        case 'explore'
+            __blescan_parse_subcommand 1 'no-read' 'adapter=' 'timeout=' 'mtu=' 'cache=' 'record=' 'trace' 'json' 'version' 'h/help'
+        case 'read'
+            __blescan_parse_subcommand 2 'hex-only' 'adapter=' 'timeout=' 'mtu=' 'cache=' 'record=' 'trace' 'json' 'version' 'h/help'
+        case 'write'
+            __blescan_parse_subcommand 2 'hex=' 'text=' 'u8=' 'u16=' 'u32=' 'i8=' 'i16=' 'i32=' 'file=' 'without-response' 'adapter=' 'timeout=' 'mtu=' 'cache=' 'record=' 'trace' 'json' 'version' 'h/help'
+        case 'notify'
+            __blescan_parse_subcommand 2 'count=' 'for=' 'indications' 'adapter=' 'timeout=' 'mtu=' 'cache=' 'record=' 'trace' 'json' 'version' 'h/help'
+        case 'decode'
+            __blescan_parse_subcommand 1 'hex=' 'json' 'version' 'h/help'
+        case 'replay'
+            __blescan_parse_subcommand 1 'only=' 'check' 'as-fixture=' 'json' 'hex=' 'version' 'h/help'
+        case 'doctor'
+            __blescan_parse_subcommand 0 'adapter=' 'connect=' 'for=' 'no-scan' 'fix=+' 'record=' 'report' 'root=' 'json' 'version' 'h/help'
+        case 'help'
+            __blescan_parse_subcommand -r 1 'version'
+        end
+    end
+end
+
+function __blescan_tokens
+    if test (string split -m 1 -f 1 -- . "$FISH_VERSION") -gt 3
+        commandline --tokens-raw $argv
+    else
+        commandline -o $argv
+    end
+end
+
+function __blescan_parse_subcommand -S -a positional_count
+    argparse -s r -- $argv
+    set -l option_specs $argv[2..]
+    set -l is_repeating_positional $_flag_r
+    set -el _flag_r
+    set -a commands $unparsed_tokens[1]
+    set positional_index 0
+    while true
+        set -e unparsed_tokens[1]
+        argparse -sn "$commands" $option_specs -- $unparsed_tokens 2> /dev/null
+        set unparsed_tokens $argv
+        set positional_index (math $positional_index + 1)
+        for non_repeating_flag_or_option in $non_repeating_flags_or_options
+            if set -ql "_flag_$(string replace -a - _ -- $non_repeating_flag_or_option)"
+                set non_repeating_flags_or_options_absent 1
+                break
+            end
+        end
+        test (count $unparsed_tokens) -eq 0 -o \( -z "$is_repeating_positional" -a "$positional_index" -gt "$positional_count" \) && break
+    end
+end
+
+function __blescan_complete_directories
+    set -l token (commandline -t)
+    string match -- '*/' $token
+    set -l subdirs $token*/
+    printf %s\n $subdirs
+end
+
+function __blescan_custom_completion
+    set -x SAP_SHELL fish
+    set -x SAP_SHELL_VERSION $FISH_VERSION
+    set -l tokens (__blescan_tokens -p)
+    if test -z "$(__blescan_tokens -t)"
+        set -l index (count (__blescan_tokens -pc))
+        set tokens $tokens[..$index] \'\' $tokens[(math $index + 1)..]
+    end
+    command $tokens[1] $argv $tokens
+end
+
+complete -c 'blescan' -f
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'scan' -d 'List the devices around, as they are heard.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'explore' -d 'Show what a peer offers: services, characteristics, descriptors and values.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'read' -d 'Read one value, however long.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'write' -d 'Write one value.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'notify' -d 'Print values as the peer sends them.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'decode' -d 'Explain advertising data or HCI report events given in hexadecimal.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'replay' -d 'Print the packets of a recording, check them, or make a test of them.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'doctor' -d 'Find out why Bluetooth does not work here.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_positional "blescan" -eq 1' -fa 'help' -d 'Show subcommand help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" for' -l 'for' -d 'End after this time: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" count' -l 'count' -d 'End after so many lines.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" each' -l 'each' -d 'A line for each packet, for each change of what a device says, or once for each device.' -rfka 'packet change device'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan"' -l 'service' -d 'Only devices with this service: a UUID or a name. May be given several times.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" name' -l 'name' -d 'Only devices whose name begins with this.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan"' -l 'address' -d 'Only this device: AA:BB:CC:DD:EE:FF. May be given several times.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan"' -l 'company' -d 'Only devices with data of this company: four hexadecimal digits. May be given several times.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" min-rssi' -l 'min-rssi' -d 'Only devices heard at least this well, such as -70.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" passive' -l 'passive' -d 'Only listen: ask no device for its scan response.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" long-range' -l 'long-range' -d 'Listen on the coded PHY too, where the adapter can.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" json' -l 'json' -d 'Print one JSON object a line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan scan" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" no-read' -l 'no-read' -d 'List the attributes without reading their values.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" timeout' -l 'timeout' -d 'How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" mtu' -l 'mtu' -d 'Largest ATT packet to ask for, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" cache' -l 'cache' -d 'Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the peer has not changed. A read saves nothing; it looks up there what a handle is.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" trace' -l 'trace' -d 'Print every ATT packet to standard error.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" json' -l 'json' -d 'Print one JSON object a line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan explore" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" hex-only' -l 'hex-only' -d 'Print the bytes only.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" timeout' -l 'timeout' -d 'How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" mtu' -l 'mtu' -d 'Largest ATT packet to ask for, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" cache' -l 'cache' -d 'Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the peer has not changed. A read saves nothing; it looks up there what a handle is.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" trace' -l 'trace' -d 'Print every ATT packet to standard error.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" json' -l 'json' -d 'Print one JSON object a line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan read" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" hex' -l 'hex' -d 'The bytes: 05a0, 05:a0 or 05 a0.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" text' -l 'text' -d 'UTF-8 text.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" u8' -l 'u8' -d 'A number in one byte.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" u16' -l 'u16' -d 'A number in two bytes, low byte first.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" u32' -l 'u32' -d 'A number in four bytes, low byte first.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" i8' -l 'i8' -d 'A signed number in one byte.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" i16' -l 'i16' -d 'A signed number in two bytes, low byte first.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" i32' -l 'i32' -d 'A signed number in four bytes, low byte first.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" file' -l 'file' -d 'A file whose bytes are the value.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" without-response' -l 'without-response' -d 'Do not ask the peer to confirm; at most MTU - 3 bytes.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" timeout' -l 'timeout' -d 'How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" mtu' -l 'mtu' -d 'Largest ATT packet to ask for, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" cache' -l 'cache' -d 'Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the peer has not changed. A read saves nothing; it looks up there what a handle is.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" trace' -l 'trace' -d 'Print every ATT packet to standard error.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" json' -l 'json' -d 'Print one JSON object a line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan write" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" count' -l 'count' -d 'End after so many values.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" for' -l 'for' -d 'End after this time: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" indications' -l 'indications' -d 'Ask for indications where the characteristic has both.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" adapter' -l 'adapter' -d 'Adapter to use: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" timeout' -l 'timeout' -d 'How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" mtu' -l 'mtu' -d 'Largest ATT packet to ask for, 23 to 517.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" cache' -l 'cache' -d 'Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the peer has not changed. A read saves nothing; it looks up there what a handle is.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" trace' -l 'trace' -d 'Print every ATT packet to standard error.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" json' -l 'json' -d 'Print one JSON object a line.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan notify" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" hex' -l 'hex' -d 'The payload itself, instead of a file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" json' -l 'json' -d 'Print one JSON object a line, in the order of the input.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan decode" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" only' -l 'only' -d 'Print these packets alone.' -rfka 'att hci adv l2cap'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" check' -l 'check' -d 'Check the links as a client that lived them would, instead of printing packets.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" as-fixture' -l 'as-fixture' -d 'Write each link to NAME.dialogue, NAME-2.dialogue …, as a test for ScriptedPeripheral.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" json' -l 'json' -d 'Print one JSON object a packet, or for each link that was written, or for the check.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" hex' -l 'hex' -d 'Explain this payload as `decode --hex` does, instead of a file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan replay" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" adapter' -l 'adapter' -d 'Look at this adapter alone: hci0, or its address.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" connect' -l 'connect' -d 'Connect to this peer too, and take the time.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" for' -l 'for' -d 'How long to scan; 3s unless said.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" no-scan' -l 'no-scan' -d 'Make no scan.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor"' -l 'fix' -d 'Mend this first: rfkill (lift the software\'s block), up (switch adapters on), le (switch Low Energy on), stale-scan (end a scan that its program left behind). May be given several times.' -rfka 'rfkill up le stale-scan'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" record' -l 'record' -d 'Write all packets to this new btsnoop file, for Wireshark, btmon -r and replay. Those of ATT come from a socket; the ACL frames around them are made for the file.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" report' -l 'report' -d 'Print what a bug report needs, without addresses, names and the host\'s name.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" root' -l 'root' -d 'Look at a pretended machine: the files below this directory instead of /proc, /sys and /dev, and its bluetooth.json for what sockets tell.' -rfka ''
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" json' -l 'json' -d 'Print one JSON object a finding, and one with the numbers of them.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" version' -l 'version' -d 'Show the version.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan doctor" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'blescan' -n '__blescan_should_offer_completions_for_flags_or_options "blescan help" version' -l 'version' -d 'Show the version.'
