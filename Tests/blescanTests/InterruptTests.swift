@@ -64,6 +64,17 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
+    /// What cannot be written any more is no reason to leave the peer without a farewell.
+    @Test(arguments: [(Sink.closedPipe, Int32(0)), (.file("/dev/full"), 74)])
+    func listeningEndsWithItsReader(_ sink: Sink, _ status: Int32) async throws {
+        let peer = try await SocketPeer(.heartRate)
+        let command = ["notify", "unix:\(peer.path)", "2a37", "--mtu", "23"]
+        let outcome = try await BuiltProgram.run(command, output: sink)
+        #expect(outcome.status == status)
+        #expect(!outcome.errors.contains("unsubscribed"))
+        #expect(peer.packets.last == Self.switchedOff)
+    }
+
     @Test func aFullDiskIsSaid() async throws {
         let outcome = try await BuiltProgram.run(["read", "demo:battery", "2a19"], output: .file("/dev/full"))
         #expect(outcome.status == 74)

@@ -8,22 +8,24 @@ enum Console {
     /// Writes one line of results, whole and at once.
     ///
     /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
-    /// ends it with a message.
+    /// ends it with a message. What comes behind that goes nowhere.
     static func out(_ line: String) {
         out(Array(line.utf8))
     }
 
     /// The same for a line in UTF-8.
     static func out(_ line: [UInt8]) {
+        guard Interrupt.status == nil else { return }
         let failure = write(line + [0x0A], to: STDOUT_FILENO)
-        if failure == EPIPE { exit(ExitStatus.done.rawValue) }
+        if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
         note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))). [errno \(failure)]")
-        exit(ExitStatus.linkLost.rawValue)
+        Interrupt.end(.linkLost)
     }
 
     /// Writes a message for people.
     static func note(_ line: String) {
+        guard Interrupt.status == nil else { return }
         _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO)
     }
 

@@ -68,6 +68,7 @@ extension Blescan {
             } else {
                 try command.run()
             }
+            if let status = Interrupt.status { Glibc.exit(status.rawValue) }
             // What was asked for is there, but not the file of it.
             if SessionRecording.isBroken { Glibc.exit(ExitStatus.linkLost.rawValue) }
         } catch let error as BLEError where error.code == .cancelled {
@@ -106,6 +107,7 @@ extension Blescan {
     private static func end(
         _ message: String, _ status: ExitStatus, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
     ) -> Never {
+        if let status = Interrupt.status { Glibc.exit(status.rawValue) }
         if isJSONWanted {
             Console.note(
                 JSONLine.object([
