@@ -14,14 +14,16 @@ LOGGER = ROOT / ".build" / "examples" / "debug" / "heart-rate-logger"
 TRIALS = ROOT / ".build" / "debug" / "link-trials"
 SUITES = r"\.Kernel[A-Za-z]*Tests"  # the Swift tests that need real adapters, each to itself
 LOGS = ROOT / ".build" / "checks"
-# What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests.
+# What runs on which radio, with how many controllers. Few boots: starting the guest takes longer than most tests, so a group may have
+# modules of tests before the one that has its name.
 GROUPS = {
-    "extended": ("extended", 2, ("pulse", "second", "lighthouse")),
+    "extended": ("extended", 2, ("pulse", "second", "lighthouse", "beacon")),
     "legacy": ("legacy", 2, ("pulse", "courier")),
     "doctor": ("extended", 2, ("pulse",)),
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
 }
+BEFORE = {"extended": ("scan",)}
 
 
 def run_group(bed, name, only, cycles):
@@ -36,9 +38,12 @@ def run_group(bed, name, only, cycles):
         print(line, flush=True)
 
     # A plain user may not reach this folder, so the guest gets its own copy of the program.
-    script = f'cp "{BLESCAN}" /run/vm/blescan && BLESCAN=/run/vm/blescan python3 Tests/VM/guest/test_{name}.py "$@"'
+    steps = [f'python3 Tests/VM/guest/test_{module}.py "$@"' for module in (*BEFORE.get(name, ()), name)]
     if name == "legacy" and not only:
-        script = f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"; first=$?; {script} && exit $first'
+        steps.insert(0, f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"')
+    script = "; ".join([
+        f'cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan', "status=0",
+        *(f"{step} || status=$?" for step in steps), "exit $status"])
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500,
         log=LOGS / f"kernel-{name}.log", show=show, environment={

@@ -131,6 +131,15 @@ def radio(command):
         pipe.write(command + "\n")
 
 
+def doing(index=0):
+    """What the virtual controller itself says that it does: whether it scans or connects, and its links."""
+    answer = Path(f"/run/vm/peers/hci{index}.json")
+    answer.unlink(missing_ok=True)
+    radio(f"show {index}")
+    until(answer.exists, "the radio does not answer")
+    return json.loads(answer.read_text())
+
+
 def adapters():
     return sorted(p.name for p in Path("/sys/class/bluetooth").glob("hci*") if ":" not in p.name)
 

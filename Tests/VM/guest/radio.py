@@ -9,6 +9,7 @@ and creates radio.ready when all is up. Standard input takes commands, one a lin
     unplug I, plug I    removes the controller from the machine, and puts it back
     deafen I, undeafen I    hciI hears no advertising meanwhile
     off NAME, on NAME   switches the peripherals whose names begin so off, links and all, and on again
+    show I              writes what hciI is doing into peers/hciI.json
 
 Bumble's Controller leaves out much of what a host can see of scanning and link control; `VirtualController` adds it as
 Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, duplicate filter, accept list, fragments,
@@ -19,6 +20,8 @@ import argparse
 import asyncio
 import dataclasses
 import importlib
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +36,7 @@ ENHANCED_COMPLETE = 1 << 9  # bits of the LE event mask
 EXTENDED_REPORT = 1 << 12
 REPORT_LIMIT = 229  # advertising data in one extended report
 READY = Path("/run/vm/radio.ready")
+PEERS = Path("/run/vm/peers")
 EXTENDED_COMMANDS = {
     hci.HCI_LE_SET_EXTENDED_SCAN_PARAMETERS_COMMAND, hci.HCI_LE_SET_EXTENDED_SCAN_ENABLE_COMMAND,
     hci.HCI_LE_EXTENDED_CREATE_CONNECTION_COMMAND, hci.HCI_LE_SET_EXTENDED_ADVERTISING_PARAMETERS_COMMAND,
@@ -354,6 +358,15 @@ class Machine:
         self.air.remove_controller(controller)
         await transport.close()
 
+    def show(self, index):
+        controller = self.plugged[index][0]
+        doing = {
+            "scanning": bool(controller.le_scan_enable), "connecting": controller.pending_le_connection is not None,
+            "links": [str(address) for address in controller.le_connections]}
+        fresh = PEERS / "fresh"
+        fresh.write_text(json.dumps(doing))
+        os.replace(fresh, PEERS / f"hci{index}.json")
+
     async def obey(self, line):
         match line.split():
             case ["drop", index, *reason]:
@@ -364,6 +377,8 @@ class Machine:
                 await self.plug(int(index))
             case ["deafen" | "undeafen" as verb, index]:
                 self.plugged[int(index)][0].deaf = verb == "deafen"
+            case ["show", index]:
+                self.show(int(index))
             case ["off" | "on" as verb, name]:
                 for controller in [c for c in self.air.controllers if c.name.startswith(name)]:
                     controller.is_off = verb == "off"
