@@ -4,8 +4,10 @@ Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .
 """
 
 import argparse
+import shutil
 import sys
 
+import captures
 from bed import ROOT, Bed, BedError
 
 BLESCAN = ROOT / ".build" / "release" / "blescan"
@@ -23,7 +25,7 @@ GROUPS = {
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
 }
-BEFORE = {"extended": ("scan",)}
+BEFORE = {"extended": ("scan", "record")}
 
 
 def run_group(bed, name, only, cycles):
@@ -44,6 +46,7 @@ def run_group(bed, name, only, cycles):
     script = "; ".join([
         f'cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan', "status=0",
         *(f"{step} || status=$?" for step in steps), "exit $status"])
+    shutil.rmtree(LOGS / "captures", ignore_errors=True)
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500,
         log=LOGS / f"kernel-{name}.log", show=show, environment={
@@ -52,7 +55,11 @@ def run_group(bed, name, only, cycles):
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
-    return status == 0
+    is_good = status == 0
+    if (LOGS / "captures").is_dir():
+        monitor = bed.tools / "usr" / "bin" / "btmon"
+        is_good = captures.check(LOGS / "captures", monitor if monitor.exists() else "btmon", show) and is_good
+    return is_good
 
 
 def main():
