@@ -27,7 +27,7 @@ struct Blescan: AsyncParsableCommand {
             part of a name, such as `level`, is answered with the names it is in.
 
             EXIT STATUS
-               0  done                         74  link lost
+               0  done                         74  link lost, or output not written
                1  looked and did not find      75  timed out, try again
               64  wrong usage                  76  peer refused or spoke nonsense
               65  input that makes no sense    77  not permitted

@@ -32,6 +32,9 @@ enum Connection {
         return try await SessionRecording.during(options.recording) { recording in
             var configuration = options.configuration
             recording?.attach(to: &configuration)
+            Console.progress.attach(to: &configuration)
+            Console.progress.begin("\(peer): connecting")
+            defer { Console.progress.end() }
             return try await run(
                 with: peer, options, cache: use, configuration,
                 connect: { central, options in
@@ -97,7 +100,9 @@ enum Connection {
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
             try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
+            if type == nil { Console.progress.update("\(peer): looking for it") }
             let peer = try await find(central, address, type, options.timeout)
+            Console.progress.update("\(peer): connecting")
             found()
             return try await central.connect(peer, options)
         }
@@ -115,7 +120,7 @@ enum Connection {
             if let peer = try await central.first(filter, timeout: timeout).peer { return peer }
         } catch {
             guard error.code == .notPermitted else { throw error }
-            Console.note("blescan: without CAP_NET_RAW the address type is a guess; add /public or /random")
+            Console.warn("without CAP_NET_RAW the address type is a guess; add /public or /random")
         }
         let random = PeerID(address: address, type: .random)
         return random.kind == .static ? random : PeerID(address: address, type: .public)

@@ -22,7 +22,10 @@ enum Interrupt {
             state.status = state.status ?? status
             return state.cancel
         }
-        guard let cancel else { exit(status.rawValue) }
+        guard let cancel else {
+            Console.progress.end()
+            exit(status.rawValue)
+        }
         cancel()
     }
 
@@ -46,7 +49,10 @@ enum Interrupt {
         for source in sources {
             source.setRegistrationHandler { watched.leave() }
             source.setEventHandler {
-                if task.isCancelled { exit(ExitStatus.interrupted.rawValue) }
+                if task.isCancelled {
+                    Console.progress.end()
+                    exit(ExitStatus.interrupted.rawValue)
+                }
                 task.cancel()
             }
             source.resume()

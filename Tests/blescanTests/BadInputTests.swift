@@ -28,6 +28,9 @@ import Testing
             ["replay", "/etc/hostname", "--only", "wifi"],
             ["decode", "--hex", "020"],
             ["decode", "/nowhere/lines.txt"],
+            ["decode", "/etc"],
+            ["replay", "-", "--as-fixture", "visit"],
+            ["help", "frobnicate"],
             ["explore"],
             ["explore", "kitchen lamp"],
             ["explore", "AA:BB:CC:DD:EE"],
@@ -120,7 +123,7 @@ import Testing
             ["frobnicate", "--json"],
         ])
         try Golden.expect(session, matches: "failures-json.txt")
-        for line in session.split(separator: "\n") where line.hasPrefix("2> ") && line != "2> unsubscribed" {
+        for line in session.split(separator: "\n") where line.hasPrefix("2> ") {
             let object = try JSONSerialization.jsonObject(with: Data(line.dropFirst(3).utf8)) as? [String: Any]
             #expect(object?["v"] as? Int == 1)
             #expect(object?["error"] is String && object?["status"] is Int)

@@ -62,6 +62,30 @@ import Testing
         #expect(changed.output.contains("1 value read, 1 refused"))
     }
 
+    /// A peer without a hash is asked again, and less; that it has changed since is not said by that.
+    @Test(arguments: [
+        ["notify", "PEER", "2a19", "--count", "1", "--for", "50ms"], ["write", "PEER", "2a19", "--u8", "1"],
+    ])
+    func whatGoesLessDeepReplacesNothing(_ command: [String]) async throws {
+        defer { removeFile() }
+        _ = try await run(["explore", "PEER"], .battery)
+        let saved = try Data(contentsOf: URL(filePath: file))
+        let shallow = try await run(command, .battery)
+        #expect(shallow.outcome.status == (command.first == "notify" ? 75 : 76))
+        #expect(try Data(contentsOf: URL(filePath: file)) == saved)
+        let again = try await run(["explore", "PEER"], .battery).outcome
+        #expect(again.output.contains("9 attributes known from the cache, unchecked, 1 request\n"))
+    }
+
+    /// What is less, and says otherwise, is what the peer has now.
+    @Test func whatContradictsReplacesMore() async throws {
+        defer { removeFile() }
+        _ = try await run(["explore", "PEER"], .heartRate)
+        _ = try await run(["notify", "PEER", "2a19", "--for", "50ms"], .battery)
+        let again = try await run(["explore", "PEER", "--no-read"], .battery).outcome
+        #expect(again.output.contains(" 9 attributes"))
+    }
+
     @Test func theFileOfAnotherPeerIsLeftAlone() async throws {
         defer { removeFile() }
         let first = try await BuiltProgram.run(["explore", "demo:battery", "--no-read", "--cache", file])

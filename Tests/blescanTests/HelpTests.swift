@@ -17,6 +17,16 @@ import Testing
         try Golden.expect(outcome.output, matches: "help-\(command).txt")
     }
 
+    /// Examples and numbers are written line by line; a narrow terminal wraps the rest.
+    @Test(arguments: [[]] + commands.map { [$0] }) func blocksAreNeverWrapped(_ command: [String]) async throws {
+        let usual = try await BuiltProgram.run(command + ["--help"]).output
+        let narrow = try await BuiltProgram.run(command + ["--help"], environment: ["COLUMNS": "40"]).output
+        let start = try #require(usual.firstRange(of: "EXAMPLES"))
+        let end = try #require(usual.firstRange(of: "\n\nUSAGE:"))
+        #expect(narrow.contains(usual[start.lowerBound..<end.lowerBound]))
+        #expect(narrow.contains("Show help\n                          information."))
+    }
+
     @Test(arguments: [[]] + commands.map { [$0] }) func helpFitsATerminal(_ command: [String]) async throws {
         let outcome = try await BuiltProgram.run(command + ["--help"])
         for line in outcome.output.split(separator: "\n") { #expect(line.count <= 80) }

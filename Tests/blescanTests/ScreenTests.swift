@@ -69,6 +69,9 @@ import Testing
             ["read", "demo:heart-rate", "device-name", "--json"],
             ["read", "demo:heart-rate", "body-sensor-location"],
             ["read", "demo:heart-rate", "appearance", "--json"],
+            ["read", "demo:heart-rate", "device-name", "2a19", "0x0005"],
+            ["read", "demo:heart-rate", "device-name", "2a19", "--json"],
+            ["read", "demo:heart-rate", "device-name", "2a19", "--hex-only"],
             ["read", "demo:long-value", "fff1"],
             ["read", "demo:long-value", "fff1", "--mtu", "23", "--json"],
         ])
@@ -94,6 +97,9 @@ import Testing
             ["notify", "demo:heart-rate", "2a37", "--count", "2"],
             ["notify", "demo:heart-rate", "0x000c", "--count", "1", "--json"],
             ["notify", "demo:heart-rate", "heart-rate-measurement", "--count", "1", "--mtu", "23"],
+            ["notify", "demo:heart-rate", "2a37", "battery-level", "0x000c", "--count", "2"],
+            ["notify", "demo:heart-rate", "battery-level", "2a37", "--count", "1", "--json"],
+            ["notify", "demo:heart-rate", "2a37", "fff9"],
             ["notify", "demo:battery", "2a19", "--for", "300ms"],
             ["notify", "demo:battery", "2a19", "--for", "300ms", "--count", "3"],
         ])

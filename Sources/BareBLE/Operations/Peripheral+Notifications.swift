@@ -67,7 +67,11 @@ extension Peripheral {
                     ids.append(id)
                 }
             } catch {
-                for id in ids { stopListening(id) }
+                let farewells = ids.compactMap { stopListening($0) }
+                // A peer that is there is told before the caller can end the link.
+                if error.code != .cancelled, error.code != .timedOut {
+                    for farewell in farewells { _ = await farewell.value }
+                }
                 throw error
             }
             return sequence(ids, handles, buffer)

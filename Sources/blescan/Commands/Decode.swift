@@ -15,6 +15,11 @@ struct Decode: AsyncParsableCommand {
             Reads one payload a line: the bare advertising data, or a whole HCI event
             that begins with 043e. Spaces, colons, dashes and a leading 0x are skipped,
             and so are empty lines and lines that begin with #.
+
+            Advertising data that is cut off or breaks the rules is explained as far as
+            it goes, and is no failure. The status is 65 for an event without a report
+            that can be read, and for a line that is not hexadecimal; --hex with
+            something else than hexadecimal is wrong usage, 64.
             """
     )
 
@@ -46,12 +51,10 @@ struct Decode: AsyncParsableCommand {
             }
             return
         }
-        guard var lines = InputLines(path: file == "-" ? nil : file) else {
-            throw Failure(
-                message: "cannot read \(file ?? "standard input"). Name a file, or give the bytes with --hex.",
-                status: .usage)
-        }
-        if lines.isTerminal { Console.note("blescan: reading hexadecimal lines from the terminal; Ctrl-D ends") }
+        let path = file == "-" ? nil : file
+        let name = path ?? "standard input"
+        var lines = try InputLines(path: path)
+        if lines.isTerminal { Console.warn("reading hexadecimal lines from the terminal; Ctrl-D ends") }
         var read = 0
         var undecoded = 0
         var isText = false
@@ -66,12 +69,12 @@ struct Decode: AsyncParsableCommand {
         if let failure = lines.failure {
             throw Failure(
                 message:
-                    "cannot read \(file ?? "standard input"): \(unsafe String(cString: strerror(failure))). What came before is decoded.",
+                    "cannot read \(name): \(unsafe String(cString: strerror(failure))). What came before is decoded.",
                 status: .badData)
         }
         if read > 0, !isText {
             throw Failure(
-                message: "no line of \(file ?? "standard input") is hexadecimal. Decode reads text, two digits a byte; "
+                message: "no line of \(name) is hexadecimal. Decode reads text, two digits a byte; "
                     + "for a capture use `blescan replay`.",
                 status: .badData)
         }

@@ -68,6 +68,8 @@ struct Doctor: AsyncParsableCommand {
         let command = self
         var (facts, repairs) = try await Interrupt.cancelling { () async throws -> (SystemFacts, [Repair]) in
             let repairs = try await command.mend()
+            Console.progress.begin("looking at the adapters, and into the air")
+            defer { Console.progress.end() }
             let facts = try await command.facts(scanning: !command.withoutScan)
             try Task.checkCancellation()
             return (facts, repairs)
@@ -119,7 +121,7 @@ struct Doctor: AsyncParsableCommand {
             Console.out(JSONLine(summaryOf: diagnosis).text)
             return
         }
-        for line in DoctorScreen(diagnosis: diagnosis, repairs: repairs).lines { Console.out(line) }
+        for line in DoctorScreen(diagnosis: diagnosis, repairs: repairs, isReport: report).lines { Console.out(line) }
         guard report else { return }
         for line in DoctorReport(facts: facts).lines { Console.out(masking?.mask(line) ?? line) }
     }

@@ -32,7 +32,7 @@ struct Explore: AsyncParsableCommand {
             let isFromCache = await peripheral.database != nil
             var found = try await explore(peripheral, believing: isFromCache)
             if found.isOutdated {
-                Console.note("blescan: the peer has changed since the cache was saved; exploring it again")
+                Console.warn("the peer has changed since the cache was saved; exploring it again")
                 found = try await explore(peripheral, believing: false)
             }
             return AttributeTree(
@@ -68,13 +68,16 @@ struct Explore: AsyncParsableCommand {
 
     /// Finds out what there is, and reads it.
     private func explore(_ peripheral: Peripheral, believing isFromCache: Bool) async throws -> Findings {
+        Console.progress.step(nil)
         let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
         let discovered = ContinuousClock().now
         let requests = await peripheral.statistics.requestsSent
         let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false
         var found = Findings(
             database: database, discovered: discovered, isUnchecked: isUnchecked, requestsBefore: requests)
-        for handle in withoutValues ? [] : AttributeTree.readable(in: database) {
+        let readable = withoutValues ? [] : AttributeTree.readable(in: database)
+        for (index, handle) in readable.enumerated() {
+            Console.progress.step("value \(index + 1) of \(readable.count)")
             do throws(BLEError) {
                 found.values[handle] = .value(try await peripheral.read(.handle(handle), timeout: options.valueTimeout))
             } catch {

@@ -5,26 +5,33 @@ import BareBLE
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print values as the peer sends them.",
-        usage: "blescan notify <peer> <attribute> [--count <n>] [<options>]",
+        usage: "blescan notify <peer> <attribute> ... [--count <n>] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37
               sudo blescan notify AA:BB:CC:DD:EE:FF 0x0012 --count 3 --json
+              sudo blescan notify AA:BB:CC:DD:EE:FF 2a37 battery-level
               blescan notify demo:heart-rate heart-rate-measurement --for 5s
+
+            Where several attributes are named, each line says which one its value is
+            of. One that cannot be subscribed to ends the command before any value
+            is printed.
             """)
 
     @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
     var peer: PeerArgument
 
     @Argument(
-        help: "What to subscribe to: a UUID, a name, or a handle such as 0x0022.",
+        help: "What to subscribe to: UUIDs, names, or handles such as 0x0022.",
         transform: AttributeArgument.init(argument:))
-    var attribute: AttributeArgument
+    var attribute: [AttributeArgument]
 
-    @Option(help: ArgumentHelp("End after so many values.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after so many values, of all attributes together.", valueName: "n"))
     var count: Int?
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"))
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"))
     var duration: DurationArgument?
 
     @Flag(help: "Ask for indications where the characteristic has both.")
@@ -40,19 +47,23 @@ struct Notify: AsyncParsableCommand {
         let command = self
         let (received, isInterrupted) = try await Connection.run(with: peer, options) { peripheral in
             let database = try await peripheral.discover(timeout: command.options.timeout?.duration)
-            if case .handle(let handle) = command.attribute.reference {
+            for case .handle(let handle) in command.attribute.map(\.reference) {
                 try command.expectValue(at: handle, in: database)
             }
-            let values = try await peripheral.subscribe(
-                to: command.attribute.reference,
+            let values = try await peripheral.notifications(
+                of: command.references(in: database),
                 SubscribeOptions(
                     preferred: command.indications ? .indications : .notifications, capacity: 65_536,
                     timeout: command.options.valueTimeout))
-            let uuid = await peripheral.database?.characteristic(valueHandle: values.handle)?.uuid
-            let received = try await command.print(values, uuid: uuid)
+            Console.progress.update("\(command.peer): subscribed, waiting for values")
+            let known = await peripheral.database
+            let labels = AttributeLabels(
+                values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
+            let received = try await command.print(values, labels)
             // After ^C the task is cancelled, but the peer is told to stop all the same.
             try await Task { try await values.unsubscribe() }.value
-            Console.note("unsubscribed")
+            // Who reads objects sees the end of them.
+            if !command.options.json { Console.note("unsubscribed") }
             return (received, Task.isCancelled)
         }
         if let count, received < count {
@@ -61,6 +72,15 @@ struct Notify: AsyncParsableCommand {
                 message:
                     "only \(received) of \(count.counted("value")) came. Allow more time with --for, or ask for fewer.",
                 status: .timedOut)
+        }
+    }
+
+    /// What was named, without what is the same under another name: its values are printed once.
+    private func references(in database: GATTDatabase) -> [CharacteristicReference] {
+        var seen: Set<AttributeHandle> = []
+        return attribute.map(\.reference).filter { reference in
+            guard let handle = reference.valueHandle(in: database) else { return true }
+            return seen.insert(handle).inserted
         }
     }
 
@@ -76,12 +96,12 @@ struct Notify: AsyncParsableCommand {
         let owner = [AssignedNumbers.characteristicName(characteristic.uuid), characteristic.uuid.description]
         let value = CharacteristicReference.handle(characteristic.valueHandle)
         throw Failure(
-            message: "\(attribute.text) is the \(name) of \(owner.compactMap(\.self).joined(separator: " ")), "
-                + "whose value is at \(value). Subscribe to that.",
+            message: "\(CharacteristicReference.handle(handle)) is the \(name) of "
+                + "\(owner.compactMap(\.self).joined(separator: " ")), whose value is at \(value). Subscribe to that.",
             status: .notFound)
     }
 
-    private func print(_ values: ValueSequence, uuid: BluetoothUUID?) async throws -> Int {
+    private func print(_ values: NotificationSequence, _ labels: AttributeLabels) async throws -> Int {
         let limit = count ?? .max
         let deadline = duration.map { duration in
             Task {
@@ -92,20 +112,23 @@ struct Notify: AsyncParsableCommand {
         defer { deadline?.cancel() }
         var received = 0
         for try await value in values {
-            print(value, uuid: uuid)
+            if received == 0 { Console.progress.end() }
+            print(value, labels)
             received += 1
             if received == limit { break }
         }
         return received
     }
 
-    private func print(_ value: ReceivedValue, uuid: BluetoothUUID?) {
+    private func print(_ value: ReceivedValue, _ labels: AttributeLabels) {
         let time = Timestamp.now()
+        let uuid = labels.uuids[value.handle]
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
         guard options.json else {
             if value.droppedBefore > 0 { Console.note("\(value.droppedBefore.counted("value")) dropped here") }
             return Console.out(
-                [time, Hex.encode(value.bytes), meaning?.line].compactMap(\.self).joined(separator: "  "))
+                [time, labels.text(of: value.handle), Hex.encode(value.bytes), meaning?.line].compactMap(\.self)
+                    .joined(separator: "  "))
         }
         Console.out(
             JSONLine.object([

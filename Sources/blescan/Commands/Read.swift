@@ -4,45 +4,76 @@ import BareBLE
 
 struct Read: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Read one value, however long.",
-        usage: "blescan read <peer> <attribute> [--hex-only] [--json] [<options>]",
+        abstract: "Read values, however long.",
+        usage: "blescan read <peer> <attribute> ... [--hex-only] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan read AA:BB:CC:DD:EE:FF battery-level
               sudo blescan read AA:BB:CC:DD:EE:FF 0x0022 --json
               blescan read demo:heart-rate 2a19
+              blescan read demo:heart-rate device-name battery-level
+
+            Where several attributes are named, each line says which one its value is.
+            The first one that cannot be read ends the command; those before it are
+            printed.
             """)
 
     @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
     var peer: PeerArgument
 
     @Argument(
-        help: "What to read: a UUID, a name such as battery-level, or a handle such as 0x0022.",
+        help: "What to read: UUIDs, names such as battery-level, or handles such as 0x0022.",
         transform: AttributeArgument.init(argument:))
-    var attribute: AttributeArgument
+    var attribute: [AttributeArgument]
 
     @Flag(help: "Print the bytes only.")
     var hexOnly = false
 
     @OptionGroup var options: ConnectionOptions
 
+    private typealias Reading = (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8])
+
+    /// What was read, and why no more was.
+    private struct Findings {
+        var readings: [Reading] = []
+        var failure: BLEError?
+    }
+
     func run() async throws {
-        let (attribute, timeout) = (attribute, options.valueTimeout)
-        let found = try await Connection.run(with: peer, options, cache: attribute.isHandle ? .consulted : .unneeded) {
-            peripheral in
-            try await peripheral.readAttribute(attribute.reference, timeout: timeout)
+        let (references, timeout) = (attribute.map(\.reference), options.valueTimeout)
+        let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
+        let found = try await Connection.run(with: peer, options, cache: use) { (peripheral) -> Findings in
+            var found = Findings()
+            do throws(BLEError) {
+                for reference in references {
+                    found.readings.append(try await peripheral.readAttribute(reference, timeout: timeout))
+                }
+            } catch {
+                found.failure = error
+            }
+            return found
         }
-        let meaning = ValueDescription.of(found.value, uuid: found.uuid)
-        if options.json {
-            Console.out(
-                JSONLine.object([
-                    "v": 1, "peer": .string(peer.description), "handle": .integer(Int(found.handle)),
-                    "uuid": found.uuid.map { .string($0.description) }, "hex": .string(Hex.encode(found.value)),
-                    "value": meaning?.json,
-                ]).text)
-        } else {
-            let line = hexOnly ? nil : meaning?.line
-            Console.out([Hex.encode(found.value), line].compactMap(\.self).joined(separator: "  "))
+        show(found.readings)
+        if let failure = found.failure { throw failure }
+    }
+
+    private func show(_ found: [Reading]) {
+        let labels = AttributeLabels(found.map { ($0.handle, $0.uuid) }, isAlone: attribute.count == 1)
+        for reading in found {
+            let meaning = ValueDescription.of(reading.value, uuid: reading.uuid)
+            if options.json {
+                Console.out(
+                    JSONLine.object([
+                        "v": 1, "peer": .string(peer.description), "handle": .integer(Int(reading.handle)),
+                        "uuid": reading.uuid.map { .string($0.description) }, "hex": .string(Hex.encode(reading.value)),
+                        "value": meaning?.json,
+                    ]).text)
+            } else if hexOnly {
+                Console.out(Hex.encode(reading.value))
+            } else {
+                let parts = [labels.text(of: reading.handle), Hex.encode(reading.value), meaning?.line]
+                Console.out(parts.compactMap(\.self).joined(separator: "  "))
+            }
         }
     }
 }

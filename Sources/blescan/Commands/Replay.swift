@@ -49,7 +49,7 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
-    @Argument(help: "A capture, btsnoop, pcap or pcapng, or a dialogue.")
+    @Argument(help: "A capture, btsnoop, pcap or pcapng, or a dialogue; - is standard input.")
     var file: String?
 
     @Option(help: ArgumentHelp("Print these packets alone.", valueName: "kind"))
@@ -80,6 +80,7 @@ struct Replay: AsyncParsableCommand {
         if check, let mode = modes.compactMap(\.self).first, mode != "--check" {
             throw ValidationError("--check prints no packets; leave out \(mode).")
         }
+        if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file; standard input is none.") }
         if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
@@ -103,8 +104,9 @@ struct Replay: AsyncParsableCommand {
         }
         output.finish()
         if output.shownCount == 0 {
+            let name = FileChunks.name(of: file)
             throw Failure(
-                message: only == nil ? "\(file) has no packets." : "\(file) has no such packets.",
+                message: only == nil ? "\(name) has no packets." : "\(name) has no such packets.",
                 status: .notFound)
         }
     }

@@ -82,7 +82,7 @@ struct Scan: AsyncParsableCommand {
                     show(sighting, "updated", adapterName)
                     lines += 1
                 case .dropped(let count):
-                    Console.note("blescan: \(count.counted("report")) dropped, because the output is slow")
+                    Console.warn("\(count.counted("report")) dropped, because the output is slow")
                 case .paused:
                     throw Failure(
                         message:

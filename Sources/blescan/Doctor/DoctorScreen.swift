@@ -4,6 +4,8 @@ import BLECore
 struct DoctorScreen {
     let diagnosis: Diagnosis
     var repairs: [Repair] = []
+    /// Whether it is the beginning of a report already.
+    var isReport = false
 
     var lines: [String] {
         repairs.map { repair in
@@ -24,7 +26,8 @@ struct DoctorScreen {
         let (failures, warnings) = (diagnosis.count(.fail), diagnosis.count(.warn))
         let counts = "\(failures.counted("failure")), \(warnings.counted("warning"))."
         return counts
-            + (failures + warnings == 0 ? "" : "  For a bug: `blescan doctor --report` masks addresses and names.")
+            + (failures + warnings == 0 || isReport
+                ? "" : "  For a bug: `blescan doctor --report` masks addresses and names.")
     }
 }
 

@@ -3,14 +3,24 @@ import Glibc
 /// A file in pieces: memory does not grow with its size.
 struct FileChunks: ~Copyable {
     private let descriptor: Int32
-    private let path: String
+    private let name: String
+    private var progress: FileProgress
 
-    /// Opens the file at `path`.
+    /// What messages call the file at `path`.
+    static func name(of path: String) -> String { path == "-" ? "standard input" : path }
+
+    /// Opens the file at `path`; `-` is standard input.
     ///
     /// - Throws: `Failure` when it cannot be opened, or is a directory.
-    init(_ path: String) throws {
-        self.path = path
-        descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    init(_ path: String) throws(Failure) {
+        name = Self.name(of: path)
+        descriptor = try Self.open(path)
+        progress = FileProgress(descriptor, named: name)
+    }
+
+    private static func open(_ path: String) throws(Failure) -> Int32 {
+        if path == "-" { return STDIN_FILENO }
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw Failure(
                 message: "cannot open \(path): \(unsafe String(cString: strerror(errno))). Check the name.",
@@ -19,12 +29,15 @@ struct FileChunks: ~Copyable {
         var byte: UInt8 = 0
         let result = unsafe pread(descriptor, &byte, 1, 0)
         if result < 0, errno == EISDIR {
+            close(descriptor)
             throw Failure(message: "\(path) is a folder. Name a capture in it.", status: .usage)
         }
+        return descriptor
     }
 
     deinit {
-        close(descriptor)
+        progress.end()
+        if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
     /// The next piece; `nil` at the end of the file.
@@ -38,11 +51,12 @@ struct FileChunks: ~Copyable {
             guard count >= 0 else {
                 throw Failure(
                     message:
-                        "cannot read \(path): \(unsafe String(cString: strerror(errno))). What came before is shown.",
+                        "cannot read \(name): \(unsafe String(cString: strerror(errno))). What came before is shown.",
                     status: .badData)
             }
             guard count > 0 else { return nil }
             bytes.removeLast(bytes.count - count)
+            progress.advance(by: count)
             return bytes
         }
     }

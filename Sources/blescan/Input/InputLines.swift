@@ -14,24 +14,37 @@ struct InputLines: ~Copyable {
     /// Why the input ended before its end.
     private(set) var failure: Int32?
 
-    /// Opens a file, or standard input without a path; `nil` when that is not possible, or it is a folder.
-    init?(path: String?) {
-        guard let descriptor = Self.open(path) else { return nil }
-        self.descriptor = descriptor
+    /// How far it is; nothing for lines that a person types.
+    private var progress: FileProgress?
+
+    /// Opens a file, or standard input without a path.
+    ///
+    /// - Throws: `Failure` when it cannot be opened, or is a folder.
+    init(path: String?) throws(Failure) {
+        descriptor = try Self.open(path)
         isTerminal = isatty(descriptor) == 1
+        progress = isTerminal ? nil : FileProgress(descriptor, named: path ?? "standard input")
     }
 
-    private static func open(_ path: String?) -> Int32? {
+    private static func open(_ path: String?) throws(Failure) -> Int32 {
         guard let path else { return STDIN_FILENO }
         let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw Failure(
+                message: "cannot open \(path): \(reason). Check the name, or give the bytes with --hex.", status: .usage
+            )
+        }
         var status = stat()
-        guard descriptor >= 0, unsafe fstat(descriptor, &status) == 0 else { return nil }
-        if status.st_mode & S_IFMT != S_IFDIR { return descriptor }
-        close(descriptor)
-        return nil
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+            close(descriptor)
+            throw Failure(message: "\(path) is a folder. Name a file in it.", status: .usage)
+        }
+        return descriptor
     }
 
     deinit {
+        progress?.end()
         if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
@@ -60,6 +73,7 @@ struct InputLines: ~Copyable {
         } while count < 0 && errno == EINTR
         if count < 0 { failure = errno }
         filled = max(0, count)
+        progress?.advance(by: filled)
         used = 0
         isAtEnd = filled == 0
         return !isAtEnd

@@ -2,7 +2,7 @@ import BLECore
 
 /// What a file holds, told by its content: the packets of a capture, piece by piece, or a dialogue.
 enum Recording {
-    /// Reads the file at `path`; `packet` or `dialogue` is called with what is in it.
+    /// Reads the file at `path`, `-` for standard input; `packet` or `dialogue` is called with what is in it.
     ///
     /// - Returns: What is wrong with the end of the file, for people; `nil` for a whole one.
     /// - Throws: `Failure` for a file that is neither, or is damaged. What came before has been handed on.
@@ -33,7 +33,7 @@ enum Recording {
                 return
                     "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
             }
-            throw Failure(message: "\(path): \(error). \(advice(error))", status: .badData)
+            throw Failure(message: "\(FileChunks.name(of: path)): \(error). \(advice(error))", status: .badData)
         }
     }
 
@@ -65,7 +65,8 @@ enum Recording {
             }
         }
         guard isNamedSo else {
-            throw Failure(message: "\(path): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
+            let name = FileChunks.name(of: path)
+            throw Failure(message: "\(name): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
         }
         throw Failure(
             message: "\(path) is no dialogue: \(reason). Each PDU stands on a line of its own, such as \"< 0a 0300\".",

@@ -9,7 +9,8 @@ struct ConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m.",
+            "How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m; a bare number is "
+                + "seconds.",
             valueName: "time"))
     var timeout: DurationArgument?
 
@@ -19,7 +20,8 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the "
-                + "peer has not changed. A read saves nothing; it looks up there what a handle is.",
+                + "peer has not changed. A peer without a Database Hash cannot tell; explore alone believes it. A read "
+                + "saves nothing; it looks up there what a handle is.",
             valueName: "file"))
     var cache: String?
 

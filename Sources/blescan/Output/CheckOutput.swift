@@ -6,6 +6,7 @@ struct CheckOutput {
     let json: Bool
 
     func run() throws {
+        let name = FileChunks.name(of: path)
         var check = CaptureCheck()
         var isDialogue = false
         var finding: CaptureCheck.Finding?
@@ -16,20 +17,20 @@ struct CheckOutput {
             check = CaptureCheck(dialogue)
             for step in dialogue.steps where finding == nil { finding = check.received(step) }
         }
-        if let warning { Console.note("blescan: \(warning)") }
+        if let warning { Console.warn(warning) }
         let place = { (number: Int) in "\(isDialogue ? "line" : "packet") \(number)" }
         guard let finding else {
             guard check.packetCount > 0 else {
                 throw Failure(
-                    message: "\(path) has no ATT packets of a link that its host has made.", status: .notFound)
+                    message: "\(name) has no ATT packets of a link that its host has made.", status: .notFound)
             }
             return show(check)
         }
         let reason = finding.disagreement.reason.sentence(place)
         if json { Console.out(Self.object(check, finding, reason).text) }
-        let name = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
+        let packet = place(finding.disagreement.number) + (finding.peer.map { ", \($0)" } ?? "")
         throw Failure(
-            message: "\(path), \(name): \(Self.text(of: finding.disagreement)). \(reason) "
+            message: "\(name), \(packet): \(Self.text(of: finding.disagreement)). \(reason) "
                 + "`blescan replay --only att` shows what led to it.",
             status: .refused)
     }

@@ -5,6 +5,20 @@ import Synchronization
 
 /// The two streams of the program: results on standard output, everything else on standard error.
 enum Console {
+    /// The line of progress, on a standard error that is a terminal on which a line can be taken back.
+    static let progress = Progress(
+        isOn: isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb",
+        width: { width(of: STDERR_FILENO) },
+        write: { _ = write(Array($0.utf8), to: STDERR_FILENO) })
+
+    /// A variable of the environment.
+    private static func variable(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+
+    /// Whether `--json` is given; asked of the words themselves, for it also holds for a command line that makes no sense.
+    static let isJSONWanted = CommandLine.arguments.dropFirst().contains("--json")
+
     /// Writes one line of results, whole and at once.
     ///
     /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
@@ -16,26 +30,48 @@ enum Console {
     /// The same for a line in UTF-8.
     static func out(_ line: [UInt8]) {
         guard Interrupt.status == nil else { return }
-        let failure = write(line + [0x0A], to: STDOUT_FILENO)
+        let failure = besideProgress { write(line + [0x0A], to: STDOUT_FILENO) }
         if failure == EPIPE { return Interrupt.end(.done) }
         guard failure != 0 else { return }
         note("blescan: could not write the results: \(unsafe String(cString: strerror(failure))). [errno \(failure)]")
         Interrupt.end(.linkLost)
     }
 
+    /// Where the results go to a file, they are not in the line's way.
+    private static func besideProgress<Value>(_ body: () -> Value) -> Value {
+        progress.isOn && isTerminal ? progress.makingRoom(for: body) : body()
+    }
+
     /// Writes a message for people.
     static func note(_ line: String) {
         guard Interrupt.status == nil else { return }
-        _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO)
+        progress.makingRoom { _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO) }
+    }
+
+    /// Says what is neither a result nor the end of everything; with `--json` as an object.
+    static func warn(_ message: String) {
+        note(
+            isJSONWanted
+                ? JSONLine.object(["v": 1, "warning": .string(message)]).text : "blescan: \(message.printable)")
+    }
+
+    /// Opens those of the standard descriptors that are closed, so that no socket or file gets their number, and what is
+    /// meant for people or programs does not end up there. Using them fails as before.
+    static func fillStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+            _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
     }
 
     /// Whether standard output is a terminal.
-    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+    static let isTerminal = isatty(STDOUT_FILENO) == 1
 
     /// The columns of the terminal that standard output is; `nil` when it is none, or does not say.
-    static var width: Int? {
+    static var width: Int? { width(of: STDOUT_FILENO) }
+
+    private static func width(of descriptor: Int32) -> Int? {
         var size = winsize()
-        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
 

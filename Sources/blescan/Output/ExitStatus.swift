@@ -57,7 +57,8 @@ extension Blescan {
     static func main() async {
         // Writing to a closed pipe is then an error that can be handled, not a signal.
         signal(SIGPIPE, SIG_IGN)
-        if let word = unknownCommand(CommandLine.arguments.dropFirst().first) {
+        Console.fillStandardDescriptors()
+        if let word = unknownCommand(CommandLine.arguments.dropFirst()) {
             let names = configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
             end("there is no command '\(word)'. The commands are \(names); without one, blescan scans.", .usage)
         }
@@ -68,6 +69,7 @@ extension Blescan {
             } else {
                 try command.run()
             }
+            Console.progress.end()
             if let status = Interrupt.status { Glibc.exit(status.rawValue) }
             // What was asked for is there, but not the file of it.
             if SessionRecording.isBroken { Glibc.exit(ExitStatus.linkLost.rawValue) }
@@ -80,8 +82,15 @@ extension Blescan {
         } catch let error as Failure {
             end(error.message, error.status)
         } catch {
-            // Help and the version are none, and what is wrong with the arguments stands above their usage.
-            guard isJSONWanted, exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            let code = exitCode(for: error)
+            if code == .success {
+                // Help and the version are results.
+                Console.out(HelpScreen.text(for: error))
+                Glibc.exit(code.rawValue)
+            }
+            Console.progress.end()
+            // What is wrong with the arguments stands above their usage.
+            guard Console.isJSONWanted, code == .validationFailure else { exit(withError: error) }
             end(message(for: error), .usage)
         }
     }
@@ -96,11 +105,12 @@ extension Blescan {
         }
     }
 
-    /// The first argument, where it is in the place of a command and is none. Else it would be told as an argument too many
-    /// of the default command.
-    private static func unknownCommand(_ first: String?) -> String? {
-        guard let first, !first.hasPrefix("-"), first != "help" else { return nil }
-        return configuration.subcommands.contains { $0._commandName == first } ? nil : first
+    /// The word in the place of a command, also behind `help`, where it is none. Else it would be told as an argument too
+    /// many of the default command, or not at all.
+    private static func unknownCommand(_ words: ArraySlice<String>) -> String? {
+        guard let word = words.first, !word.hasPrefix("-") else { return nil }
+        if word == "help" { return unknownCommand(words.dropFirst()) }
+        return configuration.subcommands.contains { $0._commandName == word } ? nil : word
     }
 
     /// Failures are no results, so they go to standard error, with `--json` as an object of one line.
@@ -108,7 +118,7 @@ extension Blescan {
         _ message: String, _ status: ExitStatus, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
     ) -> Never {
         if let status = Interrupt.status { Glibc.exit(status.rawValue) }
-        if isJSONWanted {
+        if Console.isJSONWanted {
             Console.note(
                 JSONLine.object([
                     "v": 1, "error": .string(message), "code": code.map { .string($0.description) },
@@ -119,7 +129,4 @@ extension Blescan {
         }
         Glibc.exit(status.rawValue)
     }
-
-    /// Asked of the words themselves: it also holds for a command line that cannot be understood.
-    private static var isJSONWanted: Bool { CommandLine.arguments.dropFirst().contains("--json") }
 }

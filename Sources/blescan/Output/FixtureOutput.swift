@@ -45,8 +45,7 @@ struct FixtureOutput {
 
     private func show(_ link: RecordedLink, in file: String) {
         if !link.isWhole {
-            Console.note(
-                "blescan: the link in \(file) began before the capture; add \"mtu: N\" on top if it was not 23")
+            Console.warn("the link in \(file) began before the capture; add \"mtu: N\" on top if it was not 23")
         }
         guard json else {
             let peer = link.peer.map { " with \($0)" } ?? ""

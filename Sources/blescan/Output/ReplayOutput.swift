@@ -30,7 +30,7 @@ struct ReplayOutput {
             if only == nil || only == .adv { showDevices() }
             Console.out(printer.summary.description)
         }
-        if let warning { Console.note("blescan: \(warning)") }
+        if let warning { Console.warn(warning) }
     }
 
     private mutating func show(_ printed: PrintedPacket) {

@@ -42,7 +42,7 @@ struct SessionRecording {
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
-                Console.note("blescan: " + Self.text(failure).printable)
+                Console.warn(Self.text(failure))
             }
         } catch {
             throw Failure(message: Self.text(error), status: Self.status(error))

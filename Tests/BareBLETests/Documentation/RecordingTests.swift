@@ -29,5 +29,17 @@ import Testing
         await device.disconnect()
         try await replay.finish()
         // out
+        try await playsTheDialogue(folder)
+    }
+
+    private func playsTheDialogue(_ folder: String) async throws {
+        // in: Sources/BareBLETestKit/BareBLETestKit.docc/RecordingAndReplaying.md
+        let text = try String(contentsOfFile: "\(folder)/visit.dialogue", encoding: .utf8)
+        let peer = ScriptedPeripheral(try Dialogue(text))
+        let device = try await Central().attach(descriptor: peer.connect(), name: "visit")
+        #expect(try await device.read(0x2A19) == [64])
+        await device.disconnect()
+        #expect(await peer.finish().isComplete)
+        // out
     }
 }

@@ -41,6 +41,7 @@ import Testing
     func oneByteIsNotOneBytes(_ hex: String, _ words: String) async throws {
         let outcome = try await BuiltProgram.run(["decode", "--hex", hex])
         #expect(outcome.output.contains(words), "\(outcome.output)")
+        #expect(outcome.status == 0)
     }
 
     @Test func nothingIsWrongWithNothing() async throws {

@@ -8,10 +8,7 @@ import Testing
         let file = FileManager.default.temporaryDirectory.appending(path: "lines-\(UUID().uuidString)")
         try Data(text).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        guard var input = InputLines(path: file.path) else {
-            Issue.record("the file is there")
-            return []
-        }
+        var input = try InputLines(path: file.path)
         var result: [[UInt8]] = []
         while let line = input.next() { result.append(line) }
         return result
@@ -34,7 +31,9 @@ import Testing
     }
 
     @Test func missingFiles() {
-        let input = InputLines(path: "/nowhere/at/all")
-        if input != nil { Issue.record("there is no such file") }
+        #expect(throws: Failure.self) {
+            let input = try InputLines(path: "/nowhere/at/all")
+            _ = input.isTerminal
+        }
     }
 }

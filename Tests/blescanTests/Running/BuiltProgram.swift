@@ -12,8 +12,10 @@ enum BuiltProgram {
     }()
 
     /// Runs it to its end.
-    static func run(_ arguments: [String], input: String = "", output: Sink = .collected) async throws -> Outcome {
-        try await RunningProgram(arguments, input: input, output: output).outcome()
+    static func run(
+        _ arguments: [String], input: String = "", output: Sink = .collected, environment: [String: String] = [:]
+    ) async throws -> Outcome {
+        try await RunningProgram(arguments, input: input, output: output, environment: environment).outcome()
     }
 }
 
@@ -56,13 +58,13 @@ final class RunningProgram: Sendable {
 
     init(
         _ arguments: [String], of executable: URL = BuiltProgram.url, input: String = "",
-        output sink: Sink = .collected
+        output sink: Sink = .collected, errors terminal: PseudoTerminal? = nil, environment: [String: String] = [:]
     ) throws {
         self.arguments = arguments
         let process = Process()
         process.executableURL = executable
         process.arguments = arguments
-        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"]
+        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"].merging(environment) { $1 }
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
         process.standardInput = standardInput
         switch sink {
@@ -73,7 +75,7 @@ final class RunningProgram: Sendable {
         case .file(let path):
             process.standardOutput = FileHandle(forWritingAtPath: path)
         }
-        process.standardError = errors
+        process.standardError = terminal.map { $0.side } ?? errors
         try process.run()
         processID = process.processIdentifier
         if case .collected = sink {
@@ -81,7 +83,11 @@ final class RunningProgram: Sendable {
         } else {
             state.withLock { $0.openPipes -= 1 }
         }
-        Self.inThread { [self] in collect(errors.fileHandleForReading, into: \.errors) }
+        if terminal == nil {
+            Self.inThread { [self] in collect(errors.fileHandleForReading, into: \.errors) }
+        } else {
+            state.withLock { $0.openPipes -= 1 }
+        }
         Self.inThread { [self] in
             process.waitUntilExit()
             // The shell's way to tell a signal; no test expects one.

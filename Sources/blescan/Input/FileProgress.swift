@@ -1,0 +1,34 @@
+import Glibc
+
+/// How much of a file has been read, in per cent where its size is known.
+struct FileProgress {
+    private let name: String
+    private let size: Int?
+    private var count = 0
+
+    /// Begins for the file that `descriptor` is open on.
+    init(_ descriptor: Int32, named name: String) {
+        self.name = name
+        var status = stat()
+        let isPlain = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        size = isPlain && status.st_size > 0 ? Int(status.st_size) : nil
+        Console.progress.begin("reading \(name)")
+    }
+
+    /// So many bytes more.
+    mutating func advance(by more: Int) {
+        count += more
+        Console.progress.update(text)
+    }
+
+    /// The whole has been read.
+    func end() {
+        Console.progress.end()
+    }
+
+    var text: String {
+        guard let size else { return "\(name): \(count / 1_000_000) MB" }
+        // A file may grow while it is read.
+        return "\(name): \(min(100, count / max(1, size / 100))) %"
+    }
+}

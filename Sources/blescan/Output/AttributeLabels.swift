@@ -1,0 +1,45 @@
+import BLECore
+import BareBLE
+
+/// What says, before values of several attributes, of which one each is: handle and name, in columns.
+struct AttributeLabels: Sendable {
+    /// The types, as far as they are known.
+    let uuids: [AttributeHandle: BluetoothUUID]
+    private let texts: [AttributeHandle: String]
+
+    /// Labels for values with these handles.
+    ///
+    /// - Parameter isAlone: Whether but one attribute was asked for, which needs no label.
+    init(_ attributes: [(handle: AttributeHandle, uuid: BluetoothUUID?)], isAlone: Bool) {
+        uuids = Dictionary(
+            attributes.compactMap { attribute in attribute.uuid.map { (attribute.handle, $0) } },
+            uniquingKeysWith: { first, _ in first })
+        guard !isAlone else {
+            texts = [:]
+            return
+        }
+        let texts = attributes.map { handle, uuid in
+            let name = uuid.map { AssignedNumbers.characteristicName($0) ?? $0.description }
+            return (handle, [CharacteristicReference.handle(handle).description, name].compactMap(\.self))
+        }
+        let labels = texts.map { ($0, $1.joined(separator: " ")) }
+        let width = labels.map(\.1.count).max() ?? 0
+        self.texts = Dictionary(labels.map { ($0, $1.padded(to: width)) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The label of a value, if it has one.
+    func text(of handle: AttributeHandle) -> String? { texts[handle] }
+}
+
+extension CharacteristicReference {
+    /// Where the value is, if that is certain.
+    func valueHandle(in database: GATTDatabase) -> AttributeHandle? {
+        switch self {
+        case .handle(let handle): return handle
+        case .characteristic(let characteristic): return characteristic.valueHandle
+        case .uuid(let uuid, let service, _):
+            let found = database.characteristics(uuid, in: service)
+            return found.count == 1 ? found.first?.valueHandle : nil
+        }
+    }
+}

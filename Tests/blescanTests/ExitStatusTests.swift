@@ -1,0 +1,93 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import blescan
+
+/// Every exit status of the contract, by the real program.
+@Suite struct ExitStatusTests {
+    /// A way to end with one of them.
+    struct Ending: Sendable, CustomStringConvertible {
+        let description: String
+        let status: Int32
+        var arguments: [String] = []
+        var input = ""
+        var output = Sink.collected
+    }
+
+    static let endings: [Ending] = [
+        Ending(description: "done", status: 0, arguments: ["read", "demo:battery", "2a19"]),
+        Ending(description: "help is a result", status: 0, arguments: ["help", "scan"]),
+        Ending(description: "a reader had enough", status: 0, arguments: ["--help"], output: .closedPipe),
+        Ending(description: "looked and did not find", status: 1, arguments: ["read", "demo:battery", "2a6e"]),
+        Ending(
+            description: "one of several is not there", status: 1, arguments: ["read", "demo:battery", "2a19", "2a6e"]),
+        Ending(
+            description: "no such packets", status: 1, arguments: ["replay", "-", "--only", "adv"], input: "< 02 0502\n"
+        ),
+        Ending(description: "wrong usage", status: 64, arguments: ["read"]),
+        Ending(description: "no such command to help with", status: 64, arguments: ["help", "nonsense"]),
+        Ending(description: "no hexadecimal in an argument", status: 64, arguments: ["decode", "--hex", "0g"]),
+        Ending(description: "no such file", status: 64, arguments: ["decode", "/nowhere/lines.txt"]),
+        Ending(description: "no hexadecimal in a file", status: 65, arguments: ["decode", "-"], input: "0g\n"),
+        Ending(description: "no capture", status: 65, arguments: ["replay", "-"], input: "no capture\n"),
+        Ending(description: "no adapter", status: 69, arguments: ["scan", "--adapter", "hci9999"]),
+        Ending(
+            description: "no such socket", status: 69, arguments: ["explore", "unix:/nowhere/peer.sock"]),
+        Ending(
+            description: "results not written", status: 74, arguments: ["read", "demo:battery", "2a19"],
+            output: .file("/dev/full")),
+        Ending(description: "help not written", status: 74, arguments: ["--help"], output: .file("/dev/full")),
+        Ending(
+            description: "timed out", status: 75,
+            arguments: ["notify", "demo:battery", "2a19", "--count", "1", "--for", "200ms"]),
+        Ending(description: "refused", status: 76, arguments: ["read", "demo:long-value", "fff2"]),
+    ]
+
+    @Test(arguments: endings) func endsSo(_ ending: Ending) async throws {
+        let outcome = try await BuiltProgram.run(ending.arguments, input: ending.input, output: ending.output)
+        #expect(outcome.status == ending.status, "\(outcome.errors)")
+        #expect(outcome.errors.isEmpty == (ending.status == 0))
+    }
+
+    @Test func linkLost() async throws {
+        let peer = try SocketPeer { _ in .hangUp }
+        #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 74)
+    }
+
+    @Test func timedOut() async throws {
+        let peer = try SocketPeer { _ in .silence }
+        #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
+    }
+
+    @Test func refusedByCheck() async throws {
+        // An answer that nobody has asked for.
+        let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")
+        #expect(outcome.status == 76)
+    }
+
+    @Test func notPermitted() async throws {
+        let machine = try FakeMachine()
+        try machine.write("proc/self/status", "CapEff:\t0000000000000000\nSeccomp:\t0\n")
+        machine.radio.openers = nil
+        machine.radio.adapters[0].controller = nil
+        machine.radio.adapters[0].before = nil
+        machine.radio.adapters[0].scan = nil
+        #expect(try await machine.doctor().status == 77)
+    }
+
+    @Test func interrupted() async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let program = try RunningProgram(["explore", "unix:\(peer.path)", "--timeout", "5m"])
+        try await peer.received("the first request") { _ in true }
+        program.signal(SIGINT)
+        #expect(try await program.outcome().status == 130)
+    }
+
+    /// What is promised is tested here, each of it.
+    @Test func noneIsLeftOut() {
+        let tested = Set(Self.endings.map(\.status) + [74, 75, 76, 77, 130])
+        let known = (0...255 as ClosedRange<Int32>).filter { blescan.ExitStatus(rawValue: $0) != nil }
+        #expect(tested.sorted() == known)
+    }
+}

@@ -1,0 +1,117 @@
+import BareBLETestKit
+import Foundation
+import Glibc
+import Testing
+
+@testable import blescan
+
+/// The line of progress on a real terminal, beside peers that take their time.
+@Suite struct ProgressTests {
+    private static let erase = "\r\u{1B}[K"
+
+    /// No sequences but the one that clears the line, and no line wider than the terminal.
+    private func expectTidy(_ text: String, columns: Int = 80) {
+        let rest = text.replacingOccurrences(of: Self.erase, with: "\n")
+        #expect(!rest.contains("\u{1B}") && !rest.contains("\r"), "\(text.debugDescription)")
+        for part in text.components(separatedBy: Self.erase).dropFirst() where !part.contains("\n") {
+            #expect(part.count < columns)
+        }
+    }
+
+    @Test(arguments: [
+        (["explore", "PEER"], "agreeing on the size of packets, "),
+        (["explore", "PEER", "--mtu", "23"], "finding out what is there, 1 request, at 0x0001, "),
+        (["read", "PEER", "0x0003", "--mtu", "23"], "reading 0x0003, "),
+        (["write", "PEER", "0x0003", "--u8", "1", "--mtu", "23", "--json"], "writing 0x0003, "),
+    ])
+    func waitingHasALine(_ command: [String], _ line: String) async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let terminal = try PseudoTerminal(columns: 132)
+        let name = "unix:\(peer.path)"
+        let program = try RunningProgram(
+            command.map { $0 == "PEER" ? name : $0 } + ["--timeout", "5m"], errors: terminal)
+        try await terminal.shown("\(Self.erase)\(name): \(line)")
+        peer.hangUp()
+        #expect(try await program.outcome().status == 74)
+        // What failed stands alone on its line.
+        try await terminal.shown(
+            Self.erase + (command.contains("--json") ? "{\"v\":1,\"error\"" : "blescan: could not"))
+        #expect(terminal.text.hasSuffix("\n"))
+        expectTidy(terminal.text, columns: 132)
+    }
+
+    @Test func itIsCutToTheTerminal() async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let terminal = try PseudoTerminal(columns: 12)
+        let program = try RunningProgram(["read", "unix:\(peer.path)", "2a19", "--timeout", "5m"], errors: terminal)
+        try await terminal.shown(Self.erase + "unix:/tmp/b")
+        peer.hangUp()
+        _ = try await program.outcome()
+        #expect(!terminal.text.contains(Self.erase + "unix:/tmp/bl"))
+    }
+
+    /// The results go elsewhere, so the line may stay until they come; it is gone behind them.
+    @Test func listeningSaysThatItWaits() async throws {
+        let peer = try await SocketPeer(.battery)
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a19"], errors: terminal)
+        try await terminal.shown("subscribed, waiting for values, ")
+        program.signal(SIGINT)
+        #expect(try await program.outcome().status == 0)
+        try await terminal.shown(Self.erase + "unsubscribed\n")
+        expectTidy(terminal.text)
+    }
+
+    /// Beside the time-out of the command, which is longer than it takes for a line to appear.
+    @Test func aDumbTerminalHasNone() async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(
+            ["read", "unix:\(peer.path)", "2a19", "--timeout", "2s"], errors: terminal, environment: ["TERM": "dumb"])
+        #expect(try await program.outcome().status == 75)
+        try await terminal.shown("blescan: could not")
+        #expect(!terminal.text.contains("\u{1B}") && !terminal.text.contains("agreeing"))
+    }
+
+    @Test func aPipeHasNone() async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "2a19", "--timeout", "2s"])
+        #expect(outcome.errors.hasPrefix("blescan: could not") && outcome.errors.split(separator: "\n").count == 1)
+    }
+
+    /// A pipe has no size; a file that is read has one.
+    @Test func filesAreToldInPerCent() throws {
+        let folder = try TestFolder()
+        try Data(count: 2000).write(to: URL(filePath: folder["capture"]))
+        let descriptor = unsafe open(folder["capture"], O_RDONLY)
+        defer { close(descriptor) }
+        var progress = FileProgress(descriptor, named: "capture")
+        #expect(progress.text == "capture: 0 %")
+        progress.advance(by: 860)
+        #expect(progress.text == "capture: 43 %")
+        progress.advance(by: 5000)
+        #expect(progress.text == "capture: 100 %")
+        var unknown = FileProgress(-1, named: "standard input")
+        unknown.advance(by: 3_500_000)
+        #expect(unknown.text == "standard input: 3 MB")
+    }
+
+    /// A pipe that nobody writes to for a while.
+    @Test func waitingForAFileHasALine() async throws {
+        let folder = try TestFolder()
+        #expect(unsafe mkfifo(folder["pipe"], 0o600) == 0)
+        let terminal = try PseudoTerminal()
+        // Read and write: opening it waits for nobody, and so does the program.
+        let writer = unsafe open(folder["pipe"], O_RDWR | O_CLOEXEC)
+        let program = try RunningProgram(["replay", folder["pipe"]], errors: terminal)
+        try await terminal.shown("reading \(folder["pipe"]), ")
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let capture = try Data(contentsOf: root.appending(path: "Fixtures/hci/three-devices.btsnoop"))
+        #expect(unsafe capture.withUnsafeBytes { unsafe write(writer, $0.baseAddress, $0.count) } == capture.count)
+        close(writer)
+        #expect(try await program.outcome().status == 0)
+        #expect(terminal.text.hasSuffix(Self.erase))
+        expectTidy(terminal.text)
+    }
+}

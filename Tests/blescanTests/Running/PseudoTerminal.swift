@@ -1,0 +1,51 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A terminal without a screen: what is written to it is collected.
+final class PseudoTerminal: Sendable {
+    /// What a program gets as its terminal.
+    let side: FileHandle
+    private let master: Int32
+    private let written = Mutex(Data())
+
+    /// A terminal with so many columns.
+    init(columns: UInt16 = 80) throws {
+        let master = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        self.master = master
+        // unlockpt and ptsname, which the C library's module does not have.
+        var (isLocked, number) = (Int32(0), UInt32(0))
+        guard master >= 0, unsafe ioctl(master, 0x4004_5431, &isLocked) == 0,
+            unsafe ioctl(master, 0x8004_5430, &number) == 0
+        else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+        let descriptor = unsafe open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw POSIXError(.init(rawValue: errno) ?? .EIO) }
+        var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        _ = unsafe ioctl(descriptor, UInt(TIOCSWINSZ), &size)
+        side = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        Thread { [weak self] in
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(master, $0.baseAddress, $0.count) }
+                guard count > 0, let self else { return }
+                written.withLock { $0.append(contentsOf: buffer.prefix(count)) }
+            }
+        }.start()
+    }
+
+    deinit {
+        close(master)
+    }
+
+    /// All that was written so far. A terminal ends lines with a carriage return too.
+    var text: String {
+        written.withLock { String(decoding: $0, as: UTF8.self) }.replacingOccurrences(of: "\r\n", with: "\n")
+    }
+
+    /// Waits until `text` was written.
+    func shown(_ text: String) async throws {
+        try await waited(for: "the terminal shows `\(text)`; it has: \(self.text.debugDescription)") {
+            self.text.contains(text)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import BLECore
+import BareBLETestKit
+import Glibc
+import Testing
+
+/// `notify` and `read` of several attributes at once: one connection, and each value with its name.
+@Suite struct SeveralAttributesTests {
+    private static let thermometer = VirtualDevice(
+        name: "Two probes",
+        services: [
+            VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(
+                        0xFFF1, .notify, plan: NotifyPlan([[0x0A], [0x0B]], every: .milliseconds(20))),
+                    VirtualCharacteristic(
+                        0x2A6E, .indicate, plan: NotifyPlan([[0xC4, 0x09]], every: .milliseconds(20))),
+                    VirtualCharacteristic(0xFFF2, .read, value: [7]),
+                ])
+        ])
+
+    /// The configurations that the peer was told, by handle.
+    private func configurations(_ peer: SocketPeer) -> [[UInt8]] {
+        peer.packets.filter { $0.first == 0x12 }.map { Array($0.dropFirst()) }
+    }
+
+    /// Until a value of each has come: `last` is one of the second, and the first has begun before it.
+    private func listen(_ arguments: [String], _ last: String) async throws -> Outcome {
+        let program = try RunningProgram(arguments)
+        try await program.printed(last)
+        try await program.printed("fff1")
+        program.signal(SIGINT)
+        return try await program.outcome()
+    }
+
+    @Test func valuesSayWhatTheyAreOf() async throws {
+        let peer = try await SocketPeer(Self.thermometer)
+        let outcome = try await listen(["notify", "unix:\(peer.path)", "fff1", "temperature", "0x0003"], "c409")
+        #expect(outcome.status == 0)
+        #expect(outcome.errors == "unsubscribed\n")
+        let lines = outcome.output.split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1)[1] }
+        #expect(
+            Set(lines).isSubset(of: [
+                " 0x0003 fff1         0a", " 0x0003 fff1         0b", " 0x0006 Temperature  c409  25.00 °C",
+            ]), "\(lines)")
+        #expect(lines.contains { $0.contains("Temperature") } && lines.contains { $0.contains("fff1") })
+        #expect(
+            configurations(peer)
+                == [[4, 0, 1, 0], [7, 0, 2, 0], [4, 0, 0, 0], [7, 0, 0, 0]], "each on and off once")
+    }
+
+    @Test func objectsHaveTheirHandles() async throws {
+        let peer = try await SocketPeer(Self.thermometer)
+        let outcome = try await listen(["notify", "unix:\(peer.path)", "fff1", "2a6e", "--json"], "\"hex\":\"c409\"")
+        #expect(outcome.status == 0)
+        #expect(outcome.errors.isEmpty, "programs see the end themselves")
+        let objects = try outcome.objects()
+        #expect(Set(objects.compactMap { $0["handle"] as? Int }) == [3, 6])
+        #expect(Set(objects.compactMap { $0["uuid"] as? String }) == ["fff1", "2a6e"])
+        #expect(Set(objects.compactMap { $0["kind"] as? String }) == ["notification", "indication"])
+    }
+
+    /// The others are switched off again, before the command ends.
+    @Test(arguments: [("fff9", 1, "could not subscribe to fff9"), ("fff2", 76, "could not subscribe to fff2")])
+    func oneThatCannotBeSubscribedToEndsIt(_ name: String, _ status: Int32, _ words: String) async throws {
+        let peer = try await SocketPeer(Self.thermometer)
+        let outcome = try await BuiltProgram.run(["notify", "unix:\(peer.path)", "fff1", name, "2a6e"])
+        #expect(outcome.status == status)
+        #expect(outcome.errors.contains(words))
+        #expect(outcome.output.isEmpty)
+        #expect(configurations(peer) == [[4, 0, 1, 0], [4, 0, 0, 0]])
+    }
+
+    @Test func whatWasReadBeforeAFailureIsShown() async throws {
+        let peer = try await SocketPeer(.battery)
+        let outcome = try await BuiltProgram.run(["read", "unix:\(peer.path)", "2a19", "0x0003", "fff9", "2a01"])
+        #expect(outcome.status == 1)
+        #expect(
+            outcome.output
+                == """
+                0x0008 Battery Level  40  64 %
+                0x0003                5669727475616c2062617474657279  "Virtual battery"
+
+                """)
+        #expect(outcome.errors.contains("fff9"))
+        #expect(peer.packets.count == 4, "the MTU, and one request a value")
+    }
+}
