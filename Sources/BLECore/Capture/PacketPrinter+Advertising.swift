@@ -21,23 +21,27 @@ extension PacketPrinter {
 
     /// Who advertises, how loud, and what can be done with it.
     private static func headline(_ report: AdvertisingReport) -> String {
-        var words: [String] = []
+        var text = "anonymous"
         if let peer = report.peer {
-            words.append("\(peer.address) \(peer.kind.rawValue)")
-        } else {
-            words.append("anonymous")
+            text = peer.address.description
+            text += " "
+            text += peer.kind.rawValue
         }
-        if let rssi = report.rssi { words.append("\(rssi) dBm") }
-        if report.isScanResponse { words.append("scan response") }
-        if report.isConnectable { words.append("connectable") }
-        if report.isScannable { words.append("scannable") }
-        if report.isDirected { words.append("directed") }
+        if let rssi = report.rssi {
+            text += " "
+            text += String(rssi)
+            text += " dBm"
+        }
+        if report.isScanResponse { text += " scan response" }
+        if report.isConnectable { text += " connectable" }
+        if report.isScannable { text += " scannable" }
+        if report.isDirected { text += " directed" }
         switch report.dataStatus {
         case .complete: break
-        case .incomplete: words.append("to be continued")
-        case .truncated: words.append("truncated")
+        case .incomplete: text += " to be continued"
+        case .truncated: text += " truncated"
         }
-        return words.joined(separator: " ")
+        return text
     }
 
     /// The payload's lines; devices say the same again and again.

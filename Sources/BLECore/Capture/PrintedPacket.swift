@@ -63,14 +63,25 @@ public struct PrintedPacket: Hashable, Sendable {
         let milliseconds = timestamp.wholeMicroseconds / 1000
         let day: Int64 = 86_400_000
         let inDay = ((milliseconds % day) &+ day) % day
-        let seconds = inDay / 1000
-        return [seconds / 3600, seconds / 60 % 60, seconds % 60].map { padded($0, 2) }.joined(separator: ":")
-            + "." + padded(inDay % 1000, 3)
+        var text: [UInt8] = []
+        text.reserveCapacity(12)
+        append(inDay / 3_600_000, 2, to: &text)
+        text.append(0x3A)
+        append(inDay / 60_000 % 60, 2, to: &text)
+        text.append(0x3A)
+        append(inDay / 1000 % 60, 2, to: &text)
+        text.append(0x2E)
+        append(inDay % 1000, 3, to: &text)
+        return String(decoding: text, as: UTF8.self)
     }
 
-    private static func padded(_ number: Int64, _ digits: Int) -> String {
-        let text = "\(number)"
-        return String(repeating: "0", count: max(0, digits &- text.utf8.count)) + text
+    private static func append(_ number: Int64, _ digits: Int, to text: inout [UInt8]) {
+        var rest = number
+        let start = text.count
+        for _ in 0..<digits {
+            text.insert(0x30 &+ UInt8(truncatingIfNeeded: rest % 10), at: start)
+            rest /= 10
+        }
     }
 }
 

@@ -14,40 +14,14 @@ extension JSONLine {
             self = .object([version] + Self.members(of: data))
         case .event(let reports, let problem):
             let error = problem ?? reports.lazy.compactMap { $0.advertisingData.problem }.first
-            self = .object(["v": 1, "reports": .array(reports.map(JSONLine.init)), "error": error.map { .string($0) }])
+            var writer = JSONWriter()
+            writer.array { writer in
+                for report in reports { writer.report(report) }
+            }
+            self = .object(["v": 1, "reports": .rendered(writer.bytes), "error": error.map { .string($0) }])
         case .unreadable(let reason):
             self = .object(["v": 1, "structures": .array([]), "error": .string("not hexadecimal: \(reason)")])
         }
-    }
-
-    /// A report.
-    init(_ report: AdvertisingReport) {
-        self = .object([
-            "address": report.address.map { .string($0.description) } ?? .null,
-            "addressType": report.addressType.map { $0.space == .public ? "public" : "random" } ?? .null,
-            "rssi": report.rssi.map { .integer(Int($0)) } ?? .null,
-            "eventType": .integer(Int(report.eventType)),
-            "connectable": .bool(report.isConnectable),
-            "scannable": .bool(report.isScannable),
-            "primaryPHY": .integer(Int(report.primaryPHY.rawValue)),
-            "sid": report.sid.map { .integer(Int($0)) } ?? .null,
-            "data": Self.object(ofPayload: report.data),
-        ])
-    }
-
-    /// The payloads that were printed last: devices say the same again and again.
-    private static let payloads = Mutex<[[UInt8]: [UInt8]]>([:])
-    static let mostPayloads = 1024
-
-    /// The object of advertising data.
-    private static func object(ofPayload data: [UInt8]) -> JSONLine {
-        if let known = payloads.withLock({ $0[data] }) { return .rendered(known) }
-        let bytes = JSONLine.object(members(of: AdvertisingData(data))).bytes
-        payloads.withLock { payloads in
-            if payloads.count >= mostPayloads { payloads.removeAll(keepingCapacity: true) }
-            payloads[data] = bytes
-        }
-        return .rendered(bytes)
     }
 
     /// The members that advertising data puts into an object.
@@ -95,6 +69,40 @@ extension JSONLine {
             members.append(Member(key: value.key, value: .string(Hex.encode(value.data))))
         }
         return members.isEmpty ? nil : .object(members)
+    }
+}
+
+extension JSONWriter {
+    /// Writes the object of a report.
+    mutating func report(_ report: AdvertisingReport) {
+        object { writer in
+            writer.member("address", orNull: report.address?.description)
+            writer.member(
+                "addressType", orNull: report.addressType.map { $0.space == .public ? "public" : "random" })
+            writer.member("rssi", orNull: report.rssi.map(Int.init))
+            writer.member("eventType", Int(report.eventType))
+            writer.member("connectable", report.isConnectable)
+            writer.member("scannable", report.isScannable)
+            writer.member("primaryPHY", Int(report.primaryPHY.rawValue))
+            writer.member("sid", orNull: report.sid.map(Int.init))
+            writer.key("data")
+            writer.rendered(Self.object(ofPayload: report.data))
+        }
+    }
+
+    /// The payloads that were written last: devices say the same again and again.
+    private static let payloads = Mutex<[[UInt8]: [UInt8]]>([:])
+    static let mostPayloads = 1024
+
+    /// The object of advertising data.
+    private static func object(ofPayload data: [UInt8]) -> [UInt8] {
+        if let known = payloads.withLock({ $0[data] }) { return known }
+        let bytes = JSONLine.object(JSONLine.members(of: AdvertisingData(data))).bytes
+        payloads.withLock { payloads in
+            if payloads.count >= mostPayloads { payloads.removeAll(keepingCapacity: true) }
+            payloads[data] = bytes
+        }
+        return bytes
     }
 }
 

@@ -42,7 +42,7 @@ struct ReplayOutput {
         }
         if let only, !only.shows(printed.layer) { return }
         shownCount += 1
-        if json { Console.out(JSONLine(printed).bytes) } else { Console.out(printed.text()) }
+        if json { Console.out(JSONWriter.line(of: printed)) } else { Console.out(printed.text()) }
     }
 
     private func showDevices() {
@@ -56,44 +56,59 @@ struct ReplayOutput {
     }
 }
 
-extension JSONLine {
+extension JSONWriter {
     /// A packet; the reports of an advertisement have the keys that `decode` gives them.
-    init(_ printed: PrintedPacket) {
-        let direction: JSONLine? =
+    static func line(of printed: PrintedPacket) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object { writer in
+            writer.member("v", 1)
+            writer.member("n", printed.number)
+            if let time = printed.timestamp { writer.member("t", Timestamp.text(sinceEpoch: time)) }
             switch printed.direction {
-            case .sent: "sent"
-            case .received: "received"
-            case .none: nil
+            case .sent: writer.member("direction", "sent")
+            case .received: writer.member("direction", "received")
+            case .none: break
             }
-        self = .object([
-            "v": 1,
-            "n": .integer(printed.number),
-            "t": printed.timestamp.map { .string(Timestamp.text(sinceEpoch: $0)) },
-            "direction": direction,
-            "layer": .string(printed.layer.rawValue),
-            "title": .string(printed.title),
-            "details": printed.details.isEmpty ? nil : Self.details(of: printed),
-            "replyMilliseconds": printed.elapsed.map { .number(($0 / .milliseconds(1) * 1000).rounded() / 1000) },
-            "bytes": .string(Hex.encode(printed.bytes)),
-            "reports": printed.reports.isEmpty ? nil : .array(printed.reports.map { JSONLine($0) }),
-        ])
+            writer.member("layer", printed.layer.rawValue)
+            writer.member("title", printed.title)
+            if !printed.details.isEmpty {
+                writer.key("details")
+                writer.details(of: printed)
+            }
+            if let elapsed = printed.elapsed {
+                writer.key("replyMilliseconds")
+                writer.literal(String((elapsed / .milliseconds(1) * 1000).rounded() / 1000))
+            }
+            writer.member("bytes", hex: printed.bytes)
+            guard !printed.reports.isEmpty else { return }
+            writer.key("reports")
+            writer.array { writer in
+                for report in printed.reports { writer.report(report) }
+            }
+        }
+        return writer.bytes
     }
 
-    /// What was printed last of the payloads, and the lines that it was made of.
-    private static let rendered = Mutex<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
+    /// What was written last of the payloads, and the lines that it was made of.
+    private static let details = Mutex<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
 
-    private static func details(of printed: PrintedPacket) -> JSONLine {
+    private mutating func details(of printed: PrintedPacket) {
         let lines = printed.details
-        guard printed.reports.count == 1, let payload = printed.reports.first?.data else {
-            return .array(lines.map { .string($0) })
-        }
+        guard printed.reports.count == 1, let payload = printed.reports.first?.data else { return strings(lines) }
         // The printer repeats the lines of a payload, so that comparing them costs nothing.
-        if let known = rendered.withLock({ $0[payload] }), known.lines == lines { return .rendered(known.bytes) }
-        let bytes = JSONLine.array(lines.map { .string($0) }).bytes
-        rendered.withLock { rendered in
-            if rendered.count >= mostPayloads { rendered.removeAll(keepingCapacity: true) }
-            rendered[payload] = (lines, bytes)
+        if let known = Self.details.withLock({ $0[payload] }), known.lines == lines { return rendered(known.bytes) }
+        var writer = JSONWriter()
+        writer.strings(lines)
+        Self.details.withLock { details in
+            if details.count >= Self.mostPayloads { details.removeAll(keepingCapacity: true) }
+            details[payload] = (lines, writer.bytes)
         }
-        return .rendered(bytes)
+        rendered(writer.bytes)
+    }
+
+    private mutating func strings(_ values: [String]) {
+        array { writer in
+            for value in values { writer.string(value) }
+        }
     }
 }
