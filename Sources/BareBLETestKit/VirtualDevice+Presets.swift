@@ -73,9 +73,23 @@ extension VirtualDevice {
             ])
     }
 
-    /// The ready-made devices by the names that `demo:NAME` uses.
+    /// The belt with a Database Hash, by which who knows it already can tell that in one request.
+    private static var heartRateWithHash: VirtualDevice {
+        var device = heartRate
+        device.services = device.services.map { service in
+            service.uuid == 0x1801 ? .genericAttribute(databaseHash: heartRateHash) : service
+        }
+        return device
+    }
+
+    /// What the specification calculates for these attributes, most significant octet first.
+    private static let heartRateHash: [UInt8] = [
+        0xC3, 0xE9, 0x14, 0x7E, 0x89, 0x51, 0xA3, 0xE0, 0xFB, 0xA3, 0xFA, 0x99, 0xE8, 0xF6, 0x2F, 0x7C,
+    ]
+
+    /// The ready-made devices by the names that `demo:NAME` uses; `heart-rate` has a Database Hash besides.
     public static var presets: [(name: String, device: VirtualDevice)] {
-        [("heart-rate", .heartRate), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
+        [("heart-rate", .heartRateWithHash), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
     }
 
     /// 9D5A0001-3C7E-4B1F-8A26-E4710C95B3D8, which nobody else has; 0xFFF0 and its neighbours belong to members of the SIG.

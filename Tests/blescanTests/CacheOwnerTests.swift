@@ -1,4 +1,5 @@
 import BLECore
+import BareBLE
 import BareBLETestKit
 import Foundation
 import Testing
@@ -62,6 +63,32 @@ import Testing
         #expect(changed.output.contains("1 value read, 1 refused"))
     }
 
+    /// The MTU, the hash, and nothing else.
+    @Test func theDemoIsKnownInOneRequest() async throws {
+        defer { removeFile() }
+        _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", file])
+        let again = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", file])
+        #expect(again.output.contains("32 attributes known from the cache, 1 request\n"))
+        #expect(again.output.contains("2 requests used"))
+    }
+
+    /// The hash of the demo is the one that the specification calculates: AES-CMAC by OpenSSL, with a key of zeroes, over what
+    /// it says is hashed, put together by hand.
+    @Test func theHashOfTheDemoIsRight() async throws {
+        let device = try #require(VirtualDevice.presets.first { $0.name == "heart-rate" }?.device)
+        let peripheral = try await Central().attach(descriptor: VirtualPeripheral(device).connect())
+        let message = try #require(DatabaseHashMessage(try await peripheral.discover(.full)))
+        #expect(
+            Hex.encode(message.bytes)
+                == "01000028001802000328020300002a04000328020500012a"
+                + "06000028011807000328200800052a090002290a0003280a0b00292b0c000328020d002a2b"
+                + "0e0000280d180f000328101000372a1100022912000328021300382a14000328081500392a"
+                + "160000280f1817000328121800192a190002291a0000280a181b000328021c00292a1d000328021e00242a1f000328022000262a"
+        )
+        #expect(Hex.encode(try await peripheral.read(0x2B2A)) == "c3e9147e8951a3e0fba3fa99e8f62f7c")
+        await peripheral.disconnect()
+    }
+
     /// A peer without a hash is asked again, and less; that it has changed since is not said by that.
     @Test(arguments: [
         ["notify", "PEER", "2a19", "--count", "1", "--for", "50ms"], ["write", "PEER", "2a19", "--u8", "1"],
@@ -102,6 +129,9 @@ import Testing
             #expect(other.errors.split(separator: "\n").count == (command.first == "notify" ? 2 : 1), "said once")
             #expect(try Data(contentsOf: URL(filePath: file)) == saved)
         }
+        let object = try await BuiltProgram.run(["explore", "demo:uart", "--cache", file, "--json"])
+        #expect(object.errors.hasPrefix(#"{"v":1,"warning":"could not load the cache ("#))
+        #expect(object.errors.split(separator: "\n").count == 1)
     }
 
     /// With the type or without, in either case.

@@ -1,6 +1,7 @@
 import BareBLETestKit
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 @testable import blescan
@@ -37,6 +38,24 @@ import Testing
         try await terminal.shown(
             Self.erase + (command.contains("--json") ? "{\"v\":1,\"error\"" : "blescan: could not"))
         #expect(terminal.text.hasSuffix("\n"))
+        expectTidy(terminal.text, columns: 132)
+    }
+
+    /// How far the whole has come stands behind what is being done.
+    @Test func exploringCountsTheValues() async throws {
+        let server = Mutex(AttributeServer(.battery))
+        let peer = try SocketPeer { packet in
+            // The second Read Request is one too many for this peer.
+            if packet == [0x0A, 0x05, 0x00] { return .silence }
+            return server.withLock { $0.received(packet).first.map { .answer($0) } ?? .silence }
+        }
+        let terminal = try PseudoTerminal(columns: 132)
+        let program = try RunningProgram(["explore", "unix:\(peer.path)", "--timeout", "5m"], errors: terminal)
+        try await terminal.shown("reading 0x0005, value 2 of 4, ")
+        peer.hangUp()
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 74)
+        #expect(outcome.output.contains("1 value read"))
         expectTidy(terminal.text, columns: 132)
     }
 

@@ -99,7 +99,7 @@ import Testing
         #expect(outcome.status == (signal == SIGKILL ? 128 + SIGKILL : 0))
         let events = try #require(try RecordedLink.links(in: folder["visit.btsnoop"]).first).dialogue.steps.map(\.event)
         #expect(events.contains { $0.isNotification })
-        if signal != SIGKILL { #expect(events.contains(.sent([0x12, 0x0D, 0x00, 0x00, 0x00]))) }
+        if signal != SIGKILL { #expect(events.contains(.sent([0x12, 0x11, 0x00, 0x00, 0x00]))) }
         #expect(try await BuiltProgram.run(["replay", folder["visit.btsnoop"]]).status == 0)
     }
 

@@ -95,9 +95,9 @@ import Testing
     @Test func listening() async throws {
         let session = try await Golden.session([
             ["notify", "demo:heart-rate", "2a37", "--count", "2"],
-            ["notify", "demo:heart-rate", "0x000c", "--count", "1", "--json"],
+            ["notify", "demo:heart-rate", "0x0010", "--count", "1", "--json"],
             ["notify", "demo:heart-rate", "heart-rate-measurement", "--count", "1", "--mtu", "23"],
-            ["notify", "demo:heart-rate", "2a37", "battery-level", "0x000c", "--count", "2"],
+            ["notify", "demo:heart-rate", "2a37", "battery-level", "0x0010", "--count", "2"],
             ["notify", "demo:heart-rate", "battery-level", "2a37", "--count", "1", "--json"],
             ["notify", "demo:heart-rate", "2a37", "fff9"],
             ["notify", "demo:battery", "2a19", "--for", "300ms"],

@@ -36,7 +36,8 @@ struct Explore: AsyncParsableCommand {
                 found = try await explore(peripheral, believing: false)
             }
             return AttributeTree(
-                peer: peer.description, mtu: await peripheral.mtu, connecting: connected - started,
+                peer: peer.description, kind: peripheral.id?.kind, mtu: await peripheral.mtu,
+                connecting: connected - started,
                 discovering: found.discovered - connected,
                 isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
                 discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),

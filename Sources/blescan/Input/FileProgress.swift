@@ -12,7 +12,8 @@ struct FileProgress {
         var status = stat()
         let isPlain = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         size = isPlain && status.st_size > 0 ? Int(status.st_size) : nil
-        Console.progress.begin("reading \(name)")
+        // Where a person types, the line would be in the way.
+        if isatty(descriptor) == 0 { Console.progress.begin("reading \(name)") }
     }
 
     /// So many bytes more.

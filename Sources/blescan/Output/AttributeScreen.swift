@@ -68,7 +68,8 @@ struct AttributeScreen {
             tree.isFromCache
             ? "\(attributes) known from the cache\(tree.isUnchecked ? ", unchecked" : ""), \(requests)"
             : "discovered \(attributes) in \(tree.discovering.milliseconds) ms, \(requests)"
-        return [tree.peer, "connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)", known]
+        let peer = [tree.peer, tree.kind?.rawValue].compactMap(\.self).joined(separator: " ")
+        return [peer, "connected \(tree.connecting.milliseconds) ms", "MTU \(tree.mtu)", known]
             .joined(separator: "   ")
     }
 

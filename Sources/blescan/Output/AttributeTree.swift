@@ -10,6 +10,8 @@ struct AttributeTree: Sendable {
     }
 
     let peer: String
+    /// What kind of address the peer has; `nil` without a radio.
+    let kind: AddressKind?
     let mtu: Int
     let connecting: Duration
     let discovering: Duration
@@ -57,7 +59,8 @@ extension AttributeTree {
 extension AttributeTree {
     var json: JSONLine {
         .object([
-            "v": 1, "peer": .string(peer), "mtu": .integer(mtu), "attributes": .integer(database.attributeCount),
+            "v": 1, "peer": .string(peer), "kind": kind.map { .string($0.rawValue) }, "mtu": .integer(mtu),
+            "attributes": .integer(database.attributeCount),
             "cached": isFromCache ? .bool(true) : nil, "discoveryRequests": .integer(discoveryRequests),
             "requests": .integer(allRequests),
             "services": .array(database.services.map(json(of:))),

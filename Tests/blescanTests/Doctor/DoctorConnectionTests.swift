@@ -5,7 +5,7 @@ import Testing
 
 /// `--connect`: the fifteenth check.
 @Suite struct DoctorConnectionTests {
-    @Test(arguments: [("demo:heart-rate", 28), ("demo:battery", 0)])
+    @Test(arguments: [("demo:heart-rate", 32), ("demo:battery", 0)])
     func aConnectionIsTimed(_ peer: String, _ attributes: Int) async throws {
         let machine = try FakeMachine()
         let outcome = try await machine.doctor(["--connect", peer])
