@@ -7,7 +7,7 @@ struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the packets of a recording, check them, or make a test of them.",
         usage: """
-            blescan replay (<file> [--only <kind>|--check|--as-fixture <name>] |
+            blescan replay (<file> [--only <kind>|--screen|--check|--as-fixture <name>] |
             --hex <bytes>) [--json]
             """,
         discussion: """
@@ -15,6 +15,7 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop
               blescan replay capture.btsnoop --only att
               blescan replay capture.btsnoop --only adv --json
+              blescan replay capture.btsnoop --screen --speed 10
               blescan replay capture.btsnoop --check
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
@@ -64,6 +65,15 @@ struct Replay: AsyncParsableCommand {
     )
     var asFixture: String?
 
+    @Flag(help: "Show the advertisements in the live table of `scan`, as they came; q quits, ? shows the keys.")
+    var screen = false
+
+    @Option(help: ArgumentHelp("How many times faster than recorded --screen shows them.", valueName: "factor"))
+    var speed: Double?
+
+    @Option(help: ArgumentHelp("Colours in the live table.", valueName: "when"))
+    var color: ColorChoice?
+
     @Flag(help: "Print one JSON object a packet, or for each link that was written, or for the check.")
     var json = false
 
@@ -81,7 +91,31 @@ struct Replay: AsyncParsableCommand {
             throw ValidationError("--check prints no packets; leave out \(mode).")
         }
         if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file; standard input is none.") }
+        try validateScreen()
         if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
+    }
+
+    private func validateScreen() throws {
+        guard screen else {
+            if let option = speed != nil ? "--speed" : color != nil ? "--color" : nil {
+                throw ValidationError("\(option) is for the live table; add --screen.")
+            }
+            return
+        }
+        let others = [
+            hex.map { _ in "--hex" }, only.map { _ in "--only" }, check ? "--check" : nil,
+            asFixture.map { _ in "--as-fixture" }, json ? "--json" : nil,
+        ]
+        if let other = others.compactMap(\.self).first {
+            throw ValidationError("--screen shows a live table; leave out \(other).")
+        }
+        if let speed, !(0.01...1000).contains(speed) {
+            throw ValidationError("--speed takes a factor from 0.01 to 1000.")
+        }
+        if file == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
+        if !Terminal.isUsable {
+            throw ValidationError("--screen needs a terminal for standard input and output; leave it out for lines.")
+        }
     }
 
     func run() async throws {
@@ -90,6 +124,10 @@ struct Replay: AsyncParsableCommand {
         }
         guard let file else { return }
         if check { return try CheckOutput(path: file, json: json).run() }
+        if screen {
+            let shown = ReplayScreen(path: file, speed: speed ?? 1, look: ScreenLook(color ?? .auto))
+            return try await Interrupt.cancelling { try await shown.run() }
+        }
         if let asFixture { return try FixtureOutput(path: file, name: asFixture, json: json).run() }
         var output = ReplayOutput(only: only, json: json)
         do {

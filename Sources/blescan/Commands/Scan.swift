@@ -8,9 +8,13 @@ struct Scan: AsyncParsableCommand {
         usage: "blescan [scan] [--for <time>] [--count <n>] [--json] [<options>]",
         discussion: """
             EXAMPLES
-              sudo blescan                                        until ^C
+              sudo blescan                                        a live table, until q
               sudo blescan scan --for 5s --json                   one JSON object a line
               sudo blescan scan --service heart-rate --count 1    the first heart rate belt
+
+            On a terminal there is a live table, in which ? shows the keys. Elsewhere,
+            and with --plain, --json, --each or --count, what is heard is printed, one
+            line each time.
             """)
 
     /// How chatty the scan is.
@@ -26,9 +30,9 @@ struct Scan: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A line for each packet, for each change of what a device says, or once for each device.",
-            valueName: "what"))
-    var each = Verbosity.change
+            "A line for each packet, for each change of what a device says, as without this option, or once for each "
+                + "device.", valueName: "what"))
+    var each: Verbosity?
 
     @OptionGroup var filters: FilterOptions
 
@@ -45,6 +49,8 @@ struct Scan: AsyncParsableCommand {
 
     @Flag(help: "Print one JSON object a line.")
     var json = false
+
+    @OptionGroup var screen: ScreenOptions
 
     func validate() throws {
         if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
@@ -70,6 +76,7 @@ struct Scan: AsyncParsableCommand {
         let central = Central(configuration)
         try await central.ready(powerOn: true, timeout: .seconds(2))
         let adapterName = await central.adapterName
+        if showsScreen { return try await scanOnScreen(central, adapterName) }
         return try await central.run { [self] in
             var lines = 0
             for try await event in central.scan(filters.filter, settings, duration: duration?.duration) {
@@ -84,10 +91,7 @@ struct Scan: AsyncParsableCommand {
                 case .dropped(let count):
                     Console.warn("\(count.counted("report")) dropped, because the output is slow")
                 case .paused:
-                    throw Failure(
-                        message:
-                            "\(adapterName) went down or away in the middle of the scan. Plug it in or switch it on, "
-                            + "and scan again.", status: .noAdapter)
+                    throw Self.adapterGone(adapterName)
                 case .lost, .resumed:
                     continue
                 }
@@ -97,7 +101,13 @@ struct Scan: AsyncParsableCommand {
         }
     }
 
-    private var settings: ScanSettings {
+    static func adapterGone(_ name: String) -> Failure {
+        Failure(
+            message: "\(name) went down or away in the middle of the scan. Plug it in or switch it on, and scan again.",
+            status: .noAdapter)
+    }
+
+    var settings: ScanSettings {
         let settings: ScanSettings = passive ? .passive : longRange ? .longRange : .balanced
         return settings.duplicates(each == .packet ? .all : .changed)
     }

@@ -46,6 +46,12 @@ enum AdvertisementTable {
         if let peer = report.peer { words += " \(peer.kind.rawValue)" }
         words += report.rssi.map { "  \($0) dBm" } ?? "  no RSSI"
         if report.isScanResponse { words += "  scan response" }
+        return words + properties(report)
+    }
+
+    /// What can be done with the sender, and how the report came, each behind two spaces.
+    static func properties(_ report: AdvertisingReport) -> String {
+        var words = ""
         if report.isConnectable { words += "  connectable" }
         if report.isScannable { words += "  scannable" }
         if let direct = report.directAddress {

@@ -9,7 +9,7 @@ enum Console {
     static let progress = Progress(
         isOn: isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb",
         width: { width(of: STDERR_FILENO) },
-        write: { _ = write(Array($0.utf8), to: STDERR_FILENO) })
+        write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 
     /// A variable of the environment.
     private static func variable(_ name: String) -> String? {
@@ -44,7 +44,7 @@ enum Console {
 
     /// Writes a message for people.
     static func note(_ line: String) {
-        guard Interrupt.status == nil else { return }
+        guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
         progress.makingRoom { _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO) }
     }
 
@@ -76,7 +76,7 @@ enum Console {
     }
 
     /// Writes all of `bytes`; returns the number of the error that stopped it, or 0.
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         var written = 0
         while written < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { buffer in

@@ -25,7 +25,7 @@ struct DeviceLine {
     }
 
     /// What the advertisement offers, the most telling first.
-    private var says: String {
+    var says: String {
         var parts: [String] = []
         let services = sighting.serviceUUIDs.map { AssignedNumbers.serviceName($0) ?? $0.description }
         if !services.isEmpty { parts.append(services.joined(separator: ", ")) }
@@ -56,7 +56,8 @@ struct DeviceLine {
         return nil
     }
 
-    private static func seconds(_ duration: Duration) -> String {
+    /// `2.5 s`
+    static func seconds(_ duration: Duration) -> String {
         let tenths = Int((duration / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"
     }

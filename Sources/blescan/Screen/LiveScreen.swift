@@ -1,0 +1,167 @@
+// Who draws a `ScanScreen` and brings it keys, sizes and time.
+//
+// - Whatever is heard goes into the value at once, under a lock that is never held while something is written: a terminal that is
+//   slow does not stop the radio.
+// - Drawing, keys, signals and the clock's ticks are on one queue. A key is answered at once; everything else at the next tick.
+// - ^C and SIGTERM cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here. Either way the
+//   body ends first, then the terminal is given back, then the result or the error goes on.
+
+import BLECore
+import Dispatch
+import Glibc
+import Synchronization
+
+/// A live table on the terminal.
+final class LiveScreen: Sendable {
+    private struct State {
+        var screen: ScanScreen
+        var keys = ScreenKeyReader()
+        var painter = ScreenPainter()
+        var isChanged = true
+        var isOver = false
+        var lastSecond: Int64 = .min
+    }
+
+    private static let tick: DispatchTimeInterval = .milliseconds(100)
+
+    private let state: Mutex<State>
+    private let queue = DispatchQueue(label: "screen")
+    private let clock: @Sendable () -> BootInstant
+    private let quit: @Sendable () -> Void
+
+    private init(
+        _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
+    ) {
+        state = Mutex(State(screen: screen))
+        self.clock = clock
+        self.quit = quit
+    }
+
+    /// Shows the table while `body` runs, and gives the terminal back; answers what the table was at last.
+    ///
+    /// The user's wish to quit cancels the body, which is to end in peace then. `clock` is the time that the sightings are told in.
+    static func during(
+        _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
+        _ body: @Sendable @escaping (LiveScreen) async throws -> Void
+    ) async throws -> ScanScreen {
+        let (wishes, wish) = AsyncStream.makeStream(of: Void.self)
+        let live = LiveScreen(screen, clock: clock) { wish.yield() }
+        guard Terminal.enter() else {
+            throw Failure(message: "the terminal cannot be used for a screen. Add --plain.", status: .linkLost)
+        }
+        let task = Task { try await body(live) }
+        let waiter = Task { for await _ in wishes { task.cancel() } }
+        let sources = live.watch()
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            task.cancel()
+        }
+        for source in sources { source.cancel() }
+        wish.finish()
+        waiter.cancel()
+        await withCheckedContinuation { ended in
+            live.queue.async {
+                live.state.withLock { $0.isOver = true }
+                Terminal.leave()
+                ended.resume()
+            }
+        }
+        try result.get()
+        return live.state.withLock { $0.screen }
+    }
+
+    /// Changes what is shown with the next tick.
+    func change(_ change: (inout ScanScreen) -> Void) {
+        state.withLock { state in
+            change(&state.screen)
+            state.isChanged = true
+        }
+    }
+
+    // MARK: On the queue
+
+    private func watch() -> [any DispatchSourceProtocol] {
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        timer.schedule(deadline: .now(), repeating: Self.tick)
+        timer.setEventHandler { [self] in draw() }
+        let keys = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: queue)
+        keys.setEventHandler { [self] in readKeys() }
+        var sources: [any DispatchSourceProtocol] = [timer, keys]
+        let reactions: [(Int32, @Sendable () -> Void)] = [
+            (SIGWINCH, { [self] in redraw() }),
+            (SIGTSTP, { [self] in pause() }),
+            (SIGCONT, { [self] in resume() }),
+            (SIGHUP, quit),
+        ]
+        for (number, reaction) in reactions {
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler(handler: reaction)
+            sources.append(source)
+        }
+        redraw()
+        for source in sources { source.resume() }
+        return sources
+    }
+
+    /// Draws what has changed since.
+    private func draw() {
+        let now = clock()
+        let bytes = state.withLock { state -> [UInt8] in
+            // What is told in seconds changes with them.
+            let second = now.nanoseconds / 1_000_000_000
+            guard !state.isOver, state.isChanged || second != state.lastSecond else { return [] }
+            state.isChanged = false
+            state.lastSecond = second
+            state.screen.timePassed(at: now)
+            return state.painter.bytes(for: state.screen.frame(at: now))
+        }
+        if !bytes.isEmpty, !Terminal.write(bytes) { quit() }
+    }
+
+    /// Draws everything, at the size that the terminal has now.
+    private func redraw() {
+        let size = Terminal.size
+        state.withLock { state in
+            state.screen.resize(columns: size.columns, rows: size.rows)
+            state.painter.forget()
+            state.isChanged = true
+        }
+        draw()
+    }
+
+    private func readKeys() {
+        guard let bytes = Terminal.read() else { return quit() }
+        press { $0.read(bytes) }
+        guard state.withLock({ $0.keys.isWaiting }) else { return }
+        queue.asyncAfter(deadline: .now() + (ScreenKeyReader.patience / .seconds(1))) { [self] in
+            press { $0.timePassed() }
+        }
+    }
+
+    private func press(_ read: (inout ScreenKeyReader) -> [ScreenKey]) {
+        let now = clock()
+        let wishes = state.withLock { state in
+            let keys = read(&state.keys)
+            if !keys.isEmpty { state.isChanged = true }
+            return keys.map { state.screen.press($0, at: now) }
+        }
+        if wishes.contains(.quit) { return quit() }
+        if wishes.contains(.redraw) { redraw() } else { draw() }
+    }
+
+    /// ^Z: the shell has the terminal until it lets this program go on in front.
+    private func pause() {
+        guard !(state.withLock { $0.isOver }) else { return }
+        Terminal.leave()
+        // The signal itself is blocked in this thread. Behind `bg` there is nothing to draw on.
+        repeat { kill(getpid(), SIGSTOP) } while !Terminal.isInFront
+        resume()
+    }
+
+    private func resume() {
+        guard !(state.withLock { $0.isOver }) else { return }
+        guard Terminal.enter() else { return quit() }
+        redraw()
+    }
+}

@@ -1,0 +1,110 @@
+import BLECore
+
+extension ScanScreen {
+    /// What a key asks for beyond the screen.
+    enum Wish: Hashable, Sendable {
+        case none
+        /// The user has seen enough.
+        case quit
+        /// The terminal shows something else than it should.
+        case redraw
+    }
+
+    /// A key was pressed.
+    mutating func press(_ key: ScreenKey, at now: BootInstant) -> Wish {
+        if key == .redraw { return .redraw }
+        if isTyping {
+            type(key)
+            return .none
+        }
+        switch (view, key) {
+        case (_, .character("q")): return .quit
+        case (.table, _): pressInTable(key, at: now)
+        case (.device(let id, let line), _): pressInDevice(key, id, line)
+        case (.keys, _): view = .table
+        }
+        return .none
+    }
+
+    private mutating func type(_ key: ScreenKey) {
+        switch key {
+        case .character(let scalar):
+            // More than any line has room for is no use.
+            if filter.unicodeScalars.count < 64 { filter.unicodeScalars.append(scalar) }
+        case .backspace:
+            if filter.isEmpty { isTyping = false } else { filter.unicodeScalars.removeLast() }
+        case .clear: filter = ""
+        case .enter: isTyping = false
+        case .escape:
+            filter = ""
+            isTyping = false
+        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .redraw: break
+        }
+    }
+
+    private mutating func pressInTable(_ key: ScreenKey, at now: BootInstant) {
+        switch key {
+        case .character("s"):
+            let all = Order.allCases
+            order = all[((all.firstIndex(of: order) ?? 0) + 1) % all.count]
+            top = 0
+            sort(at: now)
+        case .character("r"):
+            showsStructures.toggle()
+            if selected == nil { selected = visible.first }
+        case .character("/"), .character("f"): isTyping = true
+        case .character("?"), .character("h"): view = .keys
+        case .character("j"): move(.down)
+        case .character("k"): move(.up)
+        case .character(" "): move(.pageDown)
+        case .character("g"): move(.home)
+        case .character("G"): move(.end)
+        case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
+        case .enter:
+            guard let open = selected ?? visible.first else { return }
+            selected = open
+            view = .device(open, line: 0)
+        case .escape:
+            // One thing at a time: first the filter, then the mark.
+            if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
+        case .character, .backspace, .clear, .redraw: break
+        }
+    }
+
+    private mutating func pressInDevice(_ key: ScreenKey, _ id: AdvertiserID, _ line: Int) {
+        let page = max(1, rows - 2)
+        switch key {
+        case .escape, .enter, .backspace, .character("r"): view = .table
+        case .up, .character("k"): view = .device(id, line: max(0, line - 1))
+        case .down, .character("j"): view = .device(id, line: line + 1)
+        case .pageUp: view = .device(id, line: max(0, line - page))
+        case .pageDown, .character(" "): view = .device(id, line: line + page)
+        case .home, .character("g"): view = .device(id, line: 0)
+        case .end, .character("G"): view = .device(id, line: .max / 2)
+        case .character("?"), .character("h"): view = .keys
+        case .character, .clear, .redraw: break
+        }
+    }
+
+    /// Selects another row.
+    private mutating func move(_ key: ScreenKey) {
+        let shown = visible
+        guard let last = shown.indices.last else { return }
+        guard let selected, let place = shown.firstIndex(of: selected) else {
+            selected = key == .end || key == .up ? shown[last] : shown.first
+            return
+        }
+        let page = max(1, rows - 3)
+        let next =
+            switch key {
+            case .up: place - 1
+            case .pageUp: place - page
+            case .pageDown: place + page
+            case .home: 0
+            case .end: last
+            default: place + 1
+            }
+        self.selected = shown[min(max(next, 0), last)]
+    }
+}

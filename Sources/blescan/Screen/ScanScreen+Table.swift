@@ -1,0 +1,154 @@
+import BLECore
+
+extension ScanScreen {
+    /// The screen as it is at a moment, a line for each row of the terminal.
+    mutating func frame(at now: BootInstant) -> [ScreenLine] {
+        var lines: [ScreenLine]
+        switch view {
+        case .table: lines = tableLines(at: now)
+        case .device(let id, let line): lines = deviceLines(id, from: line, at: now)
+        case .keys: lines = keyLines()
+        }
+        lines = Array(lines.prefix(rows))
+        while lines.count < rows { lines.append(empty) }
+        return lines
+    }
+
+    /// A line without text.
+    var empty: ScreenLine { ScreenLine(columns, look) }
+
+    func line(_ text: String, _ style: ScreenStyle = []) -> ScreenLine { ScreenLine(text, columns, look, style) }
+
+    private mutating func tableLines(at now: BootInstant) -> [ScreenLine] {
+        let shown = visible
+        var lines = [headingLine(at: now)]
+        let layout = ScreenColumn.layout(for: columns - 1)
+        if rows >= 4 { lines.append(columnsLine(layout)) }
+        let showsFilter = (isTyping || !filter.isEmpty) && rows >= 2
+        let room = max(0, rows - lines.count - (showsFilter ? 1 : 0))
+        scroll(shown, room)
+        for id in shown[min(top, shown.count)...].prefix(room) {
+            guard let row = devices[id] else { continue }
+            lines.append(rowLine(row, layout, at: now))
+            if showsStructures, id == selected { lines += structures(of: row.sighting).map { line("    " + $0) } }
+        }
+        let end = rows - (showsFilter ? 1 : 0)
+        lines = Array(lines.prefix(end))
+        if showsFilter {
+            while lines.count < end { lines.append(empty) }
+            lines.append(filterLine(shown.count))
+        }
+        return lines
+    }
+
+    /// Keeps the selected row on the screen, with its structures as far as there is room.
+    private mutating func scroll(_ shown: [AdvertiserID], _ room: Int) {
+        top = max(0, min(top, shown.count - room))
+        guard let selected, let place = shown.firstIndex(of: selected) else { return }
+        var height = 1
+        if showsStructures, let row = devices[selected] { height += structures(of: row.sighting).count }
+        top = max(top, place + min(height, room) - room)
+        top = min(top, place)
+    }
+
+    private mutating func headingLine(at now: BootInstant) -> ScreenLine {
+        let counts = [
+            devices.count.counted("device"), "\(rate.perSecond(at: now)) adv/s", "\(lossCount) lost",
+        ]
+        let source = heading.source.count > 24 ? String(heading.source.prefix(23)) + "…" : heading.source
+        let full = [[source, heading.address].compactMap(\.self).joined(separator: " "), heading.mode] + counts
+        let keys = ["q quit · s sort · / filter · r raw · ? keys", "? keys"]
+        let forms: [([String], String)] = [
+            (full, keys[0]), (full, keys[1]), ([source, heading.mode] + counts, keys[1]), ([source] + counts, keys[1]),
+            (counts, keys[1]), (counts, ""), ([counts[0], counts[2]], ""),
+        ]
+        for (parts, keys) in forms {
+            let left = parts.joined(separator: "  ")
+            let needed = ScreenText.width(ScreenText.shown(left, look)) + (keys.isEmpty ? 0 : 2 + keys.count)
+            guard needed <= columns else { continue }
+            var line = self.line(left, .bold)
+            line.add(keys, .dim, column: columns - line.width, isRightAligned: true)
+            return line
+        }
+        return line(counts[0], .bold)
+    }
+
+    private func columnsLine(_ layout: [(column: ScreenColumn, width: Int)]) -> ScreenLine {
+        var line = empty
+        for (column, width) in layout {
+            // The mark of the order may stand in the gap behind a column that is full.
+            line.skip(column.gap)
+            let mark = column == order.column ? (look.isUnicode ? "▾" : "*") : ""
+            line.add(column.heading + mark, .dim, column: width, isRightAligned: column.isRightAligned)
+        }
+        return line
+    }
+
+    private func rowLine(
+        _ row: ScreenRow, _ layout: [(column: ScreenColumn, width: Int)], at now: BootInstant
+    ) -> ScreenLine {
+        var line = empty
+        let isSelected = row.sighting.id == selected
+        let silence = row.silence(at: now)
+        line.style = isSelected ? .reverse : silence >= Self.fadesAfter ? .dim : []
+        let showsAddress = layout.contains { $0.column == .address }
+        for (column, width) in layout {
+            if column == .strength { line.add(isSelected ? ">" : " ") } else { line.skip(column.gap) }
+            let address = row.sighting.peer?.address.description ?? "anonymous"
+            switch column {
+            case .strength:
+                line.add(row.strength.map(String.init) ?? "?", column: width, isRightAligned: true)
+            case .bar:
+                line.add(bar(row.strength), isSelected ? [] : Self.colour(row.strength), column: 8)
+                line.skip(1)
+                line.add(mark(row.trend))
+            case .address: line.add(address, column: width)
+            case .kind: line.add(row.sighting.peer?.kind.short ?? "-", column: width)
+            case .name:
+                let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, look))
+                line.add(name, .bold, column: width)
+            case .says: line.add(row.says, column: width)
+            case .interval:
+                line.add(
+                    row.sighting.interval.map { DeviceLine.seconds($0) } ?? "", column: width, isRightAligned: true)
+            case .seen: line.add(ScreenRow.age(silence), column: width, isRightAligned: true)
+            }
+        }
+        return line
+    }
+
+    private func filterLine(_ count: Int) -> ScreenLine {
+        var line = self.line("/" + filter, .bold)
+        if isTyping { line.add(look.isUnicode ? "▏" : "_") }
+        line.add("  \(count) of \(devices.count.counted("device"))")
+        line.add(isTyping ? "  Enter keep · Esc clear" : "  / change · Esc clear", .dim)
+        return line
+    }
+
+    /// Eight characters for -100 to -36 dBm, in eighths where the terminal has them.
+    private func bar(_ strength: Int?) -> String {
+        let eighths = min(max((strength ?? -100) + 100, 0), 64)
+        guard look.isUnicode else { return String(repeating: "#", count: (eighths + 4) / 8) }
+        let rest = eighths % 8
+        let pieces = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
+        return String(repeating: "█", count: eighths / 8) + pieces[rest]
+    }
+
+    private func mark(_ trend: ScreenRow.Trend) -> String {
+        switch trend {
+        case .rising: look.isUnicode ? "▴" : "+"
+        case .falling: look.isUnicode ? "▾" : "-"
+        case .steady: look.isUnicode ? "·" : "="
+        }
+    }
+
+    private static func colour(_ strength: Int?) -> ScreenStyle {
+        guard let strength else { return [] }
+        return strength >= -60 ? .green : strength >= -80 ? .yellow : .red
+    }
+}
+
+extension AddressKind {
+    /// The kind in a column of eight characters.
+    fileprivate var short: String { self == .nonResolvablePrivate ? "non-res." : rawValue }
+}

@@ -1,0 +1,224 @@
+// The live table of devices, as a value: what is heard, keys and time go in, lines come out.
+//
+// Duties: one row for each advertiser, in an order that can be read while it is kept up to date; one of them selected, by what it
+// is, not by where it stands; a filter; the structures of one device; the counts in the heading.
+//
+// Invariants:
+// - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can steer a
+//   terminal: every text passes `ScreenLine.add`.
+// - Rows change places at most every `sortPause`, and then only those whose strength has really changed. A newcomer stands last
+//   until then.
+// - A row fades after `fadesAfter` without a packet and goes after `goesAfter`, unless it is the one that is looked at.
+//
+// Time is that of the sightings. Whoever owns the value draws it, see `LiveScreen`.
+
+import BLECore
+
+/// The live table.
+struct ScanScreen: Sendable {
+    /// What the heading begins with.
+    struct Heading: Hashable, Sendable {
+        /// The adapter, or the file.
+        var source: String
+        /// The adapter's address.
+        var address: String?
+        /// How it scans.
+        var mode: String
+    }
+
+    /// What rows are sorted by.
+    enum Order: Hashable, Sendable, CaseIterable {
+        case strength, name, address, seen
+
+        var column: ScreenColumn {
+            switch self {
+            case .strength: .strength
+            case .name: .name
+            case .address: .address
+            case .seen: .seen
+            }
+        }
+    }
+
+    /// What is shown.
+    enum View: Hashable, Sendable {
+        case table
+        /// One device, from a line of it on.
+        case device(AdvertiserID, line: Int)
+        case keys
+    }
+
+    static let fadesAfter: Duration = .seconds(30)
+    static let goesAfter: Duration = .seconds(180)
+    static let sortPause: Duration = .seconds(2)
+
+    var heading: Heading
+    let look: ScreenLook
+    private(set) var columns: Int
+    private(set) var rows: Int
+    private(set) var devices: [AdvertiserID: ScreenRow] = [:]
+    /// All devices in the order of the table.
+    private(set) var sequence: [AdvertiserID] = []
+    private(set) var lossCount = 0
+    private(set) var reportCount = 0
+    private(set) var rate = ReportRate()
+    private var lastSort: BootInstant?
+
+    var order = Order.strength
+    var view = View.table
+    var selected: AdvertiserID?
+    var showsStructures = false
+    var filter = ""
+    var isTyping = false
+    /// The first device that there was room for.
+    var top = 0
+
+    init(_ heading: Heading, _ look: ScreenLook, columns: Int = 80, rows: Int = 24) {
+        self.heading = heading
+        self.look = look
+        self.columns = columns
+        self.rows = rows
+    }
+
+    /// The terminal has another size.
+    mutating func resize(columns: Int, rows: Int) {
+        self.columns = max(1, columns)
+        self.rows = max(1, rows)
+    }
+
+    /// A report was heard; the sighting has what is known with it.
+    mutating func take(_ sighting: Sighting) {
+        reportCount += 1
+        rate.count(at: sighting.lastSeen)
+        if devices[sighting.id]?.take(sighting) == nil {
+            devices[sighting.id] = ScreenRow(sighting)
+            sequence.append(sighting.id)
+        }
+    }
+
+    /// Reports were dropped before they came here.
+    mutating func lose(_ count: Int) {
+        lossCount += count
+    }
+
+    /// A device had to make room.
+    mutating func remove(_ id: AdvertiserID) {
+        guard !isOpen(id) else { return }
+        forget { $0 == id }
+    }
+
+    /// Takes the time in: who was silent for long goes, and rows are put in order when it is time for that.
+    mutating func timePassed(at now: BootInstant) {
+        let gone = devices.filter { $0.value.silence(at: now) >= Self.goesAfter && !isOpen($0.key) }
+        if !gone.isEmpty { forget { gone[$0] != nil } }
+        if let lastSort, now - lastSort < Self.sortPause { return }
+        sort(at: now)
+    }
+
+    /// Puts the rows in order now.
+    mutating func sort(at now: BootInstant) {
+        lastSort = now
+        var keys: [AdvertiserID: SortKey] = [:]
+        for (id, row) in devices { keys[id] = SortKey(row, order, at: now) }
+        sequence.sort { left, right in
+            guard let left = keys[left], let right = keys[right] else { return false }
+            return left < right
+        }
+    }
+
+    /// The devices that the filter lets through, in the order of the table.
+    var visible: [AdvertiserID] {
+        if filter.isEmpty { return sequence }
+        let text = filter.lowercased()
+        return sequence.filter { devices[$0]?.matches(text) ?? false }
+    }
+
+    /// The last words, when the screen is gone.
+    func closing(after time: Duration) -> String {
+        let seconds = max(0, time.components.seconds)
+        let length =
+            seconds < 120 ? "\(seconds) s" : seconds < 7200 ? "\(seconds / 60) min" : "\(seconds / 3600) h"
+        return "\(devices.count.counted("device")) at the end, \(reportCount.counted("advertisement")) in \(length), "
+            + "\(lossCount) lost"
+    }
+
+    private func isOpen(_ id: AdvertiserID) -> Bool {
+        guard case .device(let open, _) = view else { return false }
+        return open == id
+    }
+
+    private mutating func forget(_ isGone: (AdvertiserID) -> Bool) {
+        if let selected, isGone(selected) {
+            let shown = visible
+            let place = shown.firstIndex(of: selected) ?? 0
+            let next = shown[place...].first { !isGone($0) } ?? shown[..<place].last { !isGone($0) }
+            self.selected = next
+        }
+        sequence.removeAll(where: isGone)
+        for id in devices.keys where isGone(id) { devices[id] = nil }
+    }
+}
+
+/// Where a row belongs.
+private struct SortKey: Comparable {
+    private let rank: Int
+    private let text: String
+    private let firstSeen: BootInstant
+    private let address: UInt64
+
+    init(_ row: ScreenRow, _ order: ScanScreen.Order, at now: BootInstant) {
+        firstSeen = row.sighting.firstSeen
+        address = row.sighting.peer?.address.rawValue ?? .max
+        switch order {
+        case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
+        // Those without a name stand below.
+        case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
+        case .address: (rank, text) = (0, row.sighting.peer?.address.description ?? "~")
+        // By steps, for everybody who is there is heard all the time.
+        case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
+        }
+    }
+
+    static func < (left: SortKey, right: SortKey) -> Bool {
+        (left.rank, left.text, left.firstSeen, left.address) < (right.rank, right.text, right.firstSeen, right.address)
+    }
+}
+
+/// How many reports come in a second.
+struct ReportRate: Sendable {
+    private static let seconds = 5
+
+    private var counts = [Int](repeating: 0, count: Self.seconds)
+    private var first: Int64?
+    private var newest: Int64 = 0
+
+    /// Takes a report in.
+    mutating func count(at now: BootInstant) {
+        move(to: now)
+        counts[Int(newest % Int64(Self.seconds))] += 1
+    }
+
+    /// The mean of the last seconds that are over; of the first one while there is no other.
+    func perSecond(at now: BootInstant) -> Int {
+        guard let first else { return 0 }
+        var rate = self
+        rate.move(to: now)
+        let current = rate.counts[Int(rate.newest % Int64(Self.seconds))]
+        let whole = min(rate.newest - first, Int64(Self.seconds - 1))
+        guard whole > 0 else { return current }
+        return Int((Double(rate.counts.reduce(0, +) - current) / Double(whole)).rounded())
+    }
+
+    private mutating func move(to now: BootInstant) {
+        let second = max(0, now.nanoseconds / 1_000_000_000)
+        guard first != nil else {
+            (first, newest) = (second, second)
+            return
+        }
+        guard second > newest else { return }
+        for passed in 1...min(second - newest, Int64(Self.seconds)) {
+            counts[Int((second - passed + 1) % Int64(Self.seconds))] = 0
+        }
+        newest = second
+    }
+}

@@ -1,0 +1,66 @@
+/// A column of the live table.
+enum ScreenColumn: Hashable, Sendable {
+    case strength, bar, address, kind, name, says, interval, seen
+
+    /// From left to right.
+    static let all: [ScreenColumn] = [.strength, .bar, .address, .kind, .name, .says, .interval, .seen]
+    /// Which goes first where there is no room for all. The strength and the name stay.
+    static let dropped: [ScreenColumn] = [.interval, .kind, .bar, .says, .seen, .address]
+
+    /// The narrowest that makes sense.
+    var least: Int {
+        switch self {
+        case .strength: 5
+        case .bar: 10
+        case .address: 17
+        case .kind: 8
+        case .name: 10
+        case .says: 12
+        case .interval: 7
+        case .seen: 5
+        }
+    }
+
+    /// The widest that is of use.
+    private var most: Int {
+        switch self {
+        case .name: 20
+        case .says: 80
+        default: least
+        }
+    }
+
+    var heading: String {
+        switch self {
+        case .strength: "RSSI"
+        case .bar: ""
+        case .address: "ADDRESS"
+        case .kind: "TYPE"
+        case .name: "NAME"
+        case .says: "SAYS"
+        case .interval: "EVERY"
+        case .seen: "SEEN"
+        }
+    }
+
+    var isRightAligned: Bool { [.strength, .interval, .seen].contains(self) }
+
+    /// Columns in front of this one.
+    var gap: Int { self == .strength || self == .bar ? 1 : 2 }
+
+    /// Which columns there are on a screen of that width, and how wide each is.
+    static func layout(for width: Int) -> [(column: ScreenColumn, width: Int)] {
+        var columns = all
+        func taken() -> Int { columns.reduce(0) { $0 + $1.gap + $1.least } }
+        for column in dropped where taken() > width { columns.removeAll { $0 == column } }
+        var room = max(0, width - taken())
+        var widths: [ScreenColumn: Int] = [:]
+        // A name needs its room before the other texts get more of it.
+        for column in [ScreenColumn.name, .says] where columns.contains(column) {
+            let more = min(room, column.most - column.least)
+            widths[column] = column.least + more
+            room -= more
+        }
+        return columns.map { ($0, widths[$0] ?? $0.least) }
+    }
+}

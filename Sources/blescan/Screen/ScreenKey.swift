@@ -1,0 +1,132 @@
+/// A key, as far as the live table knows keys.
+enum ScreenKey: Hashable, Sendable {
+    case character(Unicode.Scalar)
+    case up, down, pageUp, pageDown, home, end
+    case enter, escape, backspace
+    /// ^U: away with the line.
+    case clear
+    /// ^L
+    case redraw
+}
+
+// Keys out of the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with Escape;
+// each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one when nothing follows within
+// `patience`, which the owner tells by `timePassed`.
+
+/// Reads keys.
+struct ScreenKeyReader: Sendable {
+    private enum State: Hashable {
+        case idle
+        /// Behind Escape.
+        case escape
+        /// Behind Escape O.
+        case single
+        /// Behind Escape [, with what came since.
+        case sequence([UInt8])
+        /// In a character of several bytes, with how many are missing.
+        case character([UInt8], missing: Int)
+    }
+
+    /// For how long an Escape waits for the rest of a sequence.
+    static let patience: Duration = .milliseconds(100)
+    private static let longestSequence = 16
+
+    private var state = State.idle
+
+    /// Whether an Escape waits for what may follow.
+    var isWaiting: Bool { state == .escape }
+
+    /// Takes the next bytes.
+    mutating func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] {
+        bytes.flatMap { take($0) }
+    }
+
+    /// Nothing has followed for a while.
+    mutating func timePassed() -> [ScreenKey] {
+        guard isWaiting else { return [] }
+        state = .idle
+        return [.escape]
+    }
+
+    private mutating func take(_ byte: UInt8) -> [ScreenKey] {
+        switch state {
+        case .idle:
+            return begin(byte)
+        case .escape:
+            switch byte {
+            case UInt8(ascii: "["): state = .sequence([])
+            case UInt8(ascii: "O"): state = .single
+            case 0x1B: return [.escape]
+            default:
+                state = .idle
+                return [.escape] + begin(byte)
+            }
+            return []
+        case .single:
+            state = .idle
+            return Self.key([byte]).map { [$0] } ?? []
+        case .sequence(let before):
+            return continueSequence(before, byte)
+        case .character(let before, let missing):
+            return continueCharacter(before, missing, byte)
+        }
+    }
+
+    private mutating func begin(_ byte: UInt8) -> [ScreenKey] {
+        switch byte {
+        case 0x1B: state = .escape
+        case 0x0D, 0x0A: return [.enter]
+        case 0x08, 0x7F: return [.backspace]
+        case 0x15: return [.clear]
+        case 0x0C: return [.redraw]
+        case 0x20...0x7E: return [.character(Unicode.Scalar(byte))]
+        case 0xC2...0xDF: state = .character([byte], missing: 1)
+        case 0xE0...0xEF: state = .character([byte], missing: 2)
+        case 0xF0...0xF4: state = .character([byte], missing: 3)
+        default: break
+        }
+        return []
+    }
+
+    private mutating func continueSequence(_ before: [UInt8], _ byte: UInt8) -> [ScreenKey] {
+        if byte == 0x1B {
+            state = .escape
+            return []
+        }
+        if (0x40...0x7E).contains(byte) {
+            state = .idle
+            return Self.key(before + [byte]).map { [$0] } ?? []
+        }
+        state = before.count < Self.longestSequence ? .sequence(before + [byte]) : .idle
+        return []
+    }
+
+    private mutating func continueCharacter(_ before: [UInt8], _ missing: Int, _ byte: UInt8) -> [ScreenKey] {
+        guard (0x80...0xBF).contains(byte) else {
+            state = .idle
+            return begin(byte)
+        }
+        guard missing == 1 else {
+            state = .character(before + [byte], missing: missing - 1)
+            return []
+        }
+        state = .idle
+        let text = String(decoding: before + [byte], as: UTF8.self).unicodeScalars
+        guard text.count == 1, let scalar = text.first, scalar != "\u{FFFD}" else { return [] }
+        return [.character(scalar)]
+    }
+
+    /// What a sequence stands for, behind Escape [ or Escape O.
+    private static func key(_ sequence: [UInt8]) -> ScreenKey? {
+        switch String(decoding: sequence, as: UTF8.self) {
+        case "A": .up
+        case "B": .down
+        case "H", "1~", "7~": .home
+        case "F", "4~", "8~": .end
+        case "5~": .pageUp
+        case "6~": .pageDown
+        case "M": .enter
+        default: nil
+        }
+    }
+}

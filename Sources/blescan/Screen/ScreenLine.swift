@@ -1,0 +1,131 @@
+/// How a piece of a line stands out.
+struct ScreenStyle: OptionSet, Hashable, Sendable {
+    let rawValue: UInt8
+
+    static let bold = ScreenStyle(rawValue: 1)
+    static let dim = ScreenStyle(rawValue: 2)
+    static let reverse = ScreenStyle(rawValue: 4)
+    static let red = ScreenStyle(rawValue: 8)
+    static let green = ScreenStyle(rawValue: 16)
+    static let yellow = ScreenStyle(rawValue: 32)
+
+    /// The sequence that switches to the style, from none.
+    var sequence: String {
+        let codes: [(ScreenStyle, String)] = [
+            (.bold, "1"), (.dim, "2"), (.reverse, "7"), (.red, "31"), (.green, "32"), (.yellow, "33"),
+        ]
+        return "\u{1B}[" + codes.filter { contains($0.0) }.map(\.1).joined(separator: ";") + "m"
+    }
+}
+
+/// One line of a screen: texts in columns, never wider than it may be.
+struct ScreenLine: Hashable, Sendable {
+    private struct Piece: Hashable {
+        var column: Int
+        var text: String
+        var style: ScreenStyle
+    }
+
+    /// How many columns there are.
+    let limit: Int
+    private let look: ScreenLook
+    private var pieces: [Piece] = []
+    /// How many columns are taken.
+    private(set) var width = 0
+    /// What holds for the whole line, up to the edge of the screen.
+    var style: ScreenStyle = []
+
+    init(_ limit: Int, _ look: ScreenLook) {
+        self.limit = limit
+        self.look = look
+    }
+
+    /// A line that is one text.
+    init(_ text: String, _ limit: Int, _ look: ScreenLook, _ style: ScreenStyle = []) {
+        self.init(limit, look)
+        add(text, style)
+    }
+
+    /// Adds text as far as there is room; in a column of so many characters, if that is said.
+    mutating func add(
+        _ text: String, _ style: ScreenStyle = [], column: Int? = nil, isRightAligned: Bool = false
+    ) {
+        let room = min(column ?? .max, limit - width)
+        guard room > 0 else { return }
+        let shown = ScreenText.clipped(ScreenText.shown(text, look), to: room, look)
+        let taken = ScreenText.width(shown)
+        let padding = column == nil ? 0 : room - taken
+        if !shown.isEmpty {
+            pieces.append(Piece(column: width + (isRightAligned ? padding : 0), text: shown, style: style))
+        }
+        width += taken + padding
+    }
+
+    /// Leaves columns free.
+    mutating func skip(_ columns: Int) {
+        width = min(limit, width + max(0, columns))
+    }
+
+    /// The line without styles.
+    var text: String {
+        var text = ""
+        var end = 0
+        for piece in pieces {
+            text += String(repeating: " ", count: max(0, piece.column - end)) + piece.text
+            end = piece.column + ScreenText.width(piece.text)
+        }
+        return text
+    }
+
+    /// The line as a terminal takes it, from its left edge on.
+    ///
+    /// Behind text of which terminals disagree how wide it is, the next one is put into its column by number.
+    var sequences: String {
+        var result = ""
+        var end = 0
+        var isCertain = true
+        for piece in pieces {
+            if isCertain {
+                result += painted(String(repeating: " ", count: max(0, piece.column - end)), [])
+            } else {
+                result += "\u{1B}[\(piece.column + 1)G"
+                isCertain = true
+            }
+            result += painted(piece.text, piece.style)
+            end = piece.column + ScreenText.width(piece.text)
+            if !ScreenText.isCertain(piece.text) { isCertain = false }
+        }
+        if !style.isEmpty, isCertain { result += painted(String(repeating: " ", count: max(0, limit - end)), []) }
+        return result
+    }
+
+    private func painted(_ text: String, _ own: ScreenStyle) -> String {
+        let style = own.union(style)
+        if style.isEmpty || text.isEmpty || !look.isColoured { return text }
+        return style.sequence + text + "\u{1B}[0m"
+    }
+}
+
+/// Turns frames into what has to be written so that a terminal shows them: the lines that differ from those before.
+struct ScreenPainter: Sendable {
+    private var shown: [ScreenLine] = []
+
+    /// The terminal may show anything: the next frame is written as a whole.
+    mutating func forget() {
+        shown = []
+    }
+
+    /// What makes the terminal show the frame, to be written at once; nothing if it does already.
+    mutating func bytes(for frame: [ScreenLine]) -> [UInt8] {
+        var text = ""
+        for (row, line) in frame.enumerated() where row >= shown.count || shown[row] != line {
+            // Cleared in front of the text: behind a full line the cursor stands on its last character.
+            text += "\u{1B}[\(row + 1);1H\u{1B}[K" + line.sequences
+        }
+        if shown.count != frame.count, frame.count > 0 { text += "\u{1B}[\(frame.count);\(frame[0].limit)H" }
+        shown = frame
+        if text.isEmpty { return [] }
+        // Terminals that know how to do so show all of it in one go.
+        return Array(("\u{1B}[?2026h" + text + "\u{1B}[?2026l").utf8)
+    }
+}

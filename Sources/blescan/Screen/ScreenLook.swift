@@ -1,0 +1,34 @@
+import ArgumentParser
+import Glibc
+
+/// When to colour the live table.
+enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
+    case auto, always, never
+}
+
+/// What a terminal may be shown: colours, and characters beyond ASCII.
+struct ScreenLook: Hashable, Sendable {
+    var isColoured: Bool
+    var isUnicode: Bool
+}
+
+extension ScreenLook {
+    /// What the environment says; `choice` beats it.
+    ///
+    /// Without colour there are no other attributes either: whatever they say is said by a character as well.
+    init(_ choice: ColorChoice, environment: (String) -> String? = Self.variable) {
+        switch choice {
+        case .always: isColoured = true
+        case .never: isColoured = false
+        case .auto: isColoured = (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+        }
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty } ?? "C"
+        let characters = locale.split(separator: ".").last?.uppercased() ?? ""
+        isUnicode = characters.hasPrefix("UTF-8") || characters.hasPrefix("UTF8")
+    }
+
+    /// A variable of the environment.
+    static func variable(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+}

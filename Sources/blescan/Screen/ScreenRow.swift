@@ -1,0 +1,85 @@
+import BLECore
+
+/// A device of the live table: what was heard of it, and what the table has to remember beside that.
+struct ScreenRow: Sendable {
+    /// Whether a device comes nearer.
+    enum Trend: Hashable, Sendable {
+        case rising, falling, steady
+    }
+
+    private(set) var sighting: Sighting
+    private(set) var name: String?
+    /// What the advertisement offers, in words.
+    private(set) var says: String
+    /// The weakest and the strongest report.
+    private(set) var range: ClosedRange<Int8>?
+    /// The strength that the table is sorted by: it follows the average by steps, so that rows do not change places all the time.
+    private(set) var heldStrength: Int?
+    /// The strength over more reports than the sighting's average.
+    private var slowStrength: Double?
+    private var words: String
+
+    /// By how many dB the average differs from what a row is sorted by before that follows.
+    private static let stickiness = 6.0
+    /// By how many dB the averages differ when a device comes nearer or goes away.
+    private static let slope = 3.0
+
+    init(_ sighting: Sighting) {
+        self.sighting = sighting
+        name = sighting.name
+        says = DeviceLine(sighting).says
+        words = ""
+        measure()
+        describe()
+    }
+
+    mutating func take(_ newest: Sighting) {
+        let isNews =
+            sighting.advertisement?.data != newest.advertisement?.data
+            || sighting.scanResponse?.data != newest.scanResponse?.data
+            || sighting.isConnectable != newest.isConnectable
+        sighting = newest
+        measure()
+        guard isNews else { return }
+        name = newest.name
+        says = DeviceLine(newest).says
+        describe()
+    }
+
+    /// The smoothed strength in dBm.
+    var strength: Int? { sighting.averageRSSI.map { Int($0.rounded()) } }
+
+    var trend: Trend {
+        guard let average = sighting.averageRSSI, let slowStrength else { return .steady }
+        if average - slowStrength >= Self.slope { return .rising }
+        return slowStrength - average >= Self.slope ? .falling : .steady
+    }
+
+    /// Whether the text, in lower case, is in anything that the table shows of the device.
+    func matches(_ text: String) -> Bool { words.contains(text) }
+
+    /// How long the device has been silent.
+    func silence(at now: BootInstant) -> Duration { max(.zero, now - sighting.lastSeen) }
+
+    /// `now`, `38s` or `2min`.
+    static func age(_ duration: Duration) -> String {
+        let seconds = max(0, duration.components.seconds)
+        if seconds < 1 { return "now" }
+        return seconds < 60 ? "\(seconds)s" : "\(seconds / 60)min"
+    }
+
+    private mutating func measure() {
+        if let rssi = sighting.rssi {
+            range = range.map { min($0.lowerBound, rssi)...max($0.upperBound, rssi) } ?? rssi...rssi
+        }
+        guard let average = sighting.averageRSSI else { return }
+        slowStrength = slowStrength.map { $0 + (average - $0) / 16 } ?? average
+        if let heldStrength, abs(average - Double(heldStrength)) < Self.stickiness { return }
+        heldStrength = Int(average.rounded())
+    }
+
+    private mutating func describe() {
+        let parts = [name, sighting.peer?.address.description, sighting.peer?.kind.rawValue, says]
+        words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
+    }
+}

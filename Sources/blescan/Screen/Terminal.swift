@@ -1,0 +1,103 @@
+// The terminal while a screen has it: the second screen of it, without a cursor, and keys come as they are pressed.
+//
+// Whatever ends the program leaves the terminal as it was: `leave` is called by the owner, and once more by `exit`. It is safe
+// to call from any thread, any number of times. ^C and ^Z still send their signals; ^\ does not, nobody could clean up behind it.
+
+import BLECore
+import Glibc
+import Synchronization
+
+/// The terminal behind standard input and output.
+enum Terminal {
+    private static let saved = Mutex<termios?>(nil)
+    private static let isRegistered = Mutex(false)
+    /// What was said to people meanwhile.
+    private static let notes = Mutex<[String]>([])
+    private static let mostNotes = 16
+
+    /// Whether a screen has the terminal.
+    static var isTaken: Bool { saved.withLock { $0 != nil } }
+
+    /// Keeps a message for people until the terminal is given back; `false` when no screen has it.
+    static func keeps(_ note: String) -> Bool {
+        guard isTaken else { return false }
+        notes.withLock { if $0.count < mostNotes { $0.append(note) } }
+        return true
+    }
+
+    /// Whether a screen can be shown: both streams are a terminal that knows more than lines, and this program is in front.
+    static var isUsable: Bool {
+        let type = ScreenLook.variable("TERM") ?? ""
+        return isatty(STDIN_FILENO) == 1 && Console.isTerminal && !type.isEmpty && type != "dumb" && isInFront
+    }
+
+    /// Whether the terminal listens to this program, and not to another one of the shell's jobs.
+    static var isInFront: Bool { tcgetpgrp(STDIN_FILENO) == getpgrp() }
+
+    /// Columns and rows.
+    static var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    /// Takes the terminal; `false` when it cannot be had.
+    static func enter() -> Bool {
+        isRegistered.withLock { isRegistered in
+            if !isRegistered { atexit { Terminal.leave() } }
+            isRegistered = true
+        }
+        return saved.withLock { saved in
+            if saved == nil {
+                var settings = termios()
+                guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
+                saved = settings
+            }
+            guard var raw = saved else { return false }
+            raw.c_iflag &= ~tcflag_t(IXON | ICRNL | INLCR | IGNCR)
+            raw.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
+            raw.c_cc.1 = 0  // VQUIT
+            return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0
+                && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
+        }
+    }
+
+    /// Gives the terminal back as it was.
+    static func leave() {
+        saved.withLock { saved in
+            guard var settings = saved else { return }
+            saved = nil
+            _ = write("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
+            _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        }
+        let kept = notes.withLock { notes in
+            defer { notes = [] }
+            return notes
+        }
+        for note in kept { Console.note(note) }
+    }
+
+    /// What was typed since; `nil` when the terminal is gone.
+    static func read() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 256)
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe Glibc.read(STDIN_FILENO, $0.baseAddress, $0.count) }
+        if count > 0 { return Array(buffer.prefix(count)) }
+        return count < 0 && (errno == EINTR || errno == EAGAIN) ? [] : nil
+    }
+
+    /// Writes all of it; `false` when the terminal is gone.
+    static func write(_ bytes: [UInt8]) -> Bool {
+        Console.write(bytes, to: STDOUT_FILENO) == 0
+    }
+
+    private static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+    /// The time on the clock that sightings have.
+    static func now() -> BootInstant {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+        return BootInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+}
