@@ -21,11 +21,11 @@ build: ## Build blescan for release (static Swift runtime)
 	swift build $(CONFIG) --product blescan
 
 test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage, packaging and kernel tests
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark man-db zsh fish
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux man-db zsh fish
 	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux
 	@python3 $(TOOLS)/checks.py unit
 
 test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine

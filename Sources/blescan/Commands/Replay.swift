@@ -7,8 +7,8 @@ struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the packets of a recording, check them, or make a test of them.",
         usage: """
-            blescan replay (<file> [--only <kind>|--screen|--check|--as-fixture <name>] |
-            --hex <bytes>) [--json]
+            blescan replay (<file> [--only <kind>|--screen|--check|--as-fixture
+            <name>] | --hex <bytes>) [--json]
             """,
         discussion: """
             EXAMPLES

@@ -5,7 +5,7 @@ enum ScreenColumn: Hashable, Sendable {
     /// From left to right.
     static let all: [ScreenColumn] = [.strength, .bar, .address, .kind, .name, .says, .interval, .seen]
     /// Which goes first where there is no room for all. The strength and the name stay.
-    static let dropped: [ScreenColumn] = [.interval, .kind, .bar, .says, .seen, .address]
+    static let dropped: [ScreenColumn] = [.interval, .kind, .bar, .says, .address, .seen]
 
     /// The narrowest that makes sense.
     var least: Int {
@@ -18,15 +18,6 @@ enum ScreenColumn: Hashable, Sendable {
         case .says: 12
         case .interval: 7
         case .seen: 5
-        }
-    }
-
-    /// The widest that is of use.
-    private var most: Int {
-        switch self {
-        case .name: 20
-        case .says: 80
-        default: least
         }
     }
 
@@ -55,10 +46,12 @@ enum ScreenColumn: Hashable, Sendable {
         for column in dropped where taken() > width { columns.removeAll { $0 == column } }
         var room = max(0, width - taken())
         var widths: [ScreenColumn: Int] = [:]
-        // A name needs its room before the other texts get more of it.
-        for column in [ScreenColumn.name, .says] where columns.contains(column) {
-            let more = min(room, column.most - column.least)
-            widths[column] = column.least + more
+        // What is left goes to the texts: most names are short, and what devices say is long.
+        for (column, most) in [(ScreenColumn.name, 14), (.says, 36), (.name, 20), (.says, 80)] {
+            guard columns.contains(column) else { continue }
+            let width = widths[column] ?? column.least
+            let more = min(room, max(0, most - width))
+            widths[column] = width + more
             room -= more
         }
         return columns.map { ($0, widths[$0] ?? $0.least) }

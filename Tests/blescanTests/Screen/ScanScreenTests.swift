@@ -1,0 +1,130 @@
+import BLECore
+import Testing
+
+@testable import blescan
+
+/// The live table as files that people can read.
+@Suite struct ScanScreenTests {
+    private static let plain = ScreenLook(isColoured: false, isUnicode: true)
+    private static let ascii = ScreenLook(isColoured: false, isUnicode: false)
+    private static let coloured = ScreenLook(isColoured: true, isUnicode: true)
+
+    @Test(arguments: [200, 130, 100, 60, 30, 20]) func theTableFitsEveryWidth(_ columns: Int) throws {
+        let air = Air.street(columns: columns)
+        try Golden.expect(Self.framed(air.lines(), columns), matches: "screen-\(columns).txt")
+    }
+
+    @Test func asciiIsEnough() throws {
+        let air = Air.street(Self.ascii, columns: 130)
+        air.press(.down)
+        let text = Self.framed(air.lines(), 130)
+        #expect(text.utf8.allSatisfy { $0 < 0x80 })
+        try Golden.expect(text, matches: "screen-ascii.txt")
+    }
+
+    @Test func coloursAreAddedToWhatIsSaidAnyway() throws {
+        let (air, plain) = (Air.street(Self.coloured, columns: 130), Air.street(columns: 130))
+        air.press(.down)
+        plain.press(.down)
+        let sequences = air.frame().map(\.sequences)
+        try Golden.expect(
+            Self.framed(sequences.map { $0.replacing("\u{1B}", with: "\\e") }, 130), matches: "screen-coloured.txt")
+        let bare = sequences.map { $0.replacing(/\u{1B}\[[0-9;]*m/, with: "").replacing(/\ +$/, with: "") }
+        #expect(bare == plain.lines())
+    }
+
+    @Test func aDeviceHasAScreenOfItsOwn() throws {
+        let air = Air.street(columns: 100)
+        air.screen.resize(columns: 100, rows: 20)
+        air.press(.down, .down, .enter)
+        try Golden.expect(Self.framed(air.lines(), 100), matches: "screen-device.txt")
+        air.screen.resize(columns: 100, rows: 6)
+        air.press(.end)
+        #expect(air.lines().last?.contains("HRM-Pro") == true, "the last structure is the last line")
+        air.press(.escape)
+        #expect(air.screen.view == .table)
+    }
+
+    @Test func structuresStandBelowTheSelectedRow() throws {
+        let air = Air.street(columns: 100)
+        air.press(.down, .down, .character("r"))
+        try Golden.expect(Self.framed(air.lines(), 100), matches: "screen-structures.txt")
+    }
+
+    @Test func theKeysAreListed() throws {
+        let air = Air.street(columns: 100)
+        air.screen.resize(columns: 100, rows: 15)
+        air.press(.character("?"))
+        try Golden.expect(Self.framed(air.lines(), 100), matches: "screen-keys.txt")
+        air.press(.character("x"))
+        #expect(air.screen.view == .table)
+    }
+
+    /// Whatever the size, the frame has it, and no line is wider.
+    @Test func everySizeIsKept() {
+        let air = Air.street(columns: 100)
+        for columns in [1, 2, 5, 11, 20, 21, 40, 61, 79, 80, 81, 120, 300] {
+            for rows in [1, 2, 3, 4, 5, 24] {
+                for keys in [[], [.down], [.character("r")], [.enter], [.escape, .character("/")], [.character("?")]]
+                    as [[ScreenKey]]
+                {
+                    air.screen.resize(columns: columns, rows: rows)
+                    for key in keys { air.press(key) }
+                    let frame = air.frame()
+                    #expect(frame.count == rows)
+                    #expect(frame.allSatisfy { ScreenText.width($0.text) <= columns && $0.width <= columns })
+                }
+                air.press(.escape, .escape, .escape)
+            }
+        }
+    }
+
+    @Test func anEmptyAirIsAnEmptyTable() {
+        let air = Air(columns: 80, rows: 4)
+        #expect(
+            air.lines() == [
+                "hci0 5C:F3:70:9B:1A:02  active scan  0 devices  0 adv/s  0 lost           ? keys",
+                " RSSI▾             ADDRESS            TYPE      NAME        SAYS           SEEN", "", "",
+            ])
+        air.press(.down, .enter, .character("r"), .pageDown, .end)
+        #expect(air.screen.view == .table)
+    }
+
+    @Test func lookFollowsTheEnvironment() {
+        func look(_ environment: [String: String], _ choice: ColorChoice = .auto) -> ScreenLook {
+            ScreenLook(choice) { environment[$0] }
+        }
+        #expect(look(["TERM": "xterm", "LANG": "de_DE.UTF-8"]) == Self.coloured)
+        #expect(look(["LANG": "C.utf8"]).isUnicode)
+        #expect(look(["LANG": "en_US.UTF-8", "LC_ALL": "C"]) == ScreenLook(isColoured: true, isUnicode: false))
+        #expect(look(["LC_CTYPE": "de_DE.UTF-8@euro", "LANG": "C", "LC_ALL": ""]).isUnicode)
+        #expect(!look(["LANG": "de_DE.ISO-8859-1"]).isUnicode)
+        #expect(!look([:]).isUnicode)
+        #expect(!look(["NO_COLOR": "1"]).isColoured)
+        #expect(look(["NO_COLOR": ""]).isColoured, "an empty one says nothing")
+        #expect(!look(["TERM": "dumb"]).isColoured)
+        #expect(look(["NO_COLOR": "1", "TERM": "dumb"], .always).isColoured)
+        #expect(!look(["TERM": "xterm"], .never).isColoured)
+    }
+
+    /// The painter writes what differs, and all of it after the terminal has forgotten.
+    @Test func onlyWhatHasChangedIsWritten() {
+        let air = Air.street(columns: 100)
+        var painter = ScreenPainter()
+        let whole = painter.bytes(for: air.frame())
+        let nothing = painter.bytes(for: air.frame())
+        #expect(nothing.isEmpty)
+        air.press(.down)
+        let change = painter.bytes(for: air.frame())
+        #expect(!change.isEmpty && change.count < whole.count / 3)
+        painter.forget()
+        let again = painter.bytes(for: air.frame())
+        #expect(again.count >= whole.count)
+        #expect(!String(decoding: again, as: UTF8.self).contains("\u{1B}[2J"), "clearing it all would flicker")
+    }
+
+    /// The lines between the edges of the screen.
+    private static func framed(_ lines: [String], _ columns: Int) -> String {
+        "\(columns) columns\n" + lines.joined(separator: "\n") + "\n"
+    }
+}

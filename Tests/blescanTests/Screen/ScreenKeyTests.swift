@@ -1,0 +1,61 @@
+import Testing
+
+@testable import blescan
+
+/// Keys as xterm, the Linux console, screen and tmux send them; the sequences are those of their terminfo entries.
+@Suite struct ScreenKeyTests {
+    /// One whose answers can be expected.
+    private final class Reader {
+        private var reader = ScreenKeyReader()
+        var isWaiting: Bool { reader.isWaiting }
+        func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] { reader.read(bytes) }
+        func timePassed() -> [ScreenKey] { reader.timePassed() }
+    }
+
+    private static let sequences: [(String, [ScreenKey])] = [
+        ("\u{1B}[A", [.up]), ("\u{1B}OA", [.up]), ("\u{1B}[B", [.down]), ("\u{1B}OB", [.down]),
+        ("\u{1B}[5~", [.pageUp]), ("\u{1B}[6~", [.pageDown]), ("\u{1B}[H", [.home]), ("\u{1B}OH", [.home]),
+        ("\u{1B}[1~", [.home]), ("\u{1B}[7~", [.home]), ("\u{1B}[F", [.end]), ("\u{1B}OF", [.end]),
+        ("\u{1B}[4~", [.end]),
+        ("\u{1B}[8~", [.end]), ("\r", [.enter]), ("\n", [.enter]), ("\u{1B}OM", [.enter]), ("\u{7F}", [.backspace]),
+        ("\u{8}", [.backspace]), ("\u{15}", [.clear]), ("\u{C}", [.redraw]),
+        ("qs/", [.character("q"), .character("s"), .character("/")]),
+        ("ü日👍", [.character("ü"), .character("日"), .character("👍")]),
+        // Keys that mean nothing here: F5, insert, control and an arrow, a mouse report.
+        ("\u{1B}[15~", []), ("\u{1B}[2~", []), ("\u{1B}[1;5D", []), ("\u{1B}[<0;12;7M", []), ("\u{1B}[I", []),
+        ("\u{0}\u{2}", []),
+        // Alt and a letter.
+        ("\u{1B}x", [.escape, .character("x")]), ("\u{1B}\u{1B}[A", [.escape, .up]),
+    ]
+
+    @Test(arguments: sequences) func keysAreUnderstoodWholeAndInPieces(_ text: String, _ keys: [ScreenKey]) {
+        let bytes = Array(text.utf8)
+        for cut in 0...bytes.count {
+            let reader = Reader()
+            #expect(reader.read(bytes[..<cut]) + reader.read(bytes[cut...]) == keys)
+            #expect(reader.timePassed().isEmpty, "nothing is left")
+        }
+    }
+
+    @Test func escapeAloneIsAKeyAfterAWhile() {
+        let reader = Reader()
+        #expect(reader.read([0x1B]).isEmpty)
+        #expect(reader.isWaiting)
+        #expect(reader.timePassed() == [.escape])
+        #expect(!reader.isWaiting)
+        #expect(reader.timePassed().isEmpty)
+        #expect(reader.read([0x1B, 0x5B]).isEmpty)
+        #expect(reader.timePassed().isEmpty, "the rest of a sequence may take its time")
+        #expect(reader.read([0x41]) == [.up])
+    }
+
+    @Test func anythingCanBeRead() {
+        var generator = SystemRandomNumberGenerator()
+        let reader = Reader()
+        for _ in 0..<20_000 { _ = reader.read([UInt8.random(in: 0...255, using: &generator)]) }
+        _ = reader.timePassed()
+        _ = reader.read(Array("\u{1B}[".utf8) + [UInt8](repeating: 0x31, count: 5000) + [0x41])
+        _ = reader.read([0x18, 0x41])
+        #expect(reader.read(Array("\u{1B}[Bq".utf8)).suffix(1) == [.character("q")])
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import Glibc
+import Testing
+
+/// `blescan replay FILE --screen` on a real terminal: what it shows, which keys it knows, and how it leaves.
+@Suite(.enabled(if: TmuxTerminal.available(for: "TerminalTests")), .timeLimit(.minutes(5)))
+struct TerminalTests {
+    private static let recording = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures/hci/three-devices.btsnoop")
+        .path
+    private static let end = "end of the recording"
+
+    /// Plays the recording to its end, with its process number, its status and the terminal's settings in files.
+    private func play(_ terminal: TmuxTerminal, _ options: String = "") async throws {
+        let script = """
+            trap : INT
+            stty -g >"$0/before"
+            echo the shell was here
+            sh -c 'echo $$ >"$0/process"; exec "$@"' "$0" "$@"
+            echo $? >"$0/status"
+            stty -g >"$0/after"
+            """
+        try script.write(toFile: terminal.folder["script"], atomically: true, encoding: .utf8)
+        let command = "'\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 100 \(options)"
+        // The script finds its folder in $0.
+        try "cd '\(terminal.folder.path)'; sh -c \"$(cat script)\" '\(terminal.folder.path)' \(command)\n"
+            .write(toFile: terminal.folder["start"], atomically: true, encoding: .utf8)
+        try await terminal.keys("clear; . '\(terminal.folder["start"])'", "Enter")
+    }
+
+    /// The program has ended: with that status, and everything is as it was.
+    private func left(_ terminal: TmuxTerminal, status: String = "0") async throws {
+        #expect(try await terminal.line(in: "status") == status)
+        let (before, after) = (try await terminal.line(in: "before"), try await terminal.line(in: "after"))
+        #expect(before == after)
+        let screen = try await terminal.shows("the prompt") { $0.contains("ready>") && $0.contains("blescan: ") }
+        let lines = screen.split(separator: "\n").map(String.init)
+        let begin = try #require(lines.firstIndex(of: "the shell was here"), "the shell's screen is back")
+        #expect(lines[begin + 1].hasPrefix("blescan: 3 devices at the end, 41 advertisements in 2 s, 0 lost"))
+        #expect(lines[begin + 2] == "ready>")
+    }
+
+    @Test func keysMoveThroughTheRecording() async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try Golden.expect(try await terminal.shows(Self.end), matches: "screen-tmux-table.txt")
+        try await terminal.keys("Down", "r")
+        try Golden.expect(try await terminal.shows("Heart Rate Belt"), matches: "screen-tmux-structures.txt")
+        // An arrow in three pieces, of which the first looks like Escape.
+        try await terminal.keys("r", "Down")
+        try await terminal.bytes([0x1B, 0x5B])
+        try await terminal.bytes([0x42])
+        try await terminal.shows("the third row selected") { $0.contains(">  -81") }
+        try await terminal.keys("Enter")
+        try Golden.expect(try await terminal.shows("ADVERTISEMENT"), matches: "screen-tmux-device.txt")
+        try await terminal.keys("Escape")
+        try await terminal.keys("/", "kit")
+        try Golden.expect(try await terminal.shows("/kit▏  1 of 3"), matches: "screen-tmux-filter.txt")
+        try await terminal.keys("Escape")
+        try await terminal.shows("all of them") { $0.contains("Virtual HRM") }
+        try await terminal.keys("s")
+        try await terminal.shows("NAME▾")
+        try await terminal.keys("?")
+        try await terminal.shows("any key goes back")
+        try await terminal.keys("x")
+        try await terminal.shows("NAME▾")
+        try await terminal.keys("q")
+        try await left(terminal)
+    }
+
+    @Test func theSizeMayChange() async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        try await terminal.resize(columns: 60, rows: 10)
+        let narrow = try await terminal.shows("fewer columns") { $0.contains("SEEN") && !$0.contains("EVERY") }
+        try Golden.expect(narrow, matches: "screen-tmux-60.txt")
+        try await terminal.resize(columns: 20, rows: 3)
+        let least = try await terminal.shows("names alone") { $0.contains("Virtual HRM") && !$0.contains("SEEN") }
+        try Golden.expect(least, matches: "screen-tmux-20.txt")
+        try await terminal.resize(columns: 160, rows: 30)
+        try await terminal.shows("EVERY")
+        try await terminal.keys("q")
+        try await left(terminal)
+    }
+
+    @Test func asciiInTheCLocale() async throws {
+        let terminal = try await TmuxTerminal(environment: ["LANG": "C.UTF-8", "LC_ALL": "C"])
+        try await play(terminal)
+        let screen = try await terminal.shows(Self.end)
+        #expect(screen.utf8.allSatisfy { $0 < 0x80 })
+        try Golden.expect(screen, matches: "screen-tmux-ascii.txt")
+        try await terminal.keys("q")
+        try await left(terminal)
+    }
+
+    @Test(arguments: [("", true), ("NO_COLOR", false), ("--color never", false), ("NO_COLOR --color always", true)])
+    func coloursAreWanted(_ wish: String, _ isColoured: Bool) async throws {
+        var environment = ["LANG": "C.UTF-8"]
+        if wish.hasPrefix("NO_COLOR") { environment["NO_COLOR"] = "1" }
+        let terminal = try await TmuxTerminal(environment: environment)
+        try await play(terminal, wish.replacing("NO_COLOR", with: ""))
+        try await terminal.shows(Self.end)
+        let screen = try await terminal.screen(withStyles: true)
+        #expect(screen.contains("\u{1B}[3") == isColoured)
+        #expect(screen.contains("\u{1B}[1m") == isColoured)
+        try await terminal.keys("q")
+        try await left(terminal)
+    }
+
+    @Test func interruptIsAWayOut() async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        try await terminal.keys("C-c")
+        try await left(terminal)
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP]) func signalsLeaveTheTerminalAsItWas(_ signal: Int32) async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        kill(try #require(pid_t(try await terminal.line(in: "process"))), signal)
+        try await left(terminal)
+    }
+
+    @Test func theShellMayHaveTheTerminalForAWhile() async throws {
+        let terminal = try await TmuxTerminal()
+        try await terminal.keys("stty -g >'\(terminal.folder["before"])'", "Enter")
+        let before = try await terminal.line(in: "before")
+        try await terminal.keys(
+            "clear; '\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 100", "Enter")
+        try await terminal.shows(Self.end)
+        try await terminal.keys("C-z")
+        try await terminal.shows("the shell") { $0.contains("Stopped") && !$0.contains(Self.end) }
+        try await terminal.keys("stty -g >'\(terminal.folder["between"])'", "Enter")
+        #expect(try await terminal.line(in: "between") == before)
+        try await terminal.keys("fg", "Enter")
+        try await terminal.shows(Self.end)
+        try await terminal.keys("q")
+        try await terminal.shows("blescan: 3 devices at the end")
+    }
+
+    @Test func aFailureIsToldOnTheShellsScreen() async throws {
+        let terminal = try await TmuxTerminal()
+        let file = terminal.folder["no.dialogue"]
+        try "< 0a 0300\n".write(toFile: file, atomically: true, encoding: .utf8)
+        try await terminal.keys("cd '\(terminal.folder.path)'; clear", "Enter")
+        try await terminal.keys("'\(BuiltProgram.url.path)' replay no.dialogue --screen; echo status $?", "Enter")
+        let screen = try await terminal.shows("status 1")
+        #expect(screen.contains("blescan: no.dialogue has no advertisements."))
+    }
+
+    @Test func withoutATerminalThereAreLinesOrNothing() async throws {
+        let refused = try await BuiltProgram.run(["replay", Self.recording, "--screen"])
+        #expect(refused.status == 64)
+        #expect(
+            refused.errors.contains("--screen needs a terminal for standard input and output; leave it out for lines."))
+        let terminal = try await TmuxTerminal(environment: ["LANG": "C.UTF-8"])
+        try await terminal.keys("TERM=dumb '\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen", "Enter")
+        try await terminal.shows("--screen needs a terminal")
+    }
+
+    @Test(arguments: [
+        (["--only", "adv"], "--only"), (["--check"], "--check"), (["--as-fixture", "x"], "--as-fixture"),
+        (["--json"], "--json"),
+    ]) func otherWaysToShowARecordingAreRefused(_ options: [String], _ named: String) async throws {
+        let outcome = try await BuiltProgram.run(["replay", Self.recording, "--screen"] + options)
+        #expect(outcome.status == 64)
+        #expect(outcome.errors.contains("leave out \(named)."))
+    }
+
+    @Test(arguments: [["--speed", "2"], ["--color", "never"], ["--screen", "--speed", "0"]])
+    func optionsOfTheTableNeedIt(_ options: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["replay", Self.recording] + options)
+        #expect(outcome.status == 64)
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import Glibc
+
+/// A real terminal, of a server of its own that nobody else uses: a shell in it, keys, its size, and what it shows.
+final class TmuxTerminal: Sendable {
+    private static let tmux = URL(filePath: "/usr/bin/tmux")
+
+    /// Whether tmux is installed; prints which suite goes without it when it is not.
+    static func available(for suite: String) -> Bool {
+        Referee.available(FileManager.default.isExecutableFile(atPath: tmux.path) ? tmux : nil, "tmux", for: suite)
+    }
+
+    /// Where its files are.
+    let folder: TestFolder
+
+    private let server: RunningProgram
+
+    /// A terminal with a shell that waits, and knows `environment` besides its own.
+    init(columns: Int = 120, rows: Int = 20, environment: [String: String] = ["LANG": "C.UTF-8"]) async throws {
+        folder = try TestFolder()
+        // As a child of this process, and no daemon: whatever becomes of the test, it can be ended.
+        server = try RunningProgram(["-S", folder["socket"], "-f", "/dev/null", "-D"], of: Self.tmux)
+        let variables = environment.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+        // Threads of this process block signals, which the server inherits; a shell for people begins with none.
+        let unblocked = "perl -MPOSIX=:signal_h -e 'sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV'"
+        let session = [
+            "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)",
+            "exec \(unblocked) env -i PATH=/usr/bin:/bin TERM=screen PS1='ready> ' \(variables) /bin/sh -i",
+        ]
+        while try await run(session).status != 0 { try await Task.sleep(for: .milliseconds(20)) }
+        try await shows("ready>")
+    }
+
+    deinit {
+        server.signal(SIGKILL)
+    }
+
+    /// Types text or named keys, such as `Enter` and `Down`.
+    func keys(_ keys: String...) async throws {
+        _ = try await tmux(["send-keys"] + keys)
+    }
+
+    /// Types bytes as they are.
+    func bytes(_ bytes: [UInt8]) async throws {
+        _ = try await tmux(["send-keys", "-H"] + bytes.map { String($0, radix: 16) })
+    }
+
+    func resize(columns: Int, rows: Int) async throws {
+        _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
+    }
+
+    /// What it shows, with sequences for styles where that is asked for; blanks at the ends are cut off.
+    func screen(withStyles: Bool = false) async throws -> String {
+        try await tmux(["capture-pane", "-p"] + (withStyles ? ["-e"] : []))
+    }
+
+    /// Waits until the screen fulfils a condition, and answers it.
+    @discardableResult
+    func shows(_ what: String, _ condition: (String) -> Bool) async throws -> String {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(60)
+        while true {
+            let screen = try await screen()
+            if condition(screen) { return screen }
+            if clock.now > end { throw WaitedInVain(what: "the terminal shows \(what); it shows:\n\(screen)") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// Waits until the screen has a text.
+    @discardableResult
+    func shows(_ text: String) async throws -> String {
+        try await shows(text) { $0.contains(text) }
+    }
+
+    /// Waits until a file in the folder is there, and answers what is in its first line.
+    func line(in file: String) async throws -> String {
+        var text = ""
+        try await waited(for: "\(file) is written") {
+            text = (try? String(contentsOfFile: folder[file], encoding: .utf8)) ?? ""
+            return text.hasSuffix("\n")
+        }
+        return String(text.dropLast())
+    }
+
+    private func tmux(_ arguments: String...) async throws -> String { try await tmux(arguments) }
+
+    private func tmux(_ arguments: [String]) async throws -> String {
+        let outcome = try await run(arguments)
+        guard outcome.status == 0 else { throw WaitedInVain(what: "tmux does \(arguments): \(outcome.errors)") }
+        return outcome.output
+    }
+
+    private func run(_ arguments: [String]) async throws -> Outcome {
+        try await RunningProgram(["-N", "-S", folder["socket"]] + arguments, of: Self.tmux).outcome()
+    }
+}
