@@ -154,8 +154,9 @@ final class LiveScreen: Sendable {
     private func pause() {
         guard !(state.withLock { $0.isOver }) else { return }
         Terminal.leave()
-        // The signal itself is blocked in this thread. Behind `bg` there is nothing to draw on.
-        repeat { kill(getpid(), SIGSTOP) } while !Terminal.isInFront
+        // SIGTSTP itself is blocked in this thread. One to the thread, not to the process: it has stopped when this returns. Behind
+        // `bg` there is nothing to draw on.
+        repeat { raise(SIGSTOP) } while !Terminal.isInFront
         resume()
     }
 
