@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api man lint format bench fuzz docs install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api man lint format bench fuzz docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ build: ## Build blescan for release (static Swift runtime)
 	swift build $(CONFIG) --product blescan
 
 test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage, packaging and kernel tests
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux man-db zsh fish
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
 	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
@@ -61,6 +61,10 @@ docs: ## Build the DocC documentation of the public modules
 	@$(TOOLS)/require libbluetooth-dev
 	swift package --disable-sandbox generate-documentation \
 		--target BLECore --target BareBLE --target BareBLECrypto --target BareBLETestKit --warnings-as-errors
+
+deb: build ## Make a Debian package of blescan in .build/deb
+	@$(TOOLS)/require dpkg-dev
+	@Docs/packaging/build-deb
 
 install: build ## Install blescan, its manual pages and completions below PREFIX (/usr/local)
 	@$(TOOLS)/install-files install "$(DESTDIR)$(PREFIX)"

@@ -4,8 +4,8 @@
 
 Steps: unit (all Swift tests, debug), api (the public interface is as Docs/api.md says), examples (the daemons in
 Docs/examples, built, tested and run), sanitized (the core's tests, release, with the address sanitizer), embedded
-(BLECore as Embedded Swift), linkage (what a daemon links), packaging (manual pages and completions), kernel (blescan and a
-daemon in a virtual machine).
+(BLECore as Embedded Swift), linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a
+chroot), kernel (blescan and a daemon in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -100,6 +100,8 @@ def linkage():
 def packaging():
     yield ["swift", "build", "--product", "blescan"], {}
     yield ["Tests/Tools/check-manuals", ".build/debug/blescan"], {}
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "blescan"], {}
+    yield ["Tests/Tools/check-deb"], {}
 
 
 def kernel():
