@@ -3,8 +3,10 @@
 /// Talking to a peer's attributes needs nothing; scanning, commands and LE events need CAP_NET_RAW; powering and pairing need
 /// CAP_NET_ADMIN. Bluetooth asks for them in the machine's own user namespace: inside a container's they do not count.
 package struct Privileges: Hashable, Sendable {
-    /// A capability that Bluetooth asks for.
+    /// A capability that Bluetooth, or a file that the user names, asks for.
     package enum Capability: UInt64, Hashable, Sendable {
+        /// Reading and writing files of every user; nothing of Bluetooth's.
+        case overrideFileAccess = 1
         /// Powering adapters, pairing, the management interface.
         case netAdmin = 12
         /// Scanning, LE events, sending commands.
@@ -13,6 +15,7 @@ package struct Privileges: Hashable, Sendable {
         /// The kernel's name for it.
         package var name: String {
             switch self {
+            case .overrideFileAccess: "CAP_DAC_OVERRIDE"
             case .netAdmin: "CAP_NET_ADMIN"
             case .netRaw: "CAP_NET_RAW"
             }

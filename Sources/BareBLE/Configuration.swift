@@ -1,4 +1,5 @@
 public import BLECore
+package import BLELinux
 public import Logging
 
 /// Which adapter to use.
@@ -16,6 +17,15 @@ public enum AdapterSelector: Hashable, Sendable, CustomStringConvertible {
         case .first: "the first adapter"
         case .named(let name): name
         case .address(let address): address.description
+        }
+    }
+
+    /// Whether an adapter is one that this names.
+    package func matches(_ adapter: ControllerInfo) -> Bool {
+        switch self {
+        case .first: true
+        case .named(let name): adapter.name == name
+        case .address(let address): adapter.address == address
         }
     }
 }

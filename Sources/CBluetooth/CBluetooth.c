@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <time.h>
@@ -298,3 +301,16 @@ int ble_ioctl_number(int fd, unsigned long request, int number) {
 int ble_ioctl_pointer(int fd, unsigned long request, void *argument) {
     return (int)REPEATED(ioctl(fd, request, argument));
 }
+
+// Privileges of the calling thread.
+
+int ble_set_capabilities(uint64_t set) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct halves[_LINUX_CAPABILITY_U32S_3] = {
+        {.effective = (uint32_t)set, .permitted = (uint32_t)set},
+        {.effective = (uint32_t)(set >> 32), .permitted = (uint32_t)(set >> 32)},
+    };
+    return once(syscall(SYS_capset, &header, halves));
+}
+
+int ble_process_option(int option, unsigned long value) { return once(prctl(option, value, 0, 0, 0)); }

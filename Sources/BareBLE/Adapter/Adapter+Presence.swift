@@ -74,11 +74,7 @@ extension Adapter {
     private func isWanted(_ candidate: ControllerInfo) -> Bool {
         // Once an adapter is in use it stays the one, whatever its number becomes.
         if let address, address != .zero { return candidate.address == address }
-        return switch selector {
-        case .first: true
-        case .named(let name): candidate.name == name
-        case .address(let address): candidate.address == address
-        }
+        return selector.matches(candidate)
     }
 
     private func open(_ found: ControllerInfo) throws(SystemCallError) {

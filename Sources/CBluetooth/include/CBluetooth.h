@@ -12,6 +12,7 @@
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <bluetooth/l2cap.h>
+#include <linux/prctl.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,5 +78,9 @@ extern const unsigned long ble_HCIDEVUP, ble_HCIDEVDOWN, ble_HCIDEVRESET;
 extern const unsigned long ble_HCIGETDEVLIST, ble_HCIGETDEVINFO, ble_HCIGETCONNLIST;
 int ble_ioctl_number(int fd, unsigned long request, int number);
 int ble_ioctl_pointer(int fd, unsigned long request, void *argument);
+
+// Privileges of the calling thread: its effective and permitted capabilities, none of them inheritable; and prctl with one argument.
+int ble_set_capabilities(uint64_t set);
+int ble_process_option(int option, unsigned long value);
 
 #endif

@@ -63,7 +63,7 @@ extension Blescan {
             end("there is no command '\(word)'. The commands are \(names); without one, blescan scans.", .usage)
         }
         do {
-            var command = try parseAsRoot()
+            var command = try parsed()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -93,6 +93,13 @@ extension Blescan {
             guard Console.isJSONWanted, code == .validationFailure else { exit(withError: error) }
             end(message(for: error), .usage)
         }
+    }
+
+    /// The command that is asked for, with no more rights than it needs.
+    private nonisolated static func parsed() throws -> any ParsableCommand {
+        let command = try parseAsRoot()
+        try (command as? any RadioCommand)?.giveUpRights()
+        return command
     }
 
     /// Where this machine is at fault, who finds out how.

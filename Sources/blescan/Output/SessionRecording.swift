@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
@@ -71,6 +72,9 @@ struct SessionRecording {
         switch error {
         case .cannotCreate(let path, EEXIST):
             "\(path) is there already, and --record replaces nothing. Name another file, or remove it first."
+        case .cannotCreate(let path, EACCES) where Privileges.Caller.ofSudo != nil:
+            "cannot create \(path): \(reason(EACCES)). Under sudo it would belong to the user who called it: name a file "
+                + "where that user may write."
         case .cannotCreate(let path, let errno): "cannot create \(path): \(reason(errno)). Check the path."
         case .cannotWrite(let path, let errno):
             "the recording \(path) ends here: \(reason(errno)). What is in it can be read. [errno \(errno)]"

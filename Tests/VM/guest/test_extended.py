@@ -9,6 +9,9 @@ from harness import *
 
 PLAIN_USER = 65534
 CAPABILITY = "net_raw"
+RAW_ALONE = 1 << 13
+CALLER = ("\t".join([str(PLAIN_USER)] * 4),) * 2 + (str(PLAIN_USER),)
+UNDER_SUDO = {**os.environ, "SUDO_UID": str(PLAIN_USER), "SUDO_GID": str(PLAIN_USER)}
 
 
 def first_of(objects, address):
@@ -283,6 +286,71 @@ def a_plain_user_is_told_what_another_scan_has_left_behind():
         assert "cap_net_raw" in outcome.must(TIMED_OUT).err.lower(), outcome.tail
     else:
         outcome.must(DONE)
+
+
+def rights(program):
+    """Who a running program is and what it may do, of each of its threads: equal threads count once."""
+    found = set()
+    for status in Path(f"/proc/{program.child.pid}/task").glob("*/status"):
+        lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        capabilities = {int(lines[name], 16) for name in ("CapPrm", "CapEff")}
+        found.add((lines["Uid"], lines["Gid"], lines["Groups"].strip(), *capabilities, lines["NoNewPrivs"]))
+    return found
+
+
+def callers_folder():
+    """A folder of the plain user's, for files that a program makes in that user's place."""
+    folder = Path("/run/vm/caller")
+    folder.mkdir(exist_ok=True)
+    os.chown(folder, PLAIN_USER, PLAIN_USER)
+    return folder
+
+
+def must_be_the_callers(path):
+    found = path.stat()
+    same((found.st_uid, found.st_gid, found.st_mode & 0o777), (PLAIN_USER, PLAIN_USER, 0o600), f"owner and mode of {path.name}")
+
+
+def must_not_scan():
+    stale = [o for o in blescan("doctor", "--no-scan", "--json").objects if "stale" in o.get("id", "")]
+    same(stale, [], "scans that were left behind")
+
+
+@test
+def under_sudo_a_scan_is_the_callers_and_can_do_nothing_but_command_the_controller():
+    control(HCI_DOWN)
+    recording = callers_folder() / "scan.btsnoop"
+    scan = Program("scan", "--each", "packet", "--json", "--record", str(recording), env=UNDER_SUDO).wait_for_lines(3)
+    same(rights(scan), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    first_of(scan.interrupt().must(DONE).objects, PULSE)
+    must_be_the_callers(recording)
+    must_not_scan()
+
+
+@test
+def under_sudo_a_connection_and_its_files_are_the_callers():
+    cache, recording = callers_folder() / "pulse.cache", callers_folder() / "notify.btsnoop"
+    arguments = ["notify", PULSE, "2a37", "--json", "--cache", str(cache), "--record", str(recording)]
+    program = Program(*arguments, env=UNDER_SUDO).wait_for_lines(2)
+    same(rights(program), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    assert program.interrupt().status in (DONE, 130)
+    must_be_the_callers(cache)
+    must_be_the_callers(recording)
+
+
+@test
+def under_sudo_no_file_is_made_where_the_caller_may_not():
+    outcome = blescan("scan", "--for", "1s", "--record", "/run/vm/scan.btsnoop", env=UNDER_SUDO).must(USAGE)
+    assert "sudo" in outcome.err, outcome.tail
+    assert not Path("/run/vm/scan.btsnoop").exists(), "the file is there"
+
+
+@test
+def root_itself_scans_with_no_more_than_it_needs():
+    scan = Program("scan", "--each", "packet", "--json").wait_for_lines(3)
+    same({found[3:] for found in rights(scan)}, {(RAW_ALONE, "1")}, "rights of its threads")
+    scan.interrupt().must(DONE)
+    must_not_scan()
 
 
 @test

@@ -54,7 +54,7 @@ final class RunningProgram: Sendable {
 
     private let state = Mutex(State())
     private let arguments: [String]
-    private let processID: pid_t
+    let processID: pid_t
 
     init(
         _ arguments: [String], of executable: URL = BuiltProgram.url, input: String = "",

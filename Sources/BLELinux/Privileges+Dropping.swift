@@ -1,0 +1,94 @@
+internal import CBluetooth
+internal import Glibc
+
+/// Giving up what a process does not need.
+///
+/// Capabilities, and the promise that no executed program gets more, belong to threads, and a thread begins with those of the one
+/// that made it. So all of this is for a process that has one thread: at the very start of a program.
+extension Privileges {
+    /// The user who has called `sudo`.
+    package struct Caller: Hashable, Sendable {
+        package let user: UInt32
+        package let group: UInt32
+
+        package init(user: UInt32, group: UInt32) {
+            self.user = user
+            self.group = group
+        }
+
+        /// Reads the numbers of `SUDO_UID` and `SUDO_GID`; `nil` where they are none, or the user is root.
+        package init?(user: String?, group: String?) {
+            // The highest number stands for "unchanged" in the kernel.
+            guard let user = user.flatMap({ UInt32($0) }), let group = group.flatMap({ UInt32($0) }), user != 0,
+                user != .max, group != .max
+            else { return nil }
+            self.init(user: user, group: group)
+        }
+
+        /// Who has called `sudo` to start this program, if anybody has.
+        package static var ofSudo: Caller? {
+            Caller(user: variable("SUDO_UID"), group: variable("SUDO_GID"))
+        }
+
+        private static func variable(_ name: String) -> String? {
+            unsafe getenv(name).map { unsafe String(cString: $0) }
+        }
+    }
+
+    /// Whether this process is root.
+    package static var isRoot: Bool { geteuid() == 0 }
+
+    /// Keeps `capabilities`, as far as the process has them, and gives up all others for good, and for every program that it
+    /// executes. Root becomes `caller`, if there is one, with the groups of that user.
+    ///
+    /// - Throws: `SystemCallError` for the first call that fails; what was given up before stays so.
+    package static func keep(
+        only capabilities: [Capability], as caller: Caller? = nil
+    ) throws(SystemCallError) {
+        let wanted = capabilities.reduce(UInt64(0)) { $0 | 1 << $1.rawValue }
+        let kept = current().effective & wanted
+        try dropFromBoundingSet(allBut: kept)
+        try set(PR_CAP_AMBIENT, UInt(PR_CAP_AMBIENT_CLEAR_ALL))
+        if let caller {
+            try set(PR_SET_KEEPCAPS, 1)
+            try become(caller)
+        }
+        try SystemCallError.check("capset", ble_set_capabilities(kept))
+        try set(PR_SET_KEEPCAPS, 0)
+        try set(PR_SET_NO_NEW_PRIVS, 1)
+    }
+
+    /// What no capability of a file can give back either. Without CAP_SETPCAP, in a container or the second time, the other
+    /// promise does for it: nothing that is executed gets more.
+    private static func dropFromBoundingSet(allBut kept: UInt64) throws(SystemCallError) {
+        for number in 0..<UInt(64) where kept & 1 << number == 0 {
+            guard ble_process_option(PR_CAPBSET_READ, number) >= 0 else { return }
+            let result = ble_process_option(PR_CAPBSET_DROP, number)
+            if result == -EPERM { return }
+            try SystemCallError.check("PR_CAPBSET_DROP", result)
+        }
+    }
+
+    private static func become(_ caller: Caller) throws(SystemCallError) {
+        // A user whom no list knows, such as one of a container, has one group.
+        var groups = [caller.group]
+        let result =
+            if let user = unsafe getpwuid(caller.user) {
+                unsafe initgroups(user.pointee.pw_name, caller.group)
+            } else {
+                unsafe setgroups(groups.count, &groups)
+            }
+        guard result == 0 else { throw SystemCallError(call: "setgroups", errno: errno) }
+        // Root's calls of these set the real, the effective and the saved number, in the C library for all threads.
+        guard setgid(caller.group) == 0 else {
+            throw SystemCallError(call: "setgid", errno: errno)
+        }
+        guard setuid(caller.user) == 0 else {
+            throw SystemCallError(call: "setuid", errno: errno)
+        }
+    }
+
+    private static func set(_ option: Int32, _ value: UInt) throws(SystemCallError) {
+        try SystemCallError.check("prctl \(option)", ble_process_option(option, value))
+    }
+}
