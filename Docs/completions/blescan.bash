@@ -186,9 +186,9 @@ _blescan() {
 
 _blescan_scan() {
     repeating_flags=()
-    non_repeating_flags=(--passive --long-range --json --version -h --help)
+    non_repeating_flags=(--passive --long-range --json --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count --each --name --min-rssi --adapter --record)
+    non_repeating_options=(--for --count --each --name --min-rssi --adapter --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -222,6 +222,10 @@ _blescan_scan() {
         return
         ;;
     '--record')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     esac
@@ -259,7 +263,7 @@ _blescan_read() {
     non_repeating_flags=(--hex-only --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--adapter --timeout --mtu --cache --record)
-    __blescan_offer_flags_options 2
+    __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
@@ -340,7 +344,7 @@ _blescan_notify() {
     non_repeating_flags=(--indications --trace --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--count --for --adapter --timeout --mtu --cache --record)
-    __blescan_offer_flags_options 2
+    __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
@@ -385,9 +389,9 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --json --version -h --help)
+    non_repeating_flags=(--check --screen --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--only --as-fixture --hex)
+    non_repeating_options=(--only --as-fixture --speed --color --hex)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -397,6 +401,13 @@ _blescan_replay() {
         return
         ;;
     '--as-fixture')
+        return
+        ;;
+    '--speed')
+        return
+        ;;
+    '--color')
+        __blescan_add_completions -W 'auto'$'\n''always'$'\n''never'
         return
         ;;
     '--hex')
