@@ -4,7 +4,8 @@
 public enum CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file begins like no capture format that is known here.
     case notACapture
-    /// A capture, but of packets that are none between a host and a controller; the number of its link type.
+    /// A capture, but of neither packets between a host and a controller nor Bluetooth LE in the air; the number of its link
+    /// type.
     case unsupportedDatalink(UInt32)
     /// A capture format in a version that is not known here.
     case unsupportedVersion(UInt32)
@@ -18,7 +19,8 @@ public enum CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .notACapture: "this is no capture: it begins neither like btsnoop nor like pcap or pcapng"
         case .unsupportedDatalink(let number):
-            "this capture holds link type \(number), which is no traffic between a host and a controller"
+            "this capture holds link type \(number), which is neither traffic between a host and a controller nor what a sniffer "
+                + "of Bluetooth LE hears"
         case .unsupportedVersion(let number): "this capture is written in version \(number) of its format"
         case .truncated(let count): "the capture ends in the middle of a record, behind \(count) whole packets"
         case .corruptRecord(let count): "the capture is damaged behind packet \(count)"

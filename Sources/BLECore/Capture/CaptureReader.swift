@@ -1,4 +1,7 @@
-/// Reads the packets of a capture file in btsnoop, pcap or pcapng, fed piece by piece.
+/// Reads the packets of a capture file in btsnoop, pcap, pcapng or Apple's PacketLogger format, fed piece by piece.
+///
+/// What a sniffer heard in the air is told as hosts would have had it from their controllers: advertisements as reports to
+/// one that scans, links with their data, as long as that is in clear, as to the host of the link's central.
 ///
 /// The caller appends chunks of any size as it reads the file and takes packets until there is none; memory stays at
 /// the size of a chunk and one record. At the end of the file `finish()` tells whether it ended between two records.
@@ -15,6 +18,7 @@ public struct CaptureReader: Sendable {
         case btsnoop(BTSnoopParser)
         case pcap(PcapParser)
         case pcapng(PcapNGParser)
+        case packetLogger(PacketLoggerParser)
     }
 
     private var buffer = CaptureBuffer()
@@ -45,6 +49,9 @@ public struct CaptureReader: Sendable {
         case .pcapng(var parser):
             defer { format = .pcapng(parser) }
             return try parser.next(&buffer)
+        case .packetLogger(var parser):
+            defer { format = .packetLogger(parser) }
+            return try parser.next(&buffer)
         }
     }
 
@@ -57,6 +64,7 @@ public struct CaptureReader: Sendable {
         case .btsnoop(let parser): try parser.finish(buffer)
         case .pcap(let parser): try parser.finish(buffer)
         case .pcapng(let parser): try parser.finish(buffer)
+        case .packetLogger(let parser): try parser.finish(buffer)
         }
     }
 
@@ -68,6 +76,10 @@ public struct CaptureReader: Sendable {
         guard let number = prefix.u32() else { return .undecided }
         if let parser = PcapParser(magic: number) { return .pcap(parser) }
         if number == PcapNGParser.magic { return .pcapng(PcapNGParser()) }
-        throw .notACapture
+        guard PacketLoggerParser.isPossible(length: number) else { throw .notACapture }
+        var longer = buffer.reader
+        guard let beginning = longer.array(PacketLoggerParser.longestMagic) else { return .undecided }
+        guard let parser = PacketLoggerParser(beginning) else { throw .notACapture }
+        return .packetLogger(parser)
     }
 }

@@ -78,6 +78,9 @@ extension CapturedPacket {
         }
     }
 
+    /// The opcode of a text among the packets of Linux's monitor.
+    static let systemNote: UInt16 = 12
+
     /// What an opcode of Linux's monitor channel stands for.
     static func monitored(_ opcode: UInt16) -> (kind: Kind, direction: Direction) {
         switch opcode {

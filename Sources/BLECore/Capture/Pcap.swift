@@ -32,6 +32,36 @@ enum PcapLinkType: UInt32, Hashable, Sendable {
     }
 }
 
+/// What the records of a pcap or pcapng file hold.
+enum PcapContent: Hashable, Sendable {
+    case host(PcapLinkType)
+    case air(AirLinkType)
+
+    /// `nil` for a link type without Bluetooth LE.
+    init?(linkType: UInt32) {
+        if let host = PcapLinkType(rawValue: linkType) {
+            self = .host(host)
+        } else if let air = AirLinkType(rawValue: linkType) {
+            self = .air(air)
+        } else {
+            return nil
+        }
+    }
+
+    /// The packet of a record of which `missing` bytes were cut off; `nil` for one that is none.
+    func packet(_ bytes: [UInt8], missing: Int, timestamp: Duration, _ traffic: inout AirTraffic) -> CapturedPacket? {
+        switch self {
+        case .host(let linkType):
+            guard var packet = linkType.packet(bytes, timestamp: timestamp) else { return nil }
+            packet.missingByteCount = missing
+            return packet
+        case .air(let linkType):
+            guard let heard = AirPacket(bytes, linkType) else { return nil }
+            return traffic.received(heard, at: timestamp)
+        }
+    }
+}
+
 /// Reads the records of a classic pcap file, of either byte order.
 ///
 ///     magic 4 | version 4 | zone 4 | accuracy 4 | longest 4 | link type 4 | record*
@@ -41,7 +71,8 @@ enum PcapLinkType: UInt32, Hashable, Sendable {
 struct PcapParser: Sendable {
     private let isBigEndian: Bool
     private let isNanoseconds: Bool
-    private var linkType: PcapLinkType?
+    private var content: PcapContent?
+    private var traffic = AirTraffic()
     private var packetsRead = 0
 
     /// A parser if `magic`, read little-endian, opens a pcap file.
@@ -57,15 +88,17 @@ struct PcapParser: Sendable {
 
     /// The next packet; `nil` when it has not arrived in whole.
     mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
-        if linkType == nil {
+        if content == nil {
             var reader = buffer.reader
             guard reader.skip(20), let number = reader.u32(bigEndian: isBigEndian) else { return nil }
             // The upper bits tell about frame check sequences, which Bluetooth links have none of.
-            guard let known = PcapLinkType(rawValue: number & 0xFFFF) else { throw .unsupportedDatalink(number) }
-            linkType = known
+            guard let known = PcapContent(linkType: number & 0xFFFF) else {
+                throw .unsupportedDatalink(number & 0xFFFF)
+            }
+            content = known
             buffer.drop(reader.offset)
         }
-        guard let linkType else { return nil }
+        guard let content else { return nil }
         while true {
             var reader = buffer.reader
             guard let seconds = reader.u32(bigEndian: isBigEndian), let fraction = reader.u32(bigEndian: isBigEndian),
@@ -75,8 +108,11 @@ struct PcapParser: Sendable {
             guard let bytes = reader.array(Int(included)) else { return nil }
             buffer.drop(reader.offset)
             let part: Duration = isNanoseconds ? .nanoseconds(Int64(fraction)) : .microseconds(Int64(fraction))
-            guard var packet = linkType.packet(bytes, timestamp: .seconds(Int64(seconds)) + part) else { continue }
-            packet.missingByteCount = original > included ? Int(original &- included) : 0
+            let missing = original > included ? Int(original &- included) : 0
+            guard
+                let packet = content.packet(
+                    bytes, missing: missing, timestamp: .seconds(Int64(seconds)) + part, &traffic)
+            else { continue }
             packetsRead &+= 1
             return packet
         }
@@ -84,7 +120,7 @@ struct PcapParser: Sendable {
 
     /// The file has ended: whatever waits is the beginning of a record that never came.
     func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
-        if buffer.count > 0 || linkType == nil { throw .truncated(packetsRead: packetsRead) }
+        if buffer.count > 0 || content == nil { throw .truncated(packetsRead: packetsRead) }
     }
 }
 

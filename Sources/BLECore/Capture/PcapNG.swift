@@ -11,13 +11,14 @@ struct PcapNGParser: Sendable {
 
     private struct Interface {
         var number: UInt32
-        var linkType: PcapLinkType?
+        var content: PcapContent?
         /// How many ticks a second the interface's timestamps count.
         var ticks: UInt64 = 1_000_000
     }
 
     private var isBigEndian = false
     private var interfaces: [Interface] = []
+    private var traffic = AirTraffic()
     private var packetsRead = 0
     private var sawSection = false
 
@@ -89,28 +90,27 @@ struct PcapNGParser: Sendable {
         }
     }
 
-    private func packet(
+    private mutating func packet(
         interface index: UInt32, ticks: UInt64, included: UInt32, original: UInt32, _ body: inout ByteReader
     ) throws(CaptureError) -> CapturedPacket? {
         guard let interface = interfaces.dropFirst(Int(index)).first, let bytes = body.array(Int(included)) else {
             throw .corruptRecord(packetsRead: packetsRead)
         }
-        guard let linkType = interface.linkType else {
-            if interfaces.contains(where: { $0.linkType != nil }) { return nil }
+        guard let content = interface.content else {
+            if interfaces.contains(where: { $0.content != nil }) { return nil }
             throw .unsupportedDatalink(interface.number)
         }
         let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: interface.ticks)
         let part = Double(rest) / Double(interface.ticks) * 1e9
         let timestamp = Duration.seconds(Int64(bitPattern: seconds)) + .nanoseconds(Int64(part.rounded()))
-        var packet = linkType.packet(bytes, timestamp: timestamp)
-        packet?.missingByteCount = original > included ? Int(original &- included) : 0
-        return packet
+        let missing = original > included ? Int(original &- included) : 0
+        return content.packet(bytes, missing: missing, timestamp: timestamp, &traffic)
     }
 
     /// An interface description: link type 2, reserved 2, longest 4, options (code 2, length 2, value, padding to 4).
     private func interface(_ body: inout ByteReader) -> Interface? {
         guard let number = body.u16(bigEndian: isBigEndian), body.skip(6) else { return nil }
-        var interface = Interface(number: UInt32(number), linkType: PcapLinkType(rawValue: UInt32(number)))
+        var interface = Interface(number: UInt32(number), content: PcapContent(linkType: UInt32(number)))
         while let code = body.u16(bigEndian: isBigEndian), let length = body.u16(bigEndian: isBigEndian),
             code != 0, let value = body.array(Int(length))
         {

@@ -20,10 +20,12 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
 
-            Reads btsnoop (--record, btmon -w, Android's HCI log), pcap and pcapng with
-            traffic between a host and its controller, and dialogues, such as --trace
+            Reads btsnoop (--record, btmon -w, Android's HCI log), pcap, pcapng and
+            PacketLogger files with traffic between a host and its controller or with
+            what a sniffer of Bluetooth LE has heard, and dialogues, such as --trace
             prints; the content tells which. < goes from the host to the controller,
-            > comes back; answers tell how long they took.
+            > comes back; answers tell how long they took. A sniffer's advertisements
+            are told as to a host that scans, its links as to the one that has called.
 
             --check puts the links that the host has made through the machines of a live
             one: each request and answer through the request queue, each list of

@@ -76,7 +76,9 @@ enum Recording {
     private static func advice(_ error: CaptureError) -> String {
         switch error {
         case .notACapture: "Record one with `btmon -w FILE`; hexadecimal text is read by `blescan decode`."
-        case .unsupportedDatalink: "Record between host and controller, with `btmon -w FILE` or Android's HCI log."
+        case .unsupportedDatalink:
+            "Record between host and controller, with `btmon -w FILE` or Android's HCI log, or with a sniffer that writes "
+                + "link type 251, 256 or 272."
         case .unsupportedVersion: "Convert it with a newer tool."
         case .truncated, .corruptRecord: "What was readable is printed above."
         }

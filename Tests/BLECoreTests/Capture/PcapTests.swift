@@ -40,11 +40,28 @@ struct PcapTests {
         #expect(capture.error == nil)
     }
 
-    @Test("A link type without HCI is refused", arguments: [Self.littleEndian, Self.next])
+    /// Without the direction there is the type: only a controller sends events.
+    @Test("H4 packets without a direction")
+    func withoutDirection() {
+        let bytes =
+            Array(Self.littleEndian.prefix(20)) + [187, 0, 0, 0]
+            + [0x80, 0x43, 0x6D, 0x38, 7, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0x01, 0x03, 0x0C, 0x00]
+            + [0x80, 0x43, 0x6D, 0x38, 8, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0x04, 0x0F, 0x01, 0x00]
+        let begin = Duration.seconds(946_684_800)
+        #expect(
+            ReadCapture(bytes).packets == [
+                CapturedPacket(
+                    direction: .sent, kind: .command, bytes: [0x03, 0x0C, 0x00], timestamp: begin + .microseconds(7)),
+                CapturedPacket(
+                    direction: .received, kind: .event, bytes: [0x0F, 0x01, 0x00], timestamp: begin + .microseconds(8)),
+            ])
+    }
+
+    @Test("A link type without Bluetooth LE is refused", arguments: [Self.littleEndian, Self.next])
     func refusesOtherLinkTypes(_ file: [UInt8]) throws {
         var bytes = file
-        bytes[try #require(bytes.firstIndex(of: 201))] = 251
-        #expect(ReadCapture(bytes).error == .unsupportedDatalink(251))
+        bytes[try #require(bytes.firstIndex(of: 201))] = 195
+        #expect(ReadCapture(bytes).error == .unsupportedDatalink(195))
     }
 
     @Test("Cut or flipped anywhere, nothing traps", arguments: [Self.littleEndian, Self.bigEndian, Self.next])
