@@ -1,6 +1,9 @@
+import BLECore
 import Foundation
 import Glibc
 import Testing
+
+@testable import blescan
 
 /// `blescan replay FILE --screen` on a real terminal: what it shows, which keys it knows, and how it leaves.
 @Suite(.enabled(if: TmuxTerminal.available(for: "TerminalTests")), .timeLimit(.minutes(5)))
@@ -11,7 +14,7 @@ struct TerminalTests {
     private static let end = "end of the recording"
 
     /// Plays the recording to its end, with its process number, its status and the terminal's settings in files.
-    private func play(_ terminal: TmuxTerminal, _ options: String = "") async throws {
+    private func play(_ terminal: TmuxTerminal, _ file: String = recording, _ options: String = "") async throws {
         let script = """
             trap : INT
             stty -g >"$0/before"
@@ -21,7 +24,7 @@ struct TerminalTests {
             stty -g >"$0/after"
             """
         try script.write(toFile: terminal.folder["script"], atomically: true, encoding: .utf8)
-        let command = "'\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 100 \(options)"
+        let command = "'\(BuiltProgram.url.path)' replay '\(file)' --screen --speed 100 \(options)"
         // The script finds its folder in $0.
         try "cd '\(terminal.folder.path)'; sh -c \"$(cat script)\" '\(terminal.folder.path)' \(command)\n"
             .write(toFile: terminal.folder["start"], atomically: true, encoding: .utf8)
@@ -99,13 +102,50 @@ struct TerminalTests {
         var environment = ["LANG": "C.UTF-8"]
         if wish.hasPrefix("NO_COLOR") { environment["NO_COLOR"] = "1" }
         let terminal = try await TmuxTerminal(environment: environment)
-        try await play(terminal, wish.replacing("NO_COLOR", with: ""))
+        try await play(terminal, Self.recording, wish.replacing("NO_COLOR", with: ""))
         try await terminal.shows(Self.end)
         let screen = try await terminal.screen(withStyles: true)
         #expect(screen.contains("\u{1B}[3") == isColoured)
         #expect(screen.contains("\u{1B}[1m") == isColoured)
         try await terminal.keys("q")
         try await left(terminal)
+    }
+
+    /// tmux has widths of its own; where they are others than those here, columns do not stand below each other.
+    @Test func namesOfAllKindsLeaveTheColumnsWhereTheyAre() async throws {
+        let names = [
+            "plain", "\u{1B}[2J\u{1B}[31mred", "\u{1B}]0;owned\u{7}\u{9}\u{D}\u{A}", "日本語の名前", "ｆｕｌｌ", "한국어",
+            "👍🏽 ⌚ thumbs",
+            "e\u{301}a\u{308}o\u{302}\u{301}\u{300}\u{303}", "\u{202E}drawkcab", "שלום", "नमस्ते", "Küche ☃ ½",
+        ]
+        let terminal = try await TmuxTerminal()
+        let file = terminal.folder["names.btsnoop"]
+        let writer = BTSnoopWriter()
+        var capture = writer.header
+        for (number, name) in names.enumerated() {
+            let data = Air.named(name)
+            // An LE Advertising Report of one report, Core Vol 4 Part E, 7.7.65.2.
+            let report: [UInt8] =
+                [
+                    0x3E, UInt8(12 + data.count), 0x02, 0x01, 0x00, 0x01, UInt8(number), 0, 0, 0, 0, 0xC0,
+                    UInt8(data.count),
+                ]
+                + data + [UInt8(bitPattern: Int8(-40 - number))]
+            let packet = CapturedPacket(
+                direction: .received, kind: .event, bytes: report, timestamp: .seconds(1_700_000_000))
+            capture += try #require(writer.record(packet))
+        }
+        try Data(capture).write(to: URL(filePath: file))
+        try await play(terminal, file)
+        let screen = try await terminal.shows(Self.end)
+        try Golden.expect(screen, matches: "screen-tmux-names.txt")
+        let rows = screen.split(separator: "\n").dropFirst(2).prefix(names.count)
+        let ends = rows.map { row in
+            row.range(of: " connectable").map { ScreenText.width(String(row[..<$0.lowerBound])) }
+        }
+        #expect(Set(ends).count == 1 && ends.count == names.count, "\(ends)")
+        try await terminal.keys("q")
+        #expect(try await terminal.line(in: "status") == "0")
     }
 
     @Test func interruptIsAWayOut() async throws {
