@@ -104,10 +104,12 @@ import Testing
         try Data(count: 2000).write(to: URL(filePath: folder["capture"]))
         let descriptor = unsafe open(folder["capture"], O_RDONLY)
         defer { close(descriptor) }
-        var progress = FileProgress(descriptor, named: "capture")
+        var progress = FileProgress(descriptor, named: folder["capture"])
         #expect(progress.text == "capture: 0 %")
         progress.advance(by: 860)
         #expect(progress.text == "capture: 43 %")
+        progress.advance(by: 1139)
+        #expect(progress.text == "capture: 99 %")
         progress.advance(by: 5000)
         #expect(progress.text == "capture: 100 %")
         var unknown = FileProgress(-1, named: "standard input")
@@ -123,7 +125,7 @@ import Testing
         // Read and write: opening it waits for nobody, and so does the program.
         let writer = unsafe open(folder["pipe"], O_RDWR | O_CLOEXEC)
         let program = try RunningProgram(["replay", folder["pipe"]], errors: terminal)
-        try await terminal.shown("reading \(folder["pipe"]), ")
+        try await terminal.shown("reading pipe, ")
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let capture = try Data(contentsOf: root.appending(path: "Fixtures/hci/three-devices.btsnoop"))

@@ -7,8 +7,9 @@ struct FileProgress {
     private var count = 0
 
     /// Begins for the file that `descriptor` is open on.
-    init(_ descriptor: Int32, named name: String) {
-        self.name = name
+    init(_ descriptor: Int32, named path: String) {
+        // Where it is would leave no room on the line for how far it is.
+        name = path.split(separator: "/").last.map(String.init) ?? path
         var status = stat()
         let isPlain = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         size = isPlain && status.st_size > 0 ? Int(status.st_size) : nil
@@ -30,6 +31,6 @@ struct FileProgress {
     var text: String {
         guard let size else { return "\(name): \(count / 1_000_000) MB" }
         // A file may grow while it is read.
-        return "\(name): \(min(100, count / max(1, size / 100))) %"
+        return "\(name): \(min(100, Int(Double(count) * 100 / Double(size)))) %"
     }
 }
