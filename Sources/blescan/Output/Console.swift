@@ -7,14 +7,9 @@ import Synchronization
 enum Console {
     /// The line of progress, on a standard error that is a terminal on which a line can be taken back.
     static let progress = Progress(
-        isOn: isatty(STDERR_FILENO) == 1 && variable("TERM") != "dumb",
+        isOn: isatty(STDERR_FILENO) == 1 && ScreenLook.variable("TERM") != "dumb",
         width: { width(of: STDERR_FILENO) },
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
-
-    /// A variable of the environment.
-    private static func variable(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
-    }
 
     /// Whether `--json` is given; asked of the words themselves, for it also holds for a command line that makes no sense.
     static let isJSONWanted = CommandLine.arguments.dropFirst().contains("--json")
@@ -24,8 +19,11 @@ enum Console {
     /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
     /// ends it with a message. What comes behind that goes nowhere.
     static func out(_ line: String) {
-        out(Array(line.utf8))
+        out(Array((isTerminal && isASCIIWanted ? line.ascii : line).utf8))
     }
+
+    /// Whether a terminal here shows nothing beyond ASCII. Objects, files and pipes have UTF-8 in any locale.
+    private static let isASCIIWanted = !isJSONWanted && !ScreenLook(.never).isUnicode
 
     /// The same for a line in UTF-8.
     static func out(_ line: [UInt8]) {
@@ -45,7 +43,8 @@ enum Console {
     /// Writes a message for people.
     static func note(_ line: String) {
         guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
-        progress.makingRoom { _ = write(Array(line.utf8) + [0x0A], to: STDERR_FILENO) }
+        let text = isASCIIWanted && isatty(STDERR_FILENO) == 1 ? line.ascii : line
+        progress.makingRoom { _ = write(Array(text.utf8) + [0x0A], to: STDERR_FILENO) }
     }
 
     /// Says what is neither a result nor the end of everything; with `--json` as an object.

@@ -82,6 +82,8 @@ final class Progress: Sendable {
     }
 
     private func draw() {
+        // A screen has all of the terminal.
+        guard !Terminal.isTaken else { return }
         state.withLock { put($0.line.due(at: now(), width: width())) }
     }
 

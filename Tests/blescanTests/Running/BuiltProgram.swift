@@ -25,6 +25,7 @@ enum Sink {
     /// To a pipe that nobody reads any more.
     case closedPipe
     case file(String)
+    case terminal(PseudoTerminal)
 }
 
 /// What a finished program left behind.
@@ -74,6 +75,8 @@ final class RunningProgram: Sendable {
             try output.fileHandleForReading.close()
         case .file(let path):
             process.standardOutput = FileHandle(forWritingAtPath: path)
+        case .terminal(let terminal):
+            process.standardOutput = terminal.side
         }
         process.standardError = terminal.map { $0.side } ?? errors
         try process.run()
