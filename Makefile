@@ -21,11 +21,11 @@ build: ## Build blescan for release (static Swift runtime)
 	swift build $(CONFIG) --product blescan
 
 test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage, packaging and kernel tests
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
 	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
-	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
 	@python3 $(TOOLS)/checks.py unit
 
 test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine

@@ -50,9 +50,10 @@ extension Central {
             case .found(let sighting): buffer.yield(.found(sighting))
             case .updated(let sighting): buffer.yield(.updated(sighting))
             case .lost(let sighting): buffer.yield(.lost(sighting))
-            case .notice(.adapterLost): buffer.yield(.paused)
-            case .notice(.adapterBack): buffer.yield(.resumed)
-            case .notice: return
+            case .notice(let notice):
+                sequence.noticed?(notice)
+                if notice == .adapterLost { buffer.yield(.paused) }
+                if notice == .adapterBack { buffer.yield(.resumed) }
             }
         } finish: {
             buffer.finish()
@@ -88,5 +89,20 @@ extension Central {
     /// The adapter's own address; `nil` before it was used for the first time.
     public var adapterAddress: BluetoothAddress? {
         get async { await adapter.address }
+    }
+}
+
+/// What scans of a central have heard.
+package struct ScanStatistics: Hashable, Sendable {
+    /// How many reports the radio has handed up, those that no scan was told of included.
+    package let reports: Int
+    /// How many advertisers were heard since the moment that was asked for.
+    package let devices: Int
+}
+
+extension Central {
+    /// What was heard in all, and how many devices since a moment.
+    package func scanStatistics(since moment: BootInstant) async -> ScanStatistics {
+        await adapter.scanStatistics(since: moment)
     }
 }

@@ -50,7 +50,7 @@ class Tally:
 
 
 def unit():
-    for part in "bumble", "tools":
+    for part in "bumble", "tools", "decoder":
         yield ["python3", "Tests/VM/bed.py", "--prepare", part], {}
     yield ["swift", "build", "--build-tests"], {}
     test = ["swift", "test", "--skip-build", "--disable-xctest"]

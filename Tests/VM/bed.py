@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm").absolute()
 BUMBLE = "bumble==0.0.236"
+DECODER = "TheengsDecoder==2.5.0"  # under the GPL: a process of its own in the tests, part of nothing
 SERIES = ("6.12", "6.1")
 FAULTY = re.compile(r"6\.1\.0-5[56]\b")  # closing an L2CAP socket after the link's end is a use after free there
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay")
@@ -178,6 +179,16 @@ def prepare_bumble():
         run_or_raise("cannot compile Bumble", fresh / "bin" / "python", "-m", "compileall", "-q", fresh / "lib")
         fresh.rename(target)
     return target
+
+
+def prepare_decoder():
+    """Adds to Bumble's virtual environment the decoder of Theengs, for tests that need no guest."""
+    python = prepare_bumble() / "bin" / "python"
+    name, version = DECODER.split("==")
+    installed = f"import importlib.metadata as m; print(m.version('{name}'))"
+    if output_of(python, "-c", installed).strip() != version:
+        run_or_raise(
+            "cannot install TheengsDecoder", python, "-m", "pip", "--disable-pip-version-check", "install", "-q", DECODER)
 
 
 # The boot image: busybox, the few modules that reach the host's files, and guest/init.
@@ -329,11 +340,11 @@ def main():
     options.add_argument("--kernel", help="a Debian kernel series, e.g. 6.1")
     options.add_argument("--log", help="keep the kernel's log here, and the radio's beside it")
     options.add_argument("--limit", type=int, default=300, help="seconds after which the guest is given up")
-    options.add_argument("--prepare", choices=("all", "bumble", "tools"), help="only fill the cache")
+    options.add_argument("--prepare", choices=("all", "bumble", "tools", "decoder"), help="only fill the cache")
     options.add_argument("command", nargs="*")
     chosen = options.parse_args()
     try:
-        parts = {"bumble": prepare_bumble, "tools": prepare_tools}
+        parts = {"bumble": prepare_bumble, "tools": prepare_tools, "decoder": prepare_decoder}
         if chosen.prepare in parts:
             with one_at_a_time():
                 parts[chosen.prepare]()

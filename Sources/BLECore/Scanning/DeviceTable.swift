@@ -75,6 +75,17 @@ package struct DeviceTable {
         return result
     }
 
+    /// How many advertisers were heard since a moment.
+    package func count(heardSince moment: BootInstant) -> Int {
+        var count = 0
+        var place = newest
+        while place != Self.none, entries[place].sighting.lastSeen >= moment {
+            count += 1
+            place = entries[place].older
+        }
+        return count
+    }
+
     /// The newest entry of a device, whichever set it came from.
     package func newest(of peer: PeerID) -> Sighting? {
         var place = newest

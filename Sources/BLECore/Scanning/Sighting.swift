@@ -58,6 +58,21 @@ public struct Sighting: Hashable, Sendable {
         count = 0
     }
 
+    /// The same, of somebody else and with other reports: what is shown instead of it.
+    package func replacing(
+        peer: PeerID?, _ change: (AdvertisingReport) -> AdvertisingReport
+    ) -> Sighting {
+        var sighting = Sighting(id: AdvertiserID(peer: peer, sid: id.sid), at: firstSeen)
+        sighting.advertisement = advertisement.map(change)
+        sighting.scanResponse = scanResponse.map(change)
+        sighting.rssi = rssi
+        sighting.averageRSSI = averageRSSI
+        sighting.interval = interval
+        sighting.lastSeen = lastSeen
+        sighting.count = count
+        return sighting
+    }
+
     /// The device; `nil` for one that advertises anonymously.
     public var peer: PeerID? { id.peer }
 

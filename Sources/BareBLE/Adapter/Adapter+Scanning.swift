@@ -79,6 +79,11 @@ extension Adapter {
     /// What is known of a device: when somebody scans, or has scanned.
     package func sighting(of peer: PeerID) -> Sighting? { table.newest(of: peer) }
 
+    /// What was heard in all, and how many advertisers since a moment.
+    func scanStatistics(since moment: BootInstant) -> ScanStatistics {
+        ScanStatistics(reports: statistics.reports, devices: table.count(heardSince: moment))
+    }
+
     /// Asks every scan again who keeps a place in the table. So does who is connected: it does not advertise meanwhile, and
     /// what it is like is wanted for calling it again.
     package func updatePins() {

@@ -35,6 +35,8 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// A scan that has begun already, for the first iterator.
     var begun: BegunScan?
     private var isLasting = false
+    /// Who is told what happens to the scan without ending it.
+    private(set) var noticed: (@Sendable (ScanNotice) -> Void)?
 
     let central: Central
     let settings: ScanSettings
@@ -64,6 +66,13 @@ public struct ScanSequence: AsyncSequence, Sendable {
     public func lasting() -> ScanSequence {
         var sequence = self
         sequence.isLasting = true
+        return sequence
+    }
+
+    /// The same scan with somebody who is told what happens to it without ending it, on the event loop.
+    package func noticing(_ notice: @Sendable @escaping (ScanNotice) -> Void) -> ScanSequence {
+        var sequence = self
+        sequence.noticed = notice
         return sequence
     }
 

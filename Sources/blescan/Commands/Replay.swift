@@ -8,7 +8,7 @@ struct Replay: AsyncParsableCommand {
         abstract: "Print the packets of a recording, check them, or make a test of them.",
         usage: """
             blescan replay (<file> [--only <kind>|--screen|--check|--as-fixture
-            <name>] | --hex <bytes>) [--json]
+            <name>|--as-scan] | --hex <bytes>) [--json]
             """,
         discussion: """
             EXAMPLES
@@ -17,6 +17,7 @@ struct Replay: AsyncParsableCommand {
               blescan replay capture.btsnoop --only adv --json
               blescan replay capture.btsnoop --screen --speed 10
               blescan replay capture.btsnoop --check
+              blescan replay capture.btsnoop --as-scan --format theengs
               blescan replay capture.btsnoop --as-fixture Fixtures/visit
               blescan replay --hex 02010603030d18060950756c7365
 
@@ -35,6 +36,9 @@ struct Replay: AsyncParsableCommand {
             --as-fixture writes each of these links as a text, NAME.dialogue, that
             ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.
             It has all values in clear.
+
+            --as-scan prints the lines that a scan would have printed there and then:
+            for a test of what takes them, or to look for something afterwards.
             """)
 
     /// Which packets to print.
@@ -76,12 +80,19 @@ struct Replay: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Colours in the live table.", valueName: "when"))
     var color: ColorChoice?
 
+    @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
+    var asScan = false
+
     @Flag(help: "Print one JSON object a packet, or for each link that was written, or for the check.")
     var json = false
 
     @Option(
         help: ArgumentHelp("Explain this payload as `decode --hex` does, instead of a file.", valueName: "bytes"))
     var hex: String?
+
+    @OptionGroup(title: "With --as-scan") var lines: LineOptions
+
+    @OptionGroup(title: "With --as-scan") var filters: FilterOptions
 
     func validate() throws {
         if (file == nil) == (hex == nil) { throw ValidationError("Name a capture, or give a payload with --hex.") }
@@ -94,6 +105,15 @@ struct Replay: AsyncParsableCommand {
         }
         if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file; standard input is none.") }
         try validateScreen()
+        if asScan {
+            _ = try lines.format(orJSON: json)
+            let others = modes + [asFixture.map { _ in "--as-fixture" }, screen ? "--screen" : nil]
+            if let mode = others.compactMap(\.self).first {
+                throw ValidationError("--as-scan prints lines of a scan; leave out \(mode).")
+            }
+        } else if let option = (lines.given + filters.given).first(where: { !screen || $0 != "--redact" }) {
+            throw ValidationError("\(option) is for the lines of --as-scan; add that, or leave out \(option).")
+        }
         if asFixture == "" { throw ValidationError("--as-fixture takes the name of a file.") }
     }
 
@@ -125,9 +145,16 @@ struct Replay: AsyncParsableCommand {
             return try await Decode.parse(["--hex", hex] + (json ? ["--json"] : [])).run()
         }
         guard let file else { return }
+        if asScan {
+            var scan = ScanReplay(
+                filters.filter, lines.lines(try lines.format(orJSON: json) ?? .plain), each: lines.each ?? .change,
+                limit: lines.count)
+            return try scan.run(file)
+        }
         if check { return try CheckOutput(path: file, json: json).run() }
         if screen {
-            let shown = ReplayScreen(path: file, speed: speed ?? 1, look: ScreenLook(color ?? .auto))
+            let shown = ReplayScreen(
+                path: file, speed: speed ?? 1, look: ScreenLook(color ?? .auto), redacts: lines.redact)
             return try await Interrupt.cancelling { try await shown.run() }
         }
         if let asFixture { return try FixtureOutput(path: file, name: asFixture, json: json).run() }

@@ -11,28 +11,28 @@ struct Scan: AsyncParsableCommand {
               sudo blescan                                        a live table, until q
               sudo blescan scan --for 5s --json                   one JSON object a line
               sudo blescan scan --service heart-rate --count 1    the first heart rate belt
+              sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
 
             On a terminal there is a live table, in which ? shows the keys. Elsewhere,
-            and with --plain, --json, --each or --count, what is heard is printed, one
-            line each time.
-            """)
+            and with --plain, --format, --json, --heartbeat, --each or --count, what is
+            heard is printed, one line each time.
 
-    /// How chatty the scan is.
-    enum Verbosity: String, ExpressibleByArgument, CaseIterable {
-        case packet, change, device
-    }
+            Every JSON object says which scanner heard it, when, and how many reports
+            were dropped before it because nobody took the lines fast enough.
+            """)
 
     @Option(name: .customLong("for"), help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"))
     var duration: DurationArgument?
 
-    @Option(help: ArgumentHelp("End after so many lines.", valueName: "n"))
-    var count: Int?
+    @OptionGroup var lines: LineOptions
+
+    @Flag(help: "The same as --format json.")
+    var json = false
 
     @Option(
         help: ArgumentHelp(
-            "A line for each packet, for each change of what a device says, as without this option, or once for each "
-                + "device.", valueName: "what"))
-    var each: Verbosity?
+            "A line this often that says that the scan is alive, also when nothing is heard.", valueName: "time"))
+    var heartbeat: DurationArgument?
 
     @OptionGroup var filters: FilterOptions
 
@@ -47,14 +47,15 @@ struct Scan: AsyncParsableCommand {
 
     @OptionGroup var recording: RecordingOptions
 
-    @Flag(help: "Print one JSON object a line.")
-    var json = false
-
     @OptionGroup var screen: ScreenOptions
 
     func validate() throws {
-        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
+        let format = try lines.format(orJSON: json)
         if passive && longRange { throw ValidationError("--long-range scans actively; leave out --passive.") }
+        if let heartbeat {
+            if format == .theengs { throw ValidationError("Theengs takes devices alone; leave out --heartbeat.") }
+            if heartbeat.duration < .seconds(1) { throw ValidationError("--heartbeat takes a time from 1s.") }
+        }
     }
 
     func run() async throws {
@@ -77,27 +78,16 @@ struct Scan: AsyncParsableCommand {
         try await central.ready(powerOn: true, timeout: .seconds(2))
         let adapterName = await central.adapterName
         if showsScreen { return try await scanOnScreen(central, adapterName) }
-        return try await central.run { [self] in
-            var lines = 0
-            for try await event in central.scan(filters.filter, settings, duration: duration?.duration) {
-                switch event {
-                case .found(let sighting):
-                    show(sighting, "found", adapterName)
-                    lines += 1
-                case .updated(let sighting):
-                    guard each != .device else { continue }
-                    show(sighting, "updated", adapterName)
-                    lines += 1
-                case .dropped(let count):
-                    Console.warn("\(count.counted("report")) dropped, because the output is slow")
-                case .paused:
-                    throw Self.adapterGone(adapterName)
-                case .lost, .resumed:
-                    continue
-                }
-                if let count, lines >= count { break }
-            }
-            return lines
+        let output = LineOutput()
+        let report = ScanReport(
+            central, adapter: adapterName, lines: lines.lines(try lines.format(orJSON: json) ?? .plain),
+            limit: lines.count, to: output)
+        return try await withTaskCancellationHandler {
+            try await report.run(
+                central.scan(filters.filter, settings, duration: duration?.duration), each: lines.each ?? .change,
+                heartbeat: heartbeat?.duration)
+        } onCancel: {
+            output.giveUp()
         }
     }
 
@@ -109,13 +99,6 @@ struct Scan: AsyncParsableCommand {
 
     var settings: ScanSettings {
         let settings: ScanSettings = passive ? .passive : longRange ? .longRange : .balanced
-        return settings.duplicates(each == .packet ? .all : .changed)
-    }
-
-    private func show(_ sighting: Sighting, _ event: String, _ adapterName: String) {
-        Console.out(
-            json
-                ? JSONLine(sighting, event: event, adapter: adapterName).text
-                : PlainLine.text(of: sighting, at: Timestamp.now()))
+        return settings.duplicates(lines.each == .packet ? .all : .changed)
     }
 }

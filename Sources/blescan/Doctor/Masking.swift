@@ -2,8 +2,8 @@
 ///
 /// The same address gets the same number everywhere, so that a reader can still follow who is who.
 struct Masking {
-    private var addresses: [String] = []
-    private var programs: [String] = []
+    private var addresses = Aliases()
+    private var programs = Aliases()
     private let hostName: String
 
     /// Programs that are on everybody's machine, and matter to who reads the report.
@@ -52,14 +52,12 @@ struct Masking {
     private mutating func mask(address: String) -> String {
         let address = String(address.uppercased().map { $0 == "_" || $0 == "-" ? ":" : $0 })
         if address == "00:00:00:00:00:00" { return address }
-        if !addresses.contains(address) { addresses.append(address) }
-        return "(address \((addresses.firstIndex(of: address) ?? 0) + 1))"
+        return "(address \(addresses.number(of: address)))"
     }
 
     private mutating func mask(program: String) -> String {
         if Self.wellKnown.contains(program) { return program }
-        if !programs.contains(program) { programs.append(program) }
-        return "(program \((programs.firstIndex(of: program) ?? 0) + 1))"
+        return "(program \(programs.number(of: program)))"
     }
 
     private func mask(quoted text: String) -> String {

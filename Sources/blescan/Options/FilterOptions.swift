@@ -26,6 +26,14 @@ struct FilterOptions: ParsableArguments {
         help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"))
     var minimumRSSI: Int8?
 
+    /// The options that were given, as they are written.
+    var given: [String] {
+        [
+            service.isEmpty ? nil : "--service", name.map { _ in "--name" }, address.isEmpty ? nil : "--address",
+            company.isEmpty ? nil : "--company", minimumRSSI.map { _ in "--min-rssi" },
+        ].compactMap(\.self)
+    }
+
     /// The same for the library.
     var filter: ScanFilter {
         var filter = ScanFilter()

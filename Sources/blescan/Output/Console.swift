@@ -133,13 +133,22 @@ extension String {
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned:
+            if scalar.isUnprintable {
                 result += "\\u{" + String(scalar.value, radix: 16) + "}"
-            default:
+            } else {
                 result.unicodeScalars.append(scalar)
             }
         }
         return result
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it could steer a terminal, or has no shape there.
+    var isUnprintable: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
+        default: false
+        }
     }
 }

@@ -7,6 +7,8 @@ struct ReplayScreen {
     let path: String
     let speed: Double
     let look: ScreenLook
+    /// Whether addresses and names are masked.
+    let redacts: Bool
 
     /// Shows them until the user quits; the last state stands when the file is at its end.
     func run() async throws {
@@ -14,12 +16,12 @@ struct ReplayScreen {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         let mode = speed == 1 ? "recording" : "recording ×\(Self.number(speed))"
         let table = ScanScreen(.init(source: name, address: nil, mode: mode), look)
-        let path = path
+        let (path, redacts) = (path, redacts)
         let last = try await LiveScreen.during(table) {
             pace.now()
         } _: { live in
             let warning = try await withTaskCancellationHandler {
-                try await Self.play(path, pace, live)
+                try await Self.play(path, redacts, pace, live)
             } onCancel: {
                 pace.stop()
             }
@@ -38,18 +40,23 @@ struct ReplayScreen {
     }
 
     /// Reads the file in a thread of its own, which waits until each report is due; answers what is wrong with the file's end.
-    private static func play(_ path: String, _ pace: ReplayPace, _ live: LiveScreen) async throws -> String? {
+    private static func play(
+        _ path: String, _ redacts: Bool, _ pace: ReplayPace, _ live: LiveScreen
+    ) async throws -> String? {
         try await withCheckedThrowingContinuation { ended in
             DispatchQueue(label: "replay").async {
-                ended.resume(with: Result { try read(path, pace, live) })
+                ended.resume(with: Result { try read(path, redacts, pace, live) })
             }
         }
     }
 
-    private static func read(_ path: String, _ pace: ReplayPace, _ live: LiveScreen) throws -> String? {
+    private static func read(
+        _ path: String, _ redacts: Bool, _ pace: ReplayPace, _ live: LiveScreen
+    ) throws -> String? {
         var printer = PacketPrinter()
         var assembler = ReportAssembler()
         var table = DeviceTable()
+        var redaction = redacts ? Redaction() : nil
         var isEmpty = true
         do {
             let warning = try Recording.read(path) { packet in
@@ -58,9 +65,10 @@ struct ReplayScreen {
                     guard let now = pace.wait(until: packet.timestamp) else { throw CancellationError() }
                     guard let report = assembler.received(fragment, at: now) else { continue }
                     guard let outcome = table.record(report, at: now) else { continue }
-                    let sighting = table[outcome.place]
+                    let sighting = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
+                    let evicted = outcome.evicted.map { redaction?.redacted($0) ?? $0 }
                     live.change { screen in
-                        if let evicted = outcome.evicted { screen.remove(evicted.id) }
+                        if let evicted { screen.remove(evicted.id) }
                         screen.take(sighting)
                     }
                 }

@@ -3,7 +3,10 @@ import BareBLE
 
 extension Scan {
     /// Whether the live table is what the user wants: on a terminal, as long as nothing was said about lines.
-    var showsScreen: Bool { !json && !screen.plain && count == nil && each == nil && Terminal.isUsable }
+    var showsScreen: Bool {
+        !json && !screen.plain && lines.format == nil && lines.count == nil && lines.each == nil && heartbeat == nil
+            && Terminal.isUsable
+    }
 
     /// Shows the live table until the time is over or the user quits; answers how many devices were found.
     func scanOnScreen(_ central: Central, _ adapterName: String) async throws -> Int {
@@ -11,17 +14,22 @@ extension Scan {
         let began = Terminal.now()
         let table = ScanScreen(
             .init(
-                source: adapterName, address: await central.adapterAddress?.description,
+                source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
                 mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color))
         let last = try await LiveScreen.during(table) { live in
             try await central.run {
                 let settings = command.settings.duplicates(.all)
+                var redaction = command.lines.redact ? Redaction() : nil
                 for try await event in central.scan(
                     command.filters.filter, settings, duration: command.duration?.duration)
                 {
                     switch event {
-                    case .found(let sighting), .updated(let sighting): live.change { $0.take(sighting) }
-                    case .lost(let sighting): live.change { $0.remove(sighting.id) }
+                    case .found(let sighting), .updated(let sighting):
+                        let shown = redaction?.redacted(sighting) ?? sighting
+                        live.change { $0.take(shown) }
+                    case .lost(let sighting):
+                        let shown = redaction?.redacted(sighting) ?? sighting
+                        live.change { $0.remove(shown.id) }
                     case .dropped(let count): live.change { $0.lose(count) }
                     case .paused: throw Self.adapterGone(adapterName)
                     case .resumed: continue

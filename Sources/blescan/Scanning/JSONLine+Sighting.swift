@@ -2,13 +2,9 @@ import BLECore
 
 extension JSONLine {
     /// What a scan knows of a device: advertisement and scan response together, and each of them as bytes.
-    init(_ sighting: Sighting, event: String, adapter: String) {
+    init(_ sighting: Sighting, event: ScanLines.Event, origin: ScanLines.Origin) {
         let together = (sighting.advertisement?.data ?? []) + (sighting.scanResponse?.data ?? [])
         let members: [JSONLine.Member?] = [
-            .init(key: "v", value: 1),
-            .init(key: "t", value: .string(Timestamp.now())),
-            .init(key: "event", value: .string(event)),
-            .init(key: "adapter", value: .string(adapter)),
             .init(key: "address", value: sighting.peer.map { .string($0.address.description) } ?? .null),
             .init(key: "addressType", value: sighting.peer.map { $0.type == .public ? "public" : "random" } ?? .null),
             .init(key: "kind", value: sighting.peer.map { .string($0.kind.rawValue) } ?? .null),
@@ -18,6 +14,8 @@ extension JSONLine {
             sighting.advertisement.map { .init(key: "raw", value: .string(Hex.encode($0.data))) },
             sighting.scanResponse.map { .init(key: "rawScanResponse", value: .string(Hex.encode($0.data))) },
         ]
-        self = .object(members.compactMap(\.self) + Self.members(of: AdvertisingData(together)))
+        self = .object(
+            Self.members(of: origin, event: event.rawValue) + members.compactMap(\.self)
+                + Self.members(of: AdvertisingData(together)))
     }
 }

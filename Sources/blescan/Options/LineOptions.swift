@@ -1,0 +1,83 @@
+import ArgumentParser
+import Glibc
+
+/// Which form the lines of a scan have.
+enum LineFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
+    case plain, json, theengs
+}
+
+/// How chatty a scan is.
+enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
+    case packet, change, device
+}
+
+/// What the lines of a scan have in them, and how many there are.
+struct LineOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("End after so many lines.", valueName: "n"))
+    var count: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "A line for each packet, for each change of what a device says, or once for each device. "
+                + "(default: change)", valueName: "what"))
+    var each: Verbosity?
+
+    @Option(
+        help: ArgumentHelp(
+            "Lines for people, JSON objects, or what Theengs Gateway takes on its topic BTtoMQTT/undecoded.",
+            valueName: "form"))
+    var format: LineFormat?
+
+    @Option(
+        name: .customLong("scanner-id"),
+        help: ArgumentHelp("What JSON objects call this scanner. (default: the name of the host)", valueName: "text"))
+    var scanner: String?
+
+    @Flag(help: "Replace addresses and names, also in the bytes, by numbers: for screenshots and bug reports.")
+    var redact = false
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count takes a number from 1.") }
+        if let scanner, Self.cleaned(scanner).isEmpty { throw ValidationError("--scanner-id takes a text to show.") }
+    }
+
+    /// The form that was asked for; `nil` when none was.
+    ///
+    /// - Throws: `ValidationError` for two different ones.
+    func format(orJSON json: Bool) throws -> LineFormat? {
+        guard json else { return format }
+        if let format, format != .json {
+            throw ValidationError("--json is --format json; leave it out, or --format \(format.rawValue).")
+        }
+        return .json
+    }
+
+    /// The lines that these options ask for.
+    func lines(_ format: LineFormat) -> ScanLines {
+        // The report of whose machine it is would otherwise be in each line.
+        let host = redact ? "(host)" : Self.cleaned(Self.hostName)
+        return ScanLines(
+            format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
+            redaction: redact ? Redaction() : nil)
+    }
+
+    /// The options that were given, as they are written.
+    var given: [String] {
+        [
+            count.map { _ in "--count" }, each.map { _ in "--each" }, format.map { _ in "--format" },
+            scanner.map { _ in "--scanner-id" }, redact ? "--redact" : nil,
+        ].compactMap(\.self)
+    }
+
+    private static func cleaned(_ text: String) -> String {
+        var cleaned = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars where !scalar.isUnprintable { cleaned.append(scalar) }
+        return String(cleaned)
+    }
+
+    private static var hostName: String {
+        var bytes = [CChar](repeating: 0, count: 256)
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "" }
+        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

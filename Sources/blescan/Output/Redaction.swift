@@ -1,0 +1,140 @@
+// What `--redact` does. It changes what was heard and not what is printed, so that no screen and no format has to think of it: the
+// address, the names, and every copy of them in the payloads.
+//
+// - An address keeps what tells its kind: the maker's three bytes where it is public, the two top bits where it is random. The rest is a
+//   number, the same for the same device in one run.
+// - A name becomes "(name 1)", and the same name the same number. The few formats that are told by the device's name are not told then.
+// - In data of makers and services, places that hold an address or a name in a format that is known are masked, and wherever the bytes
+//   of the device's own address or name stand. What a format hides in a way that nobody here knows stays.
+
+import BLECore
+
+/// Takes out of what was heard who it was.
+struct Redaction {
+    private var addresses = Aliases()
+    private var names = Aliases()
+
+    /// The same sighting, of somebody without a name.
+    mutating func redacted(_ sighting: Sighting) -> Sighting {
+        let reports = [sighting.advertisement, sighting.scanResponse].compactMap(\.self)
+        var owner = Owner(peer: sighting.peer)
+        owner.alias = sighting.peer.map { alias(of: $0.address, type: $0.type) }
+        for report in reports {
+            for structure in report.advertisingData.structures where structure.type.isName {
+                // Shorter ones are in other data by chance.
+                if structure.value.count > 2 { owner.names.append(structure.value) }
+            }
+        }
+        let peer = sighting.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
+        return sighting.replacing(peer: peer) { report in
+            var report = report
+            if report.address != nil { report.address = owner.alias }
+            report.directAddress = report.directAddress.map { alias(of: $0, type: report.directAddressType ?? .random) }
+            report.data = redacted(report.data, of: owner)
+            return report
+        }
+    }
+
+    /// Whose payload it is.
+    private struct Owner {
+        let peer: PeerID?
+        var alias: BluetoothAddress?
+        var names: [[UInt8]] = []
+    }
+
+    // MARK: Payloads
+
+    private mutating func redacted(_ payload: [UInt8], of owner: Owner) -> [UInt8] {
+        var output: [UInt8] = []
+        var reader = ByteReader(payload.span)
+        while let length = reader.u8() {
+            let left = reader.remaining
+            guard length > 0, let type = reader.u8(), var content = reader.take(Int(length) - 1) else {
+                // The end, or a structure that is cut off: it keeps its length, so that it looks as broken as it is.
+                return output + [length] + [UInt8](repeating: 0, count: left)
+            }
+            let value = redacted(content.rest(), type: AdvertisingDataType(rawValue: type), of: owner)
+            output.append(UInt8(clamping: value.count + 1))
+            output.append(type)
+            output += value.prefix(254)
+        }
+        return output
+    }
+
+    private mutating func redacted(_ value: [UInt8], type: AdvertisingDataType, of owner: Owner) -> [UInt8] {
+        if type.isName {
+            return value.isEmpty ? [] : Array("(name \(names.number(of: String(decoding: value, as: UTF8.self))))".utf8)
+        }
+        var value = value
+        switch type {
+        case .publicTargetAddress, .randomTargetAddress:
+            for place in stride(from: 0, to: value.count, by: 6) { mask(6, of: &value, at: place, owner) }
+        case .leDeviceAddress: mask(6, of: &value, at: 0, owner)
+        case .serviceData16Bit: maskServiceData(&value, owner)
+        case .manufacturerSpecificData: maskManufacturerData(&value, owner)
+        default: break
+        }
+        if let peer = owner.peer, let alias = owner.alias {
+            let (own, new) = (peer.address.littleEndianBytes, alias.littleEndianBytes)
+            value.replace(own, with: new)
+            value.replace(own.reversed(), with: Array(new.reversed()))
+        }
+        for name in owner.names { value.replace(name, with: [UInt8](repeating: UInt8(ascii: "x"), count: name.count)) }
+        return value
+    }
+
+    /// ATC and pvvx begin with the address, MiBeacon and BTHome say whether they have it.
+    private mutating func maskServiceData(_ value: inout [UInt8], _ owner: Owner) {
+        let control = value.count > 2 ? value[2] : 0
+        switch value.prefix(2) {
+        case [0x1A, 0x18] where value.count == 15: mask(6, of: &value, at: 2, owner, isBigEndian: true)
+        case [0x1A, 0x18] where value.count == 17: mask(6, of: &value, at: 2, owner)
+        case [0x95, 0xFE] where control & 0x10 != 0: mask(6, of: &value, at: 7, owner)
+        case [0xD2, 0xFC] where control & 0x02 != 0: mask(6, of: &value, at: 3, owner)
+        default: break
+        }
+    }
+
+    /// A RuuviTag ends with its address; Microsoft's beacons have addresses and names at their ends.
+    private mutating func maskManufacturerData(_ value: inout [UInt8], _ owner: Owner) {
+        switch value.prefix(3) {
+        case [0x99, 0x04, 0x05]: mask(6, of: &value, at: 20, owner, isBigEndian: true)
+        case [0x06, 0x00, 0x01] where value.count > 4 && value[4] & 1 != 0: erase(&value, from: 6)
+        case [0x06, 0x00, 0x03]: erase(&value, from: 5)
+        default: break
+        }
+    }
+
+    private mutating func mask(
+        _ count: Int, of value: inout [UInt8], at place: Int, _ owner: Owner, isBigEndian: Bool = false
+    ) {
+        guard value.count >= place + count else { return }
+        let range = place..<(place + count)
+        let bytes = isBigEndian ? Array(value[range]) : value[range].reversed()
+        let address = BluetoothAddress(rawValue: bytes.reduce(0) { $0 << 8 | UInt64($1) })
+        let alias =
+            address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: .public)
+        value.replaceSubrange(
+            range, with: isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes)
+    }
+
+    private func erase(_ value: inout [UInt8], from place: Int) {
+        guard value.count > place else { return }
+        value.replaceSubrange(place..., with: [UInt8](repeating: UInt8(ascii: "x"), count: value.count - place))
+    }
+
+    // MARK: Addresses
+
+    private mutating func alias(of address: BluetoothAddress, type: AddressType) -> BluetoothAddress {
+        let number = UInt64(addresses.number(of: address.description)) & 0xFF_FFFF
+        let kept: UInt64 = type.space == .public ? 0xFFFF_FF00_0000 : 0xC000_0000_0000
+        return BluetoothAddress(rawValue: address.rawValue & kept | number)
+    }
+}
+
+extension AdvertisingDataType {
+    /// Whether the value is what people call the device.
+    fileprivate var isName: Bool {
+        [.shortenedLocalName, .completeLocalName, .broadcastName].contains(self)
+    }
+}

@@ -1,0 +1,96 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Writes lines to a reader that may be slow, or have stopped reading: waiting for it can be given up.
+///
+/// Nothing is lost here, and nothing is stored: while a line waits, the caller does too, and what comes meanwhile gathers in the
+/// bounded buffer of the scan. Where a line has to wait, a thread of its own does: neither the event loop nor the tasks' threads.
+/// Lines come out in the order of the calls, which all come from one actor.
+final class LineOutput: Sendable {
+    /// What became of a line.
+    enum Outcome {
+        case written
+        /// Nobody will ever read it.
+        case closed
+        /// The program is to end, and the reader takes nothing now.
+        case givenUp
+    }
+
+    private let descriptor: Int32
+    private let wake: (reading: Int32, writing: Int32)
+    private let queue = DispatchQueue(label: "output")
+    /// How many lines wait for the reader.
+    private let waiting = Mutex(0)
+
+    init(_ descriptor: Int32 = STDOUT_FILENO) {
+        self.descriptor = descriptor
+        var ends: [Int32] = [-1, -1]
+        _ = unsafe pipe(&ends)
+        wake = (ends[0], ends[1])
+    }
+
+    deinit {
+        close(wake.reading)
+        close(wake.writing)
+    }
+
+    /// Writes one line whole; returns when the reader has taken it, or there will be none.
+    ///
+    /// - Throws: `Failure` when the line cannot be written, such as on a full disk.
+    func write(_ line: [UInt8]) async throws -> Outcome {
+        var rest = (line + [0x0A])[...]
+        if waiting.withLock({ $0 == 0 }), let outcome = try write(&rest, patience: 0) { return outcome }
+        waiting.withLock { $0 += 1 }
+        return try await withCheckedThrowingContinuation { [rest] continuation in
+            queue.async { [self] in
+                var rest = rest
+                let result = Result { try write(&rest, patience: -1) ?? .givenUp }
+                waiting.withLock { $0 -= 1 }
+                continuation.resume(with: result)
+            }
+        }
+    }
+
+    /// Writes what the reader takes; `nil` when it takes no more, for as many milliseconds as `patience` says, -1 for ever.
+    private func write(_ rest: inout ArraySlice<UInt8>, patience: Int32) throws(Failure) -> Outcome? {
+        while !rest.isEmpty {
+            var wanted = [
+                pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
+                pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
+            ]
+            let ready = unsafe poll(&wanted, 2, patience)
+            if ready < 0, errno != EINTR { throw failure(errno) }
+            if wanted[0].revents == 0 {
+                if wanted[1].revents != 0 { return .givenUp }
+                if ready == 0 { return nil }
+                continue
+            }
+            // A pipe that is ready takes a page without blocking, and perhaps not more.
+            let piece = Array(rest.prefix(4096))
+            let count = unsafe piece.withUnsafeBytes { bytes in
+                unsafe Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+            }
+            if count > 0 {
+                rest.removeFirst(count)
+            } else if errno == EPIPE {
+                return .closed
+            } else if errno != EINTR, errno != EAGAIN {
+                throw failure(errno)
+            }
+        }
+        return .written
+    }
+
+    /// Ends the waiting, now and for good. From any thread.
+    func giveUp() {
+        var byte: UInt8 = 0
+        _ = unsafe Glibc.write(wake.writing, &byte, 1)
+    }
+
+    private func failure(_ number: Int32) -> Failure {
+        Failure(
+            message: "could not write the results: \(unsafe String(cString: strerror(number))). [errno \(number)]",
+            status: .linkLost)
+    }
+}

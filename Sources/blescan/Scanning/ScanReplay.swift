@@ -1,0 +1,63 @@
+import BLECore
+
+/// What `replay --as-scan` prints: the lines that a scan would have printed, had it heard what is in the recording.
+///
+/// The reports go through the same table, the same gate and the same lines as those of a live scan, at the times of the recording.
+struct ScanReplay: ~Copyable {
+    private var assembler = ReportAssembler()
+    private var devices = DeviceTable()
+    private var gate: ScanGate
+    private var lines: ScanLines
+    private let verbosity: Verbosity
+    private let limit: Int?
+
+    init(_ filter: ScanFilter, _ lines: ScanLines, each verbosity: Verbosity, limit: Int?) {
+        var settings = ScanSettings.balanced.duplicates(verbosity == .packet ? .all : .changed)
+        settings.filter = filter
+        gate = ScanGate(settings)
+        devices.pinned = filter.peers
+        self.lines = lines
+        self.verbosity = verbosity
+        self.limit = limit
+    }
+
+    /// Prints the lines of the recording at `path`.
+    ///
+    /// - Throws: `Failure` for a file that cannot be read, and for one in which nobody who matches advertises.
+    mutating func run(_ path: String) throws {
+        let warning = try Recording.read(path) {
+            show($0)
+        } dialogue: { _ in
+        }
+        if let warning { Console.warn(warning) }
+        if lines.count == 0 {
+            throw Failure(message: "\(FileChunks.name(of: path)) has no advertisements that match.", status: .notFound)
+        }
+    }
+
+    private mutating func show(_ packet: CapturedPacket) {
+        guard packet.kind == .event, case .advertisingReports(let batch) = try? HCIEvent(packet.bytes.span) else {
+            return
+        }
+        let now = BootInstant(nanoseconds: packet.timestamp.saturatedNanoseconds)
+        for fragment in batch.reports {
+            guard let report = assembler.received(fragment, at: now), let outcome = devices.record(report, at: now)
+            else { continue }
+            if let evicted = outcome.evicted { _ = gate.forget(evicted.id) }
+            let sighting = devices[outcome.place]
+            switch gate.admit(sighting, outcome.change, at: now, listened: now - .zero) {
+            case .found: show(sighting, .found, packet)
+            case .updated: if verbosity != .device { show(sighting, .updated, packet) }
+            case nil: continue
+            }
+        }
+    }
+
+    private mutating func show(_ sighting: Sighting, _ event: ScanLines.Event, _ packet: CapturedPacket) {
+        for line in lines.lines(
+            of: sighting, event, adapter: "hci\(packet.controller)", at: packet.timestamp, limit: limit)
+        {
+            Console.out(line)
+        }
+    }
+}

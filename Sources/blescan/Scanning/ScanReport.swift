@@ -1,0 +1,152 @@
+// A live scan that prints lines.
+//
+// Duties: one line for each event of the scan, in order; a heartbeat whenever it is due, also when nothing is heard; a word on standard
+// error when reports were dropped, and when the scan was silent for so long that the library started it again.
+//
+// It runs beside the event loop, never on it: writing blocks when nobody reads, and the radio must not notice. What is heard meanwhile
+// waits in the scan's buffer, which keeps the newest and counts the others. That count is in the next line.
+
+import BLECore
+import BareBLE
+import Glibc
+
+/// A live scan that prints lines.
+actor ScanReport {
+    /// How much a message that comes again and again is heard at most.
+    private static let quiet: Duration = .seconds(10)
+
+    private let central: Central
+    private let adapter: String
+    private let output: LineOutput
+    private let limit: Int?
+    private let note: @Sendable (String) -> Void
+    private let began: BootInstant
+    private var lines: ScanLines
+    private var restarts = 0
+    private var lastBeat: BootInstant
+    private var lastWords: [String: BootInstant] = [:]
+    private var isOver = false
+
+    init(
+        _ central: Central, adapter: String, lines: ScanLines, limit: Int?, to output: LineOutput,
+        note: @Sendable @escaping (String) -> Void = Console.warn
+    ) {
+        self.central = central
+        self.adapter = adapter
+        self.lines = lines
+        self.limit = limit
+        self.output = output
+        self.note = note
+        began = central.clock.now
+        lastBeat = began
+    }
+
+    /// Prints until the scan is over, enough was printed, nobody reads any more, or the task is cancelled.
+    ///
+    /// - Returns: How many lines told of devices.
+    nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> Int {
+        let (notices, teller) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                try await self.listen(to: scan.noticing { teller.yield($0) }, verbosity)
+                return true
+            }
+            group.addTask {
+                for await notice in notices { await self.take(notice) }
+                return false
+            }
+            if let heartbeat {
+                group.addTask { try await self.beat(every: heartbeat) }
+            }
+            while let isOver = try await group.next(), !isOver {}
+            group.cancelAll()
+        }
+        return await lines.count
+    }
+
+    // MARK: What is heard
+
+    private func listen(to scan: ScanSequence, _ verbosity: Verbosity) async throws {
+        for try await event in scan {
+            switch event {
+            case .found(let sighting): try await show(sighting, .found)
+            case .updated(let sighting): if verbosity != .device { try await show(sighting, .updated) }
+            case .dropped(let count):
+                lines.dropped += count
+                say(
+                    "dropped",
+                    "\(lines.dropped.counted("report")) dropped so far, because nobody takes the lines fast enough")
+            case .paused:
+                throw Failure(
+                    message:
+                        "\(adapter) went down or away in the middle of the scan. Plug it in or switch it on, "
+                        + "and scan again.", status: .noAdapter)
+            case .lost, .resumed: break
+            }
+            if isOver { return }
+            // In a flood there is always a next event; heartbeats want their turn.
+            if lines.count & 0xFF == 0xFF { await Task.yield() }
+        }
+    }
+
+    private func show(_ sighting: Sighting, _ event: ScanLines.Event) async throws {
+        let time = WallClock.time(of: sighting.lastSeen, now: central.clock.now)
+        for line in lines.lines(of: sighting, event, adapter: adapter, at: time, limit: limit) { try await print(line) }
+        if let limit, lines.count >= limit { isOver = true }
+    }
+
+    private func print(_ line: [UInt8]) async throws {
+        if try await output.write(line) != .written { isOver = true }
+    }
+
+    // MARK: What is not heard
+
+    /// Answers whether the scan is to end, because nobody reads.
+    private func beat(every period: Duration) async throws -> Bool {
+        var due = began + period
+        while (try? await central.clock.sleep(until: due)) != nil {
+            let statistics = await central.scanStatistics(since: lastBeat)
+            let now = central.clock.now
+            let heartbeat = Heartbeat(
+                packets: statistics.reports, devices: statistics.devices, restarts: restarts, uptime: now - began)
+            lastBeat = now
+            if let line = lines.line(of: heartbeat, adapter: adapter, at: WallClock.time(of: now, now: now)) {
+                try await print(line)
+            }
+            if isOver { return true }
+            // The reader may have stood still for longer than a period.
+            due = max(due + period, now)
+        }
+        return false
+    }
+
+    private func take(_ notice: ScanNotice) {
+        switch notice {
+        case .stalled(let count):
+            restarts += 1
+            let again = count > 1 ? ", for the \(count). time in a row" : ""
+            note("\(adapter) has heard nothing for 90 s; the scan was started again\(again)")
+        case .retrying(_, let pause):
+            say("retrying", "\(adapter) could not go on with the scan; the next attempt follows in \(pause)")
+        case .adapterLost, .adapterBack, .disturbed, .resumed: break
+        }
+    }
+
+    /// Says something on standard error, unless the same was said a moment ago.
+    private func say(_ topic: String, _ text: String) {
+        let now = central.clock.now
+        if let last = lastWords[topic], now - last < Self.quiet { return }
+        lastWords[topic] = now
+        note(text)
+    }
+}
+
+/// The time of day of moments on the boot-time clock.
+enum WallClock {
+    /// When `moment` was, since 1970-01-01 00:00 UTC, by the machine's clock as it goes now.
+    static func time(of moment: BootInstant, now: BootInstant) -> Duration {
+        var time = timespec()
+        guard unsafe clock_gettime(CLOCK_REALTIME, &time) == 0 else { return .zero }
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec) - (now - moment)
+    }
+}

@@ -1,0 +1,31 @@
+import BLECore
+
+/// What OpenMQTTGateway publishes on `…/BTtoMQTT/undecoded` for Theengs Gateway to decode: one object for each entry of service data.
+///
+/// The keys, their spelling and their values are those of TheengsDecoder: data in hexadecimal digits, manufacturer data with the
+/// company's number in front as it stands on air, 16-bit services as four digits, `mac_type` 0 for a public address and 1 for a random one.
+enum TheengsLine {
+    /// The objects of one sighting; none for a device without an address, which Theengs cannot take.
+    static func lines(of sighting: Sighting) -> [JSONLine] {
+        guard let peer = sighting.peer else { return [] }
+        let (services, companies) = (sighting.serviceData, sighting.manufacturerData)
+        return (0..<max(services.count, companies.count, 1)).map { index in
+            let service = services.isEmpty ? nil : services[min(index, services.count - 1)]
+            let company = companies.isEmpty ? nil : companies[min(index, companies.count - 1)]
+            return .object([
+                "id": .string(peer.address.description),
+                "mac_type": peer.type == .public ? 0 : 1,
+                "rssi": sighting.rssi.map { .integer(Int($0)) },
+                "name": sighting.name.map { .string($0) },
+                "servicedatauuid": service.map { .string($0.service.description) },
+                "servicedata": service.map { .string(Hex.encode($0.data)) },
+                "manufacturerdata": company.map { .string(Hex.encode(bytes(of: $0))) },
+                "txpower": sighting.txPower.map { .integer(Int($0)) },
+            ])
+        }
+    }
+
+    private static func bytes(of data: AdvertisingData.ManufacturerData) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: data.company), UInt8(truncatingIfNeeded: data.company >> 8)] + data.data
+    }
+}

@@ -1,0 +1,122 @@
+import BLECore
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// What `--redact` takes out, and what it leaves.
+@Suite struct RedactionTests {
+    private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
+
+    private func sighting(
+        _ payload: [UInt8], response: [UInt8]? = nil, address: BluetoothAddress, type: AddressType = .public
+    ) -> Sighting {
+        var table = DeviceTable()
+        var place = 0
+        for (data, isResponse) in [(payload, false), (response, true)] as [([UInt8]?, Bool)] {
+            guard let data else { continue }
+            let report = AdvertisingReport(
+                address: address, addressType: type, properties: isResponse ? [.legacy, .scanResponse] : [.legacy],
+                rssi: -50, data: data)
+            place = table.record(report, at: .zero)?.place ?? 0
+        }
+        return table[place]
+    }
+
+    /// Everything that could be printed of a sighting.
+    private func everything(_ sighting: Sighting) -> String {
+        var text = PlainLine.text(of: sighting, at: "") + DeviceLine(sighting).text
+        let origin = ScanLines.Origin(time: "", scanner: "", adapter: "", sequence: 0, dropped: 0)
+        text += JSONLine(sighting, event: .found, origin: origin).text
+        for line in TheengsLine.lines(of: sighting) { text += line.text }
+        return text
+    }
+
+    private func redacted(_ payload: String, response: String? = nil) -> String {
+        var redaction = Redaction()
+        let sighting = sighting(
+            AirCapture.bytes(payload), response: response.map(AirCapture.bytes), address: address)
+        return everything(redaction.redacted(sighting)).lowercased()
+    }
+
+    // Payloads of Fixtures/adv/meanings.txt and of the formats' descriptions, with this device's address in them.
+    @Test(arguments: [
+        // pvvx: the address first, the last byte first; ATC: the first byte first.
+        "12161a18845356 38c1a4 00a7 1273 0b47 060e 00", "10161a18a4c1385653 84 00a22f5f0bf819",
+        // A RuuviTag ends with it.
+        "1bff990405138a5f61c4f0ffe4ffdc0414c5b6ec29b3a4c138565384",
+        // MiBeacon and BTHome, the last byte first.
+        "1516 95fe 5020 aa01 64 845356 38c1a4 0d1004 fe004802", "0c16 d2fc 42 845356 38c1a4 0161",
+        // An LE Bluetooth Device Address, and somewhere in data that nobody knows.
+        "081b 845356 38c1a4 00", "0cff ffff 01 02 a4c138565384 03",
+        // Names: complete, short, of a broadcast, and of Microsoft's.
+        "0b09 4154435f 353635333834", "0508 4154435f", "0530 4154435f", "10ff 0600 03 00 80 4154435f 353635333834",
+        // The name again, in data of a maker.
+        "0b09 4154435f 353635333834 0eff ffff 07 4154435f 353635333834",
+    ]) func neitherAddressNorNameIsLeft(_ payload: String) {
+        let text = redacted(payload.replacing(" ", with: ""))
+        for secret in [
+            "a4:c1:38:56:53:84", "a4c138565384", "84535638c1a4", "565384", "atc_", "4154435f", "353635333834",
+        ] {
+            #expect(!text.contains(secret), "\(secret)")
+        }
+    }
+
+    @Test func theNameOfTheResponseIsNotLeftInTheAdvertisement() {
+        let text = redacted("0aff ffff 4c616d7065 0102".replacing(" ", with: ""), response: "06094c616d7065")
+        #expect(!text.contains("4c616d7065") && !text.contains("lampe"))
+        #expect(text.contains("(name 1)") && text.contains("7878787878"))
+    }
+
+    @Test func whatTellsTheKindIsKept() {
+        var redaction = Redaction()
+        func alias(_ text: String, _ type: AddressType) -> String? {
+            guard let address = BluetoothAddress(text) else { return nil }
+            return redaction.redacted(sighting([2, 1, 6], address: address, type: type)).peer?.description
+        }
+        #expect(alias("A4:C1:38:56:53:84", .public) == "A4:C1:38:00:00:01/public")
+        #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
+        #expect(alias("54:94:5E:9F:64:C4", .random) == "40:00:00:00:00:03/random")
+        #expect(alias("05:94:5E:9F:64:C4", .random) == "00:00:00:00:00:04/random")
+        // The same device is the same all along.
+        #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
+    }
+
+    // Microsoft's beacons tell names, and Govee's models are told by them.
+    @Test func valuesStayAsTheyWere() throws {
+        var redaction = Redaction()
+        for known in try Fixtures.meanings(by: "")
+        where !["swift-pair", "microsoft-cdp", "govee"].contains(known.kind) {
+            let sighting = sighting(AirCapture.bytes(known.payload), address: address)
+            let masked = redaction.redacted(sighting)
+            let told = masked.meanings.filter { $0.kind != .govee }
+            #expect(told == sighting.meanings.filter { $0.kind != .govee }, "\(known.payload)")
+            #expect(sighting.serviceUUIDs == masked.serviceUUIDs)
+        }
+    }
+
+    @Test func damagedPayloadsAreMaskedToo() throws {
+        var redaction = Redaction()
+        let name = "0b094154435f353635333834"
+        for known in try Fixtures.meanings(by: "").prefix(60) {
+            let bytes = AirCapture.bytes(known.payload + name)
+            for length in 0...bytes.count {
+                let masked = redaction.redacted(sighting(Array(bytes.prefix(length)), address: address))
+                // A name that is cut off is one all the same.
+                #expect(!everything(masked).lowercased().contains("4154435f"))
+            }
+            for index in bytes.indices {
+                var flipped = bytes
+                flipped[index] ^= 0xFF
+                _ = redaction.redacted(sighting(flipped, address: address))
+            }
+        }
+    }
+
+    @Test func numbersGoOnWhenThereAreTooMany() {
+        var aliases = Aliases()
+        for number in 1...70_000 { #expect(aliases.number(of: "\(number)") == number) }
+        #expect(aliases.number(of: "70000") == 70_000)
+        #expect(aliases.number(of: "new") == 70_001)
+    }
+}

@@ -1,0 +1,92 @@
+import BLECore
+import Foundation
+import Testing
+
+@testable import blescan
+
+/// The lines of a scan, made of reports that are written down here: the bytes are laid out by the Core Specification Supplement, A.
+@Suite struct ScanLinesTests {
+    private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
+
+    private func sighting(_ payload: String, type: AddressType? = .public, rssi: Int8? = -41) -> Sighting {
+        var table = DeviceTable()
+        let report = AdvertisingReport(
+            address: type == nil ? nil : address, addressType: type, properties: [.legacy], rssi: rssi,
+            data: AirCapture.bytes(payload))
+        let outcome = table.record(report, at: .zero)
+        return table[outcome?.place ?? 0]
+    }
+
+    private func text(_ lines: [[UInt8]]) -> [String] { lines.map { String(decoding: $0, as: UTF8.self) } }
+
+    @Test func everyObjectSaysWhereItComesFrom() {
+        var lines = ScanLines(format: .json, scanner: "attic")
+        let time = Duration.milliseconds(1_795_248_000_123)
+        let first = text(lines.lines(of: sighting("020106"), .found, adapter: "hci1", at: time))
+        lines.dropped = 7
+        let beat = lines.line(
+            of: Heartbeat(packets: 9, devices: 2, restarts: 1, uptime: .milliseconds(61_500)), adapter: "hci1", at: time
+        )
+        let second = text(lines.lines(of: sighting("020106"), .updated, adapter: "hci1", at: time + .seconds(1)))
+        #expect(
+            first == [
+                #"{"v":1,"t":"2026-11-21T08:00:00.123Z","event":"found","scanner":"attic","adapter":"hci1","seq":1,"dropped":0,"#
+                    + #""address":"A4:C1:38:56:53:84","addressType":"public","kind":"public","rssi":-41,"connectable":false,"#
+                    + #""raw":"020106","flags":6,"structures":[[1,"06"]]}"#
+            ])
+        #expect(
+            beat.map { text([$0]) } == [
+                #"{"v":1,"t":"2026-11-21T08:00:00.123Z","event":"heartbeat","scanner":"attic","adapter":"hci1","seq":2,"dropped":7,"#
+                    + #""packets":9,"devices":2,"lines":1,"restarts":1,"uptimeSeconds":61}"#
+            ])
+        #expect(
+            second.first?.hasPrefix(
+                #"{"v":1,"t":"2026-11-21T08:00:01.123Z","event":"updated","scanner":"attic","adapter":"hci1","seq":3,"dropped":7,"#
+            )
+                == true)
+        #expect(lines.count == 2)
+    }
+
+    @Test func aHeartbeatForPeopleIsAComment() {
+        var lines = ScanLines(format: .plain, scanner: "attic")
+        let beat = lines.line(
+            of: Heartbeat(packets: 0, devices: 0, restarts: 0, uptime: .seconds(30)), adapter: "hci0",
+            at: .seconds(1_795_248_000))
+        #expect(
+            beat.map { text([$0]) } == [
+                "# 2026-11-21T08:00:00.000Z  heartbeat  packets=0  devices=0  lines=0  dropped=0  restarts=0  uptime=30s"
+            ])
+    }
+
+    @Test func theengsGetsALineForEachEntry() {
+        var lines = ScanLines(format: .theengs, scanner: "attic")
+        // Service data of 0x181A and of 0xFEAA, company 0x0499, a name and a power.
+        let payload =
+            "0416" + "1a18" + "05" + "0416" + "aafe" + "20" + "04ff" + "9904" + "03" + "0309" + "4f6b" + "020a04"
+        #expect(
+            text(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero)) == [
+                #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41,"name":"Ok","servicedatauuid":"181a","servicedata":"05","#
+                    + #""manufacturerdata":"990403","txpower":4}"#,
+                #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41,"name":"Ok","servicedatauuid":"feaa","servicedata":"20","#
+                    + #""manufacturerdata":"990403","txpower":4}"#,
+            ])
+        // Without any, without a name, without a strength.
+        #expect(
+            text(lines.lines(of: sighting("020106", type: .random, rssi: nil), .found, adapter: "hci0", at: .zero)) == [
+                #"{"id":"A4:C1:38:56:53:84","mac_type":1}"#
+            ])
+        // Who has no address cannot be told of, and a heartbeat would not be understood.
+        #expect(lines.lines(of: sighting("020106", type: nil), .found, adapter: "hci0", at: .zero).isEmpty)
+        let beat = Heartbeat(packets: 0, devices: 0, restarts: 0, uptime: .zero)
+        #expect(lines.line(of: beat, adapter: "hci0", at: .zero) == nil)
+        #expect(lines.count == 3)
+    }
+
+    @Test func thereAreNoMoreLinesThanWanted() {
+        var lines = ScanLines(format: .theengs, scanner: "attic")
+        let payload = "0416" + "1a18" + "05" + "0416" + "aafe" + "20"
+        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 1).count == 1)
+        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 1).isEmpty)
+        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 3).count == 2)
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+/// `replay --as-scan`, the lines of a scan without a radio: each form, each filter, each way to say less.
+///
+/// Who is in the recording stands in Fixtures/hci/recording/three_devices.py.
+@Suite(.timeLimit(.minutes(2))) struct ScanReplayTests {
+    private let kitchen = "00:AA:02:00:00:0B"
+    private let belt = "C3:5A:19:0B:7E:21"
+    private let beacon = "5B:10:44:9D:2E:F6"
+
+    private func scan(_ arguments: [String]) async throws -> Outcome {
+        try await BuiltProgram.run(["replay", Fixtures.threeDevices, "--as-scan"] + arguments)
+    }
+
+    private func heard(_ arguments: [String]) async throws -> Set<String> {
+        Set(try await scan(arguments + ["--json"]).objects().compactMap { $0["address"] as? String })
+    }
+
+    @Test func linesAreAsOnTheGoldenPage() async throws {
+        let text = try await Golden.session([
+            ["replay", Fixtures.threeDevices, "--as-scan"],
+            ["replay", Fixtures.threeDevices, "--as-scan", "--json", "--scanner-id", "attic"],
+            ["replay", Fixtures.threeDevices, "--as-scan", "--format", "theengs"],
+            ["replay", Fixtures.threeDevices, "--as-scan", "--redact"],
+            ["replay", Fixtures.threeDevices, "--as-scan", "--redact", "--json", "--each", "device"],
+            ["replay", Fixtures.threeDevices, "--as-scan", "--name", "Nobody"],
+        ])
+        try Golden.expect(
+            text.replacing(Fixtures.threeDevices, with: "three-devices.btsnoop"), matches: "scan-lines.txt")
+    }
+
+    @Test func timesAreThoseOfTheRecording() async throws {
+        let times = try await scan(["--json"]).objects().compactMap { $0["t"] as? String }
+        #expect(times.first == "2026-11-21T08:42:23.239Z" || times.first?.hasSuffix(":23.239Z") == true)
+        #expect(times == times.sorted())
+    }
+
+    @Test func filtersLeaveOutWhoDoesNotMatch() async throws {
+        #expect(try await heard([]) == [kitchen, belt, beacon])
+        #expect(try await heard(["--service", "heart-rate"]) == [belt])
+        #expect(try await heard(["--service", "180f", "--service", "181a"]) == [belt])
+        #expect(try await heard(["--name", "Kit"]) == [kitchen])
+        #expect(try await heard(["--name", "itchen"]).isEmpty)
+        #expect(try await heard(["--company", "004c"]) == [beacon])
+        #expect(try await heard(["--company", "0006", "--company", "004C"]) == [beacon])
+        #expect(try await heard(["--address", kitchen, "--address", beacon]) == [kitchen, beacon])
+        #expect(try await heard(["--address", kitchen + "/random"]).isEmpty)
+        #expect(try await heard(["--address", kitchen.lowercased() + "/public"]) == [kitchen])
+        #expect(try await heard(["--min-rssi", "-70"]) == [kitchen, belt])
+        #expect(try await heard(["--min-rssi", "-55"]) == [belt])
+        // Conditions of different kinds must all hold.
+        #expect(try await heard(["--name", "Virtual", "--min-rssi", "-45"]).isEmpty)
+        #expect(try await heard(["--name", "Virtual", "--service", "heart-rate"]) == [belt])
+    }
+
+    @Test func eachSaysHowMuchIsTold() async throws {
+        func lines(_ arguments: [String]) async throws -> [String] {
+            try await scan(["--json", "--address", kitchen] + arguments).objects().compactMap { $0["event"] as? String }
+        }
+        #expect(try await lines(["--each", "device"]) == ["found"])
+        // The scan response with the name comes behind.
+        #expect(try await lines([]) == ["found", "updated"])
+        #expect(try await lines(["--each", "change"]) == ["found", "updated"])
+        let packets = try await lines(["--each", "packet"])
+        #expect(packets.count > 5 && packets.dropFirst().allSatisfy { $0 == "updated" })
+        #expect(try await lines(["--each", "packet", "--count", "3"]).count == 3)
+    }
+
+    @Test func numbersHaveNoGaps() async throws {
+        let objects = try await scan(["--json", "--each", "packet", "--scanner-id", "att\u{7}ic\u{202E}"]).objects()
+        #expect(objects.compactMap { $0["seq"] as? Int } == Array(1..<objects.count + 1))
+        #expect(objects.allSatisfy { $0["dropped"] as? Int == 0 && $0["adapter"] as? String == "hci0" })
+        #expect(objects.allSatisfy { $0["scanner"] as? String == "attic" })
+        let named = try await scan(["--json", "--count", "1"]).objects().first?["scanner"] as? String
+        #expect(
+            named == ProcessInfo.processInfo.hostName.split(separator: ".").first.map(String.init)
+                || named?.isEmpty == false)
+    }
+
+    @Test(arguments: [
+        ["--as-scan", "--only", "att"], ["--as-scan", "--check"], ["--as-scan", "--as-fixture", "/tmp/x"],
+        ["--as-scan", "--json", "--format", "plain"], ["--as-scan", "--json", "--format", "theengs"],
+        ["--as-scan", "--format", "xml"], ["--as-scan", "--scanner-id", "\u{7}"], ["--as-scan", "--count", "0"],
+        ["--redact"], ["--name", "Kit"], ["--format", "json"], ["--count", "3"],
+    ]) func whatMakesNoSenseTogetherIsRefused(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(["replay", Fixtures.threeDevices] + arguments)
+        #expect(outcome.status == 64)
+    }
+
+    @Test(arguments: [
+        ["--heartbeat", "soon"], ["--heartbeat", "10ms"], ["--heartbeat", "30s", "--format", "theengs"],
+        ["--json", "--format", "plain"], ["--count", "0"],
+    ]) func aScanIsAskedForProperly(_ arguments: [String]) async throws {
+        #expect(try await BuiltProgram.run(["scan"] + arguments).status == 64)
+    }
+
+    @Test func jsonTwiceIsNoContradiction() async throws {
+        let outcome = try await scan(["--json", "--format", "json", "--count", "1"])
+        #expect(outcome.status == 0)
+        #expect(try outcome.objects().count == 1)
+    }
+
+    @Test func nobodyThereIsTold() async throws {
+        let outcome = try await scan(["--name", "Nobody"])
+        #expect(outcome.status == 1)
+        #expect(outcome.output.isEmpty)
+        let dialogue = Fixtures.folder.appending(path: "att/gar-cl-bv-05-c.dialogue").path
+        #expect(try await BuiltProgram.run(["replay", dialogue, "--as-scan"]).status == 1)
+    }
+}

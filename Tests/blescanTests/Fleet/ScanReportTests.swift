@@ -1,0 +1,212 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@testable import blescan
+
+/// A live scan that prints, on a radio that is not there: what it says when nothing is heard, and when nobody reads.
+@Suite(.timeLimit(.minutes(2))) struct ScanReportTests {
+    /// A pipe; what is in it is read when the test wants.
+    private final class Reader: Sendable {
+        let reading: Int32
+        let writing: Int32
+        private let isOpen = Mutex((reading: true, writing: true))
+
+        init() {
+            var ends: [Int32] = [-1, -1]
+            _ = unsafe pipe(&ends)
+            (reading, writing) = (ends[0], ends[1])
+        }
+
+        deinit {
+            leave()
+            hangUp()
+        }
+
+        /// Whether a writer would have to wait.
+        var isFull: Bool {
+            var state = pollfd(fd: writing, events: Int16(POLLOUT), revents: 0)
+            return unsafe poll(&state, 1, 0) == 0
+        }
+
+        func leave() { if isOpen.withLock({ exchange(&$0.reading) }) { close(reading) } }
+        func hangUp() { if isOpen.withLock({ exchange(&$0.writing) }) { close(writing) } }
+
+        private func exchange(_ flag: inout Bool) -> Bool {
+            defer { flag = false }
+            return flag
+        }
+
+        /// Everything that is in the pipe now.
+        func objects() throws -> [[String: Any]] {
+            _ = fcntl(reading, F_SETFL, O_NONBLOCK)
+            var data: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while case let count = unsafe read(reading, &buffer, buffer.count), count > 0 {
+                data += buffer.prefix(count)
+            }
+            return try data.split(separator: 0x0A).compactMap {
+                try JSONSerialization.jsonObject(with: Data($0)) as? [String: Any]
+            }
+        }
+    }
+
+    private final class Notes: Sendable {
+        private let lines = Mutex<[String]>([])
+        var all: [String] { lines.withLock { $0 } }
+        func take(_ line: String) { lines.withLock { $0.append(line) } }
+    }
+
+    private func report(_ central: Central, to output: LineOutput, _ notes: Notes, limit: Int? = nil) -> ScanReport {
+        ScanReport(
+            central, adapter: "hci0", lines: ScanLines(format: .json, scanner: "attic"), limit: limit, to: output,
+            note: notes.take)
+    }
+
+    @Test func theHeartGoesOnBeatingInSilence() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let central = Central(radio: VirtualRadio(time: time))
+            let report = report(central, to: LineOutput(reader.writing), notes)
+            let count = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(200)), each: .change, heartbeat: .seconds(30))
+            #expect(count == 0)
+        }
+        let beats = try reader.objects()
+        #expect(beats.map { $0["event"] as? String } == Array(repeating: "heartbeat", count: 6))
+        #expect(beats.map { $0["uptimeSeconds"] as? Int } == [30, 60, 90, 120, 150, 180])
+        #expect(beats.map { $0["seq"] as? Int } == [1, 2, 3, 4, 5, 6])
+        #expect(
+            beats.allSatisfy { $0["packets"] as? Int == 0 && $0["devices"] as? Int == 0 && $0["lines"] as? Int == 0 })
+        // After 90 s of silence the library starts the scan again, and once more after another 90 s.
+        #expect(
+            beats.compactMap { $0["restarts"] as? Int }.last == 2
+                || beats.compactMap { $0["restarts"] as? Int }.last == 1)
+        #expect(notes.all.first == "hci0 has heard nothing for 90 s; the scan was started again")
+    }
+
+    @Test func theHeartCountsWhatIsHeard() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            await radio.add(.battery)
+            let central = Central(radio: radio)
+            let report = report(central, to: LineOutput(reader.writing), notes)
+            let leaving = time.task {
+                try await time.clock.sleep(for: .seconds(15))
+                await radio.remove(belt)
+            }
+            let count = try await report.run(
+                central.scan(.any, .balanced, duration: .seconds(35)), each: .device, heartbeat: .seconds(10))
+            #expect(count == 2)
+            try await leaving.value
+        }
+        let objects = try reader.objects()
+        let beats = objects.filter { $0["event"] as? String == "heartbeat" }
+        #expect(objects.filter { $0["event"] as? String == "found" }.count == 2)
+        #expect(beats.map { $0["devices"] as? Int } == [2, 2, 1])
+        #expect(beats.allSatisfy { $0["lines"] as? Int == 2 && $0["restarts"] as? Int == 0 })
+        let packets = beats.compactMap { $0["packets"] as? Int }
+        #expect(packets.count == 3 && packets == packets.sorted() && (packets.first ?? 0) > 10)
+        #expect(objects.compactMap { $0["seq"] as? Int } == Array(1..<objects.count + 1))
+        #expect(notes.all.isEmpty)
+    }
+
+    @Test func enoughIsEnough() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            await radio.add(.heartRate)
+            let central = Central(radio: radio)
+            let report = report(central, to: LineOutput(reader.writing), notes, limit: 3)
+            let scan = central.scan(.any, .balanced.duplicates(.all))
+            let count = try await report.run(scan, each: .packet, heartbeat: .seconds(60))
+            #expect(count == 3)
+        }
+        #expect(try reader.objects().count == 3)
+    }
+
+    @Test func timesAreThoseOfHearing() {
+        let now = WallClock.time(of: .zero, now: .zero)
+        let before = WallClock.time(of: .zero, now: BootInstant(nanoseconds: 5_000_000_000))
+        #expect((now - before - .seconds(5) < .seconds(30)) && (now - before > .seconds(4)))
+    }
+
+    // MARK: Readers that are slow, or gone
+
+    /// A crowd that advertises every millisecond, and a scan that prints each packet; `body` is called when nobody reads any more and
+    /// the pipe is full.
+    private func flood(
+        _ reader: Reader, _ notes: Notes,
+        _ body: (Central, Task<Int, any Error>, LineOutput) async throws -> Void
+    ) async throws {
+        let radio = VirtualRadio()
+        for _ in 0..<10 {
+            let peripheral = await radio.add(.heartRate)
+            await radio.advertise(peripheral, VirtualAdvertisement([2, 1, 6], interval: .milliseconds(1)))
+        }
+        let central = Central(radio: radio)
+        let output = LineOutput(reader.writing)
+        let report = report(central, to: output, notes)
+        let task = Task {
+            try await withTaskCancellationHandler {
+                try await report.run(
+                    central.scan(.any, .balanced.duplicates(.all), capacity: 32), each: .packet, heartbeat: nil)
+            } onCancel: {
+                output.giveUp()
+            }
+        }
+        try await waited(for: "the pipe is full") { reader.isFull }
+        try await body(central, task, output)
+    }
+
+    private func heard(_ central: Central) async -> Int { await central.scanStatistics(since: .zero).reports }
+
+    @Test func theRadioDoesNotWaitForAReader() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await flood(reader, notes) { central, task, _ in
+            // Many more than pipe and buffer hold are heard all the same.
+            let begin = await heard(central)
+            while await heard(central) < begin + 2000 { try await central.clock.sleep(for: .milliseconds(5)) }
+            var objects = try reader.objects()
+            var dropped = 0
+            while dropped <= 1500 {
+                objects += try reader.objects()
+                dropped = objects.last?["dropped"] as? Int ?? 0
+                try await central.clock.sleep(for: .milliseconds(1))
+            }
+            // What was printed has no gaps; what was not is counted, nearly all of what came meanwhile.
+            #expect(objects.compactMap { $0["seq"] as? Int } == Array(1..<objects.count + 1))
+            task.cancel()
+            reader.leave()
+            _ = try await task.value
+        }
+        #expect(notes.all.first?.contains("because nobody takes the lines fast enough") == true)
+        #expect(notes.all.count < 5, "a flood of drops is no flood of words")
+    }
+
+    @Test func anEndNeedsNoReader() async throws {
+        let (reader, notes) = (Reader(), Notes())
+        try await flood(reader, notes) { _, task, _ in
+            task.cancel()
+            let count = try await task.value
+            #expect(count > 10)
+        }
+    }
+
+    @Test func aReaderThatLeavesEndsTheScan() async throws {
+        // What the program does first of all.
+        signal(SIGPIPE, SIG_IGN)
+        let (reader, notes) = (Reader(), Notes())
+        try await flood(reader, notes) { _, task, _ in
+            reader.leave()
+            let count = try await task.value
+            #expect(count > 10)
+        }
+    }
+}
