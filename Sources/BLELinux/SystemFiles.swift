@@ -21,6 +21,12 @@ package enum SystemFiles {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Whether something is there that is no socket.
+    package static func isOther(thanSocket path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
+    }
+
     /// The names in a directory, without `.` and `..`, sorted; empty when it cannot be read.
     package static func names(in directory: String) -> [String] {
         guard let stream = unsafe opendir(directory) else { return [] }

@@ -100,10 +100,15 @@ extension BLEError {
 extension BLEError {
     /// Why there is no link to the ATT server behind a Unix socket.
     init(_ error: SystemCallError, connectingToSocket path: String) {
+        // The kernel tells of a plain file as of a socket on which nobody listens.
+        let isFile = error.errno == ECONNREFUSED && SystemFiles.isOther(thanSocket: path)
+        let number = isFile ? ENOTSOCK : error.errno
         let (code, reason, hint): (Code, String, String) =
-            switch error.errno {
+            switch number {
             case ENOENT:
                 (.connectFailed, "there is no such socket", "Start the server first, and check the path.")
+            case ENOTSOCK:
+                (.connectFailed, "it is no socket", "Name the socket on which an ATT server listens.")
             case ECONNREFUSED:
                 (.connectFailed, "nobody listens there", "Start the server first, and check that the path is a socket.")
             case EPROTOTYPE:
@@ -118,6 +123,6 @@ extension BLEError {
                 (.connectFailed, "no ATT server can be reached there", "Start the server first, and check the path.")
             }
         self.init(
-            code, subject: "unix:\(path)", during: "connect", because: reason, hint: hint, errorNumber: error.errno)
+            code, subject: "unix:\(path)", during: "connect", because: reason, hint: hint, errorNumber: number)
     }
 }

@@ -134,6 +134,7 @@ import Testing
         let session = try await Golden.session([
             ["explore", "unix:/nowhere/peer.sock"],
             ["explore", "unix:/etc/hostname"],
+            ["read", "unix:/etc/hostname", "2a19"],
             ["explore", "unix:/" + String(repeating: "long", count: 40)],
         ])
         try Golden.expect(session, matches: "missing-socket.txt")

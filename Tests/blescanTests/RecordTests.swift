@@ -64,6 +64,7 @@ import Testing
             ["read", "demo:battery", "2a19", "--record", "/dev/null"],
             ["read", "demo:battery", "2a19", "--record", ""],
             ["read", "demo:battery", "2a19", "--record", "/tmp"],
+            ["read", "demo:battery", "2a19", "--record", "-"],
         ])
         try Golden.expect(session, matches: "record-failures.txt")
     }
@@ -71,7 +72,7 @@ import Testing
     /// A limit of the process stands in for a disk that fills up.
     @Test func aFullDiskEndsTheRecordingAlone() async throws {
         let folder = try TestFolder()
-        let command = "trap '' XFSZ; ulimit -f 1; exec \"$0\" explore demo:heart-rate --record \"$1\""
+        let command = "ulimit -f 1; exec \"$0\" explore demo:heart-rate --record \"$1\""
         let program = try RunningProgram(
             ["-c", command, BuiltProgram.url.path, folder["visit.btsnoop"]], of: URL(filePath: "/bin/bash"))
         let outcome = try await program.outcome()

@@ -85,4 +85,25 @@ import Testing
         #expect(outcome.errors.contains("fff9"))
         #expect(peer.packets.count == 4, "the MTU, and one request a value")
     }
+
+    /// What one reading has told of a handle, the other needs not ask.
+    @Test func oneTypeTellsOfBoth() async throws {
+        let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output
+        #expect(lines == "0x0018 Battery Level  57  87 %\n0x0018 Battery Level  57  87 %\n")
+        let objects = try await BuiltProgram.run(["read", "demo:heart-rate", "2a19", "0x0018", "--json"]).objects()
+        #expect(objects.map { $0["uuid"] as? String } == ["2a19", "2a19"])
+        #expect(objects.allSatisfy { $0["value"] != nil })
+    }
+
+    /// What the cache knows of a handle is told.
+    @Test func theCacheTellsOfHandles() async throws {
+        let folder = try TestFolder()
+        _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", folder["cache"]])
+        let outcome = try await BuiltProgram.run([
+            "read", "demo:heart-rate", "0x0018", "--json", "--cache", folder["cache"],
+        ])
+        #expect(try outcome.objects().first?["uuid"] as? String == "2a19")
+        #expect(try outcome.objects().first?["value"] != nil)
+        #expect(try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018"]).output == "57\n")
+    }
 }

@@ -89,6 +89,10 @@ extension PacketPrinter {
     }
 
     private mutating func describe(_ event: HCIEvent, _ packet: CapturedPacket, _ printed: inout PrintedPacket) {
+        if leavesOutAdvertisements, case .advertisingReports = event {
+            printed.layer = .advertising
+            return
+        }
         let code = packet.bytes.first ?? 0
         printed.title = PacketNames.event(code, packet.bytes.dropFirst(2).first)
         switch event {

@@ -35,6 +35,15 @@ public struct PacketPrinter: Sendable {
             return text
         }
 
+        /// The same where some packets were left out, such as "41 of 178 packets".
+        ///
+        /// - Parameter hasAttributes: Whether those of ATT were shown.
+        package func description(ofShown count: Int, hasAttributes: Bool) -> String {
+            let all = counted(packetCount, "packet")
+            let packets = count == packetCount ? all : "\(count) of \(all)"
+            return hasAttributes ? packets + description.dropFirst(all.count) : packets
+        }
+
         private func counted(_ count: Int, _ noun: String) -> String {
             count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
         }
@@ -59,6 +68,8 @@ public struct PacketPrinter: Sendable {
 
     /// What was seen so far.
     public internal(set) var summary = Summary()
+    /// Whether advertisements get neither text nor reports, for who shows other packets: nothing later depends on them.
+    package var leavesOutAdvertisements = false
     var reassembler = L2CAPReassembler()
     var openRequests: [L2CAPDirection: OpenRequest] = [:]
     var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]

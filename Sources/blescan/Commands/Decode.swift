@@ -44,7 +44,7 @@ struct Decode: AsyncParsableCommand {
                     message: "--hex is not hexadecimal: \(reason). Write two digits a byte, such as 020106.",
                     status: .usage)
             }
-            show(input, isFirst: true)
+            show(input, line: nil, isFirst: true)
             if !input.isDecoded {
                 throw Failure(
                     message: "the event in --hex has no advertising reports that can be read.", status: .badData)
@@ -55,15 +55,17 @@ struct Decode: AsyncParsableCommand {
         let name = path ?? "standard input"
         var lines = try InputLines(path: path)
         if lines.isTerminal { Console.warn("reading hexadecimal lines from the terminal; Ctrl-D ends") }
+        var number = 0
         var read = 0
         var undecoded = 0
         var isText = false
         while let line = lines.next() {
+            number += 1
             if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 }) || line.first == UInt8(ascii: "#") { continue }
             let input = DecodedInput(line: String(decoding: line, as: UTF8.self))
             if !input.isDecoded { undecoded += 1 }
             if case .unreadable = input {} else { isText = true }
-            show(input, isFirst: read == 0)
+            show(input, line: number, isFirst: read == 0)
             read += 1
         }
         if let failure = lines.failure {
@@ -85,12 +87,12 @@ struct Decode: AsyncParsableCommand {
         }
     }
 
-    private func show(_ input: DecodedInput, isFirst: Bool) {
+    private func show(_ input: DecodedInput, line: Int?, isFirst: Bool) {
         if json {
-            Console.out(JSONLine(input).bytes)
+            Console.out(JSONLine(input, line: line).bytes)
         } else {
             if !isFirst { Console.out("") }
-            Console.out(AdvertisementTable.text(of: input))
+            Console.out(AdvertisementTable.text(of: input, line: line))
         }
     }
 }

@@ -60,12 +60,13 @@ struct Read: AsyncParsableCommand {
     private func show(_ found: [Reading]) {
         let labels = AttributeLabels(found.map { ($0.handle, $0.uuid) }, isAlone: attribute.count == 1)
         for reading in found {
-            let meaning = ValueDescription.of(reading.value, uuid: reading.uuid)
+            let uuid = labels.uuids[reading.handle]
+            let meaning = ValueDescription.of(reading.value, uuid: uuid)
             if options.json {
                 Console.out(
                     JSONLine.object([
                         "v": 1, "peer": .string(peer.description), "handle": .integer(Int(reading.handle)),
-                        "uuid": reading.uuid.map { .string($0.description) }, "hex": .string(Hex.encode(reading.value)),
+                        "uuid": uuid.map { .string($0.description) }, "hex": .string(Hex.encode(reading.value)),
                         "value": meaning?.json,
                     ]).text)
             } else if hexOnly {

@@ -10,6 +10,10 @@ struct RecordingOptions: ParsableArguments {
     var record: String?
 
     func validate() throws {
+        if record == "-" {
+            throw ValidationError(
+                "--record needs a file; standard output has what was asked for. Name a file, or ./- for one called so.")
+        }
         if record == "" { throw ValidationError("--record takes the name of a file.") }
     }
 }

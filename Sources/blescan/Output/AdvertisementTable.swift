@@ -3,14 +3,16 @@ import BLECore
 /// The table of structures that people ask for most: length, type, value, and what the value means.
 enum AdvertisementTable {
     /// The lines for what a line of input turned out to be, without a line end behind the last one.
-    static func text(of input: DecodedInput) -> String {
+    ///
+    /// - Parameter line: Its number in the input, for what is wrong with it.
+    static func text(of input: DecodedInput, line: Int? = nil) -> String {
         var text = ""
-        append(input, to: &text)
+        append(input, line: line, to: &text)
         return String(text.dropLast())
     }
 
-    /// Appends a decoded line of input.
-    static func append(_ input: DecodedInput, to text: inout String) {
+    static func append(_ input: DecodedInput, line: Int? = nil, to text: inout String) {
+        let place = line.map { "line \($0): " } ?? ""
         switch input {
         case .payload(let data):
             append(data, to: &text)
@@ -20,9 +22,9 @@ enum AdvertisementTable {
                 text += heading(report) + "\n"
                 append(report.advertisingData, to: &text)
             }
-            if let problem { text += " !    \(problem)\n" }
+            if let problem { text += " !    \(place)\(problem)\n" }
         case .unreadable(let reason):
-            text += " !    not hexadecimal: \(reason)\n"
+            text += " !    \(place)not hexadecimal: \(reason)\n"
         }
     }
 

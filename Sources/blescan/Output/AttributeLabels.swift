@@ -11,15 +11,17 @@ struct AttributeLabels: Sendable {
     ///
     /// - Parameter isAlone: Whether but one attribute was asked for, which needs no label.
     init(_ attributes: [(handle: AttributeHandle, uuid: BluetoothUUID?)], isAlone: Bool) {
-        uuids = Dictionary(
+        // A handle may be asked for twice, once by its type: what tells of one reading tells of both.
+        let uuids = Dictionary(
             attributes.compactMap { attribute in attribute.uuid.map { (attribute.handle, $0) } },
             uniquingKeysWith: { first, _ in first })
+        self.uuids = uuids
         guard !isAlone else {
             texts = [:]
             return
         }
-        let texts = attributes.map { handle, uuid in
-            let name = uuid.map { AssignedNumbers.characteristicName($0) ?? $0.description }
+        let texts = attributes.map { handle, _ in
+            let name = uuids[handle].map { AssignedNumbers.characteristicName($0) ?? $0.description }
             return (handle, [CharacteristicReference.handle(handle).description, name].compactMap(\.self))
         }
         let labels = texts.map { ($0, $1.joined(separator: " ")) }

@@ -32,8 +32,8 @@ enum ExitStatus: Int32 {
         case .timedOut, .busy, .queueFull:
             self = .timedOut
         case .connectFailed:
-            // A Unix socket that is not there, or not one for packets; the radio knows neither.
-            self = error.errorNumber == ENOENT || error.errorNumber == EPROTOTYPE ? .noAdapter : .timedOut
+            // A Unix socket that is not there, is none, or not one for packets; the radio knows nothing of these.
+            self = [ENOENT, ENOTSOCK, EPROTOTYPE].contains(error.errorNumber) ? .noAdapter : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
         case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged:
@@ -57,6 +57,8 @@ extension Blescan {
     static func main() async {
         // Writing to a closed pipe is then an error that can be handled, not a signal.
         signal(SIGPIPE, SIG_IGN)
+        // So is writing more than `ulimit -f` allows.
+        signal(SIGXFSZ, SIG_IGN)
         Console.fillStandardDescriptors()
         if let word = unknownCommand(CommandLine.arguments.dropFirst()) {
             let names = configuration.subcommands.map { $0._commandName }.joined(separator: ", ")

@@ -6,21 +6,28 @@ import Synchronization
 // the payload has several, the first one counts; `structures` has them all.
 
 extension JSONLine {
-    /// What a line of input turned out to be, as the object to print.
-    init(_ input: DecodedInput) {
+    /// What a line of input turned out to be, as the object to print; `line` is its number in the input.
+    init(_ input: DecodedInput, line: Int? = nil) {
+        let number = line.map { [Member(key: "line", value: .integer($0))] } ?? []
+        self = .object(Self.members(of: input) + number)
+    }
+
+    private static func members(of input: DecodedInput) -> [Member] {
         let version = Member(key: "v", value: 1)
         switch input {
         case .payload(let data):
-            self = .object([version] + Self.members(of: data))
+            return [version] + members(of: data)
         case .event(let reports, let problem):
             let error = problem ?? reports.lazy.compactMap { $0.advertisingData.problem }.first
             var writer = JSONWriter()
             writer.array { writer in
                 for report in reports { writer.report(report) }
             }
-            self = .object(["v": 1, "reports": .rendered(writer.bytes), "error": error.map { .string($0) }])
+            let reports = Member(key: "reports", value: .rendered(writer.bytes))
+            return [version, reports] + (error.map { [Member(key: "error", value: .string($0))] } ?? [])
         case .unreadable(let reason):
-            self = .object(["v": 1, "structures": .array([]), "error": .string("not hexadecimal: \(reason)")])
+            let error = Member(key: "error", value: .string("not hexadecimal: \(reason)"))
+            return [version, Member(key: "structures", value: .array([])), error]
         }
     }
 

@@ -15,6 +15,7 @@ struct ReplayOutput {
     init(only: Replay.Layer?, json: Bool) {
         self.only = only
         self.json = json
+        printer.leavesOutAdvertisements = only.map { !$0.shows(.advertising) } ?? false
     }
 
     mutating func show(_ packet: CapturedPacket) {
@@ -28,7 +29,8 @@ struct ReplayOutput {
     mutating func finish() {
         if !json, shownCount > 0 {
             if only == nil || only == .adv { showDevices() }
-            Console.out(printer.summary.description)
+            Console.out(
+                printer.summary.description(ofShown: shownCount, hasAttributes: only?.shows(.att) ?? true))
         }
         if let warning { Console.warn(warning) }
     }

@@ -43,10 +43,13 @@ struct SessionRecording {
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
-                Console.warn(Self.text(failure))
+                let rest = Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
+                Console.warn(Self.text(failure, rest))
             }
         } catch {
-            throw Failure(message: Self.text(error), status: Self.status(error))
+            if case .cannotWrite = error { Self.remove(path) }
+            throw Failure(
+                message: Self.text(error, "Nothing was recorded, and nothing was sent."), status: Self.status(error))
         }
     }
 
@@ -63,12 +66,23 @@ struct SessionRecording {
 
     /// Removes a file that has no packets: this program has made it.
     private func removeIfEmpty() {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-        if status.st_size <= Self.headerLength { _ = unsafe unlink(path) }
+        if Self.isEmpty(path) { Self.remove(path) }
     }
 
-    private static func text(_ error: RecorderError) -> String {
+    /// Whether no packet is there to be read; a device keeps none.
+    private static func isEmpty(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) != 0 || status.st_size <= headerLength
+    }
+
+    private static func remove(_ path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+        _ = unsafe unlink(path)
+    }
+
+    /// What is told of `error`, with `rest` about what was recorded before.
+    private static func text(_ error: RecorderError, _ rest: String) -> String {
         switch error {
         case .cannotCreate(let path, EEXIST):
             "\(path) is there already, and --record replaces nothing. Name another file, or remove it first."
@@ -77,8 +91,8 @@ struct SessionRecording {
                 + "where that user may write."
         case .cannotCreate(let path, let errno): "cannot create \(path): \(reason(errno)). Check the path."
         case .cannotWrite(let path, let errno):
-            "the recording \(path) ends here: \(reason(errno)). What is in it can be read. [errno \(errno)]"
-        case .tooSlow: "the recording ends here: the disk is too slow for it. What is in it can be read."
+            "the recording \(path) ends here: \(reason(errno)). \(rest) [errno \(errno)]"
+        case .tooSlow: "the recording ends here: the disk is too slow for it. \(rest)"
         }
     }
 

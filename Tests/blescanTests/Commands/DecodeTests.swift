@@ -21,6 +21,19 @@ import Testing
         #expect(objects.errors == #"{"v":1,"error":"\#(message)","status":65}"# + "\n")
     }
 
+    /// Lines are counted as editors count them.
+    @Test func badLinesAreNamed() async throws {
+        let text = "# a comment\n\n\(Self.good)\n0g\n043e0101\n"
+        let outcome = try await BuiltProgram.run(["decode"], input: text)
+        #expect(outcome.output.contains("!    line 4: not hexadecimal: character 2 is no hexadecimal digit\n"))
+        #expect(outcome.output.contains("!    line 5: "))
+        let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
+        #expect(try objects.objects().map { $0["line"] as? Int } == [3, 4, 5])
+        let printed = objects.output.split(separator: "\n")
+        #expect(printed.allSatisfy { $0.contains(/,"line":\d}$/) }, "the newest key is last")
+        #expect(try await !BuiltProgram.run(["decode", "--json", "--hex", Self.good]).output.contains("\"line\""))
+    }
+
     @Test func noTextAtAll() async throws {
         let outcome = try await BuiltProgram.run(["decode"], input: "btsnoop\nnonsense\n")
         #expect(outcome.status == 65)
