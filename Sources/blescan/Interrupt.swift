@@ -49,10 +49,8 @@ enum Interrupt {
         for source in sources {
             source.setRegistrationHandler { watched.leave() }
             source.setEventHandler {
-                if task.isCancelled {
-                    Console.progress.end()
-                    exit(ExitStatus.interrupted.rawValue)
-                }
+                // Whatever is written may wait for a terminal that takes nothing: the second signal waits for nobody.
+                if task.isCancelled { exit(ExitStatus.interrupted.rawValue) }
                 task.cancel()
             }
             source.resume()

@@ -6,6 +6,9 @@ import Synchronization
 /// The one rewritten line on standard error that says what takes so long, where that is a terminal; elsewhere nothing.
 ///
 /// A timer draws it, so that work that waits for an answer has a line too. `Console` takes it away before it prints.
+///
+/// A terminal may take nothing for as long as it likes. So nobody who says what is being done waits for one that writes: of the two
+/// locks only `turn`, which keeps what is written apart, is held while something is written.
 final class Progress: Sendable {
     /// How often the line may change.
     private static let period: DispatchTimeInterval = .milliseconds(250)
@@ -18,6 +21,8 @@ final class Progress: Sendable {
     /// Whether anybody sees it.
     let isOn: Bool
     private let state = Mutex(State())
+    /// Whose turn it is to write; taken before `state`.
+    private let turn = Mutex(())
     private let width: @Sendable () -> Int?
     private let now: @Sendable () -> ContinuousClock.Instant
     private let write: @Sendable (String) -> Void
@@ -65,18 +70,21 @@ final class Progress: Sendable {
     /// It is done; the line goes.
     func end() {
         guard isOn else { return }
-        state.withLock { state in
-            state.timer?.cancel()
-            state.timer = nil
-            put(state.line.end())
+        turn.withLock { _ in
+            put(
+                state.withLock { state in
+                    state.timer?.cancel()
+                    state.timer = nil
+                    return state.line.end()
+                })
         }
     }
 
     /// Runs `body`, which prints on the same terminal, where no line is in its way.
     func makingRoom<Value>(for body: () -> Value) -> Value {
         guard isOn else { return body() }
-        return state.withLock { state in
-            put(state.line.makeRoom(at: now()))
+        return turn.withLock { _ in
+            put(state.withLock { $0.line.makeRoom(at: now()) })
             return body()
         }
     }
@@ -84,7 +92,8 @@ final class Progress: Sendable {
     private func draw() {
         // A screen has all of the terminal.
         guard !Terminal.isTaken else { return }
-        state.withLock { put($0.line.due(at: now(), width: width())) }
+        // Whoever writes now makes the next line late, not this thread.
+        _ = turn.withLockIfAvailable { _ in put(state.withLock { $0.line.due(at: now(), width: width()) }) }
     }
 
     private func put(_ text: String) {

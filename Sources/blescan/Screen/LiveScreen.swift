@@ -60,9 +60,10 @@ final class LiveScreen: Sendable {
         for source in sources { source.cancel() }
         wish.finish()
         waiter.cancel()
+        // What is being drawn ends with this too.
+        live.state.withLock { $0.isOver = true }
         await withCheckedContinuation { ended in
             live.queue.async {
-                live.state.withLock { $0.isOver = true }
                 Terminal.leave()
                 ended.resume()
             }
@@ -116,7 +117,8 @@ final class LiveScreen: Sendable {
             state.screen.timePassed(at: now)
             return state.painter.bytes(for: state.screen.frame(at: now))
         }
-        if !bytes.isEmpty, !Terminal.write(bytes) { quit() }
+        guard !bytes.isEmpty else { return }
+        if !Terminal.write(bytes, while: { [self] in !(state.withLock { $0.isOver }) }) { quit() }
     }
 
     /// Draws everything, at the size that the terminal has now.
@@ -154,15 +156,17 @@ final class LiveScreen: Sendable {
     private func pause() {
         guard !(state.withLock { $0.isOver }) else { return }
         Terminal.leave()
-        // SIGTSTP itself is blocked in this thread. One to the thread, not to the process: it has stopped when this returns. Behind
-        // `bg` there is nothing to draw on.
-        repeat { raise(SIGSTOP) } while !Terminal.isInFront
+        // To the thread, not to the process: it has stopped when this returns.
+        Terminal.heedingTheShell { raise(SIGTSTP) }
         resume()
     }
 
     private func resume() {
         guard !(state.withLock { $0.isOver }) else { return }
-        guard Terminal.enter() else { return quit() }
+        // Behind `bg` there is nothing to draw on: the kernel stops this program again until it is in front.
+        var isMine = false
+        Terminal.heedingTheShell { isMine = Terminal.enter() }
+        guard isMine else { return quit() }
         redraw()
     }
 }

@@ -1,7 +1,11 @@
 // The terminal while a screen has it: the second screen of it, without a cursor, and keys come as they are pressed.
 //
-// Whatever ends the program leaves the terminal as it was: `leave` is called by the owner, and once more by `exit`. It is safe
-// to call from any thread, any number of times. ^C and ^Z still send their signals; ^\ does not, nobody could clean up behind it.
+// Whatever ends the program but SIGKILL and a trap leaves the terminal as it was: `leave` is called by the owner, and once more by
+// `exit`. It is safe to call from any thread, any number of times. ^C and ^Z still send their signals; ^\ does not, nobody could
+// clean up behind it.
+//
+// A terminal may take nothing for ever: its connection hangs, or nobody reads. So no lock is held while something is written, and
+// nothing waits for it longer than its caller wants. The keyboard is given back first, which needs no writing.
 
 import BLECore
 import Glibc
@@ -49,7 +53,7 @@ enum Terminal {
             if !isRegistered { atexit { Terminal.leave() } }
             isRegistered = true
         }
-        return saved.withLock { saved in
+        let isRaw = saved.withLock { saved in
             if saved == nil {
                 var settings = termios()
                 guard unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else { return false }
@@ -60,17 +64,23 @@ enum Terminal {
             raw.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
             raw.c_cc.1 = 0  // VQUIT
             return unsafe tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0
-                && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
         }
+        return isRaw && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
     /// Gives the terminal back as it was.
     static func leave() {
-        saved.withLock { saved in
-            guard var settings = saved else { return }
-            saved = nil
-            _ = write("\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l")
-            _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        let settings = saved.withLock { saved in
+            defer { saved = nil }
+            return saved
+        }
+        guard var settings else { return }
+        _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        let farewell = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+        if !write(farewell) {
+            // What nobody has read by now only keeps this from coming through.
+            tcflush(STDOUT_FILENO, TCOFLUSH)
+            _ = write(farewell)
         }
         let kept = notes.withLock { notes in
             defer { notes = [] }
@@ -87,12 +97,48 @@ enum Terminal {
         return count < 0 && (errno == EINTR || errno == EAGAIN) ? [] : nil
     }
 
-    /// Writes all of it; `false` when the terminal is gone.
-    static func write(_ bytes: [UInt8]) -> Bool {
-        Console.write(bytes, to: STDOUT_FILENO) == 0
+    /// Writes all of it; `false` when the terminal is gone, or takes no more for a second, or for as long as `isWanted`.
+    static func write(_ bytes: [UInt8], while isWanted: (() -> Bool)? = nil) -> Bool {
+        var rest = bytes[...]
+        var patience = isWanted == nil ? 10 : Int.max
+        while !rest.isEmpty {
+            var wanted = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+            let ready = unsafe poll(&wanted, 1, 100)
+            if ready == 0 || (ready < 0 && errno == EINTR) {
+                patience -= 1
+                guard patience > 0, isWanted?() ?? true else { return false }
+                continue
+            }
+            // The kernel keeps what is written to a terminal in pieces of this size: where there is room, there is room for one,
+            // and the call does not wait.
+            let count = unsafe Array(rest.prefix(256)).withUnsafeBytes { piece in
+                unsafe Glibc.write(STDOUT_FILENO, piece.baseAddress, piece.count)
+            }
+            if count > 0 {
+                rest.removeFirst(count)
+            } else if errno != EINTR, errno != EAGAIN {
+                return false
+            }
+        }
+        return true
     }
 
     private static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+    /// Runs `body` with the signals of job control let through to this thread, which stop the program at once where a shell can
+    /// let it go on again, and are nothing where none can.
+    static func heedingTheShell(_ body: () -> Void) {
+        var signals = sigset_t()
+        var former = sigset_t()
+        unsafe sigemptyset(&signals)
+        for number in [SIGTSTP, SIGTTOU, SIGTTIN] { unsafe sigaddset(&signals, number) }
+        // A signal that is watched has a handler, which has it watched and nothing else.
+        let handler = signal(SIGTSTP, SIG_DFL)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &signals, &former)
+        body()
+        unsafe pthread_sigmask(SIG_SETMASK, &former, nil)
+        _ = signal(SIGTSTP, handler)
+    }
 
     /// The time on the clock that sightings have.
     static func now() -> BootInstant {

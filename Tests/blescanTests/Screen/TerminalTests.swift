@@ -181,6 +181,38 @@ struct TerminalTests {
         try await terminal.shows("blescan: 3 devices at the end")
     }
 
+    /// As with `ssh -t host blescan`: nobody could let it go on.
+    @Test func withoutAShellItIsNotStopped() async throws {
+        let terminal = try await TmuxTerminal()
+        try await terminal.keys(
+            "exec '\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen --speed 100", "Enter")
+        try await terminal.shows(Self.end)
+        try await terminal.keys("C-z", "Enter")
+        try await terminal.shows("ADVERTISEMENT")
+    }
+
+    @Test func aTerminalThatTakesNothingHoldsNobodyUp() async throws {
+        let terminal = try await TmuxTerminal()
+        try await play(terminal)
+        try await terminal.shows(Self.end)
+        let process = try #require(pid_t(try await terminal.line(in: "process")))
+        let device = try await terminal.device()
+        #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
+        defer { tcflow(device.fileDescriptor, TCOON) }
+        // Something to draw, which cannot be.
+        try await terminal.keys("Down")
+        kill(process, SIGTERM)
+        try await waited(for: "the keyboard is the shell's again") {
+            var settings = termios()
+            return unsafe tcgetattr(device.fileDescriptor, &settings) == 0 && settings.c_lflag & tcflag_t(ICANON) != 0
+        }
+        // What it has to say at last waits for the terminal; the second signal ends that.
+        kill(process, SIGTERM)
+        let status = try await terminal.line(in: "status")
+        #expect(["0", "130", "143"].contains(status))
+        #expect(try await terminal.line(in: "before") == (try await terminal.line(in: "after")))
+    }
+
     @Test func aFailureIsToldOnTheShellsScreen() async throws {
         let terminal = try await TmuxTerminal()
         let file = terminal.folder["no.dialogue"]

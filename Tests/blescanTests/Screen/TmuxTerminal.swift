@@ -45,6 +45,13 @@ final class TmuxTerminal: Sendable {
         _ = try await tmux(["send-keys", "-H"] + bytes.map { String($0, radix: 16) })
     }
 
+    /// The device that programs in it have as their terminal.
+    func device() async throws -> FileHandle {
+        let path = try await tmux("display-message", "-p", "#{pane_tty}").trimmingCharacters(in: .newlines)
+        let descriptor = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
+        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
     func resize(columns: Int, rows: Int) async throws {
         _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
