@@ -37,7 +37,8 @@ public struct NotificationSequence: AsyncSequence, Sendable {
 extension Peripheral {
     /// Subscribes to several characteristics, and returns their values as one sequence.
     ///
-    /// It is armed before the peer is told to send any of them. Where one subscription fails, those before it are taken back.
+    /// It is armed before the peer is told to send any of them. Where one subscription is refused, those before it are taken back
+    /// before the error is thrown; a peer that falls silent just then delays it until ATT's own timeout, 30 s at most.
     ///
     /// - Parameters:
     ///   - characteristics: which ones.
