@@ -20,19 +20,31 @@ extension ScanScreen {
             view = .table
             return frame(at: now)
         }
-        var title = line(row.sighting.peer?.address.description ?? "anonymous", .bold)
-        title.add("  " + (row.sighting.peer?.kind.rawValue ?? "-"))
-        if let name = row.name { title.add("  " + name, .bold) }
-        let keys = "Esc back · q quit"
-        if columns - title.width >= keys.count + 2 {
-            title.add(keys, .dim, column: columns - title.width, isRightAligned: true)
-        }
+        var parts: [(String, ScreenStyle)] = [
+            (row.sighting.peer?.address.description ?? "anonymous", .bold),
+            ("  " + (row.sighting.peer?.kind.rawValue ?? "-"), []),
+        ]
+        if let name = row.name { parts.append(("  " + name, .bold)) }
+        let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
+        let title = title(parts, keys: needed + 19 <= columns ? "Esc back · q quit" : "Esc back")
         let lines = facts(of: row, at: now).map { line($0) }
         let room = max(0, rows - 1)
         let start = max(0, min(first, lines.count - room))
         // Otherwise the way back would be as long as the way beyond the end.
         view = .device(id, line: start)
         return [title] + lines[start...].prefix(room)
+    }
+
+    /// A line of texts, cut where it has to be to leave room for the keys at its end.
+    func title(_ parts: [(String, ScreenStyle)], keys: String) -> ScreenLine {
+        var title = empty
+        let room = max(columns - keys.count - 2, min(8, columns))
+        for (text, style) in parts where title.width < room {
+            title.add(text, style, column: min(ScreenText.width(ScreenText.shown(text, look)), room - title.width))
+        }
+        let rest = columns - title.width
+        if keys.count + 2 <= rest { title.add(keys, .dim, column: rest, isRightAligned: true) }
+        return title
     }
 
     private func facts(of row: ScreenRow, at now: BootInstant) -> [String] {
@@ -64,32 +76,5 @@ extension ScanScreen {
     private static func ago(_ duration: Duration) -> String {
         let age = ScreenRow.age(duration)
         return age == "now" ? age : age + " ago"
-    }
-
-    /// What the keys do.
-    func keyLines() -> [ScreenLine] {
-        let keys: [(String, String)] = [
-            ("q  ^C", "quit"),
-            ("s", "sort by the next of: strength, name, address, last seen"),
-            ("/  f", "filter by a part of name, address, type or what it says"),
-            ("", "  Enter keeps the filter, Esc clears it"),
-            ("arrows  j k", "select a device; also the page keys, Home and End"),
-            ("Enter", "everything about the selected device; Esc goes back"),
-            ("r", "structures of the selected device in the table"),
-            ("Esc", "clear the filter, then the selection"),
-            ("^L", "draw the screen anew"),
-            ("^Z", "stop; `fg` goes on"),
-        ]
-        var lines = [line("KEYS", .bold)]
-        for (key, meaning) in keys {
-            var line = empty
-            line.add(" " + key, .bold, column: 13)
-            line.add(meaning)
-            lines.append(line)
-        }
-        let trend = look.isUnicode ? "▴ · ▾" : "+ = -"
-        return lines + [
-            empty, line(" \(trend) behind RSSI: comes nearer, stays, goes away"), line(" any key goes back", .dim),
-        ]
     }
 }

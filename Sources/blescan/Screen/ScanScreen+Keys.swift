@@ -21,7 +21,7 @@ extension ScanScreen {
         case (_, .character("q")): return .quit
         case (.table, _): pressInTable(key, at: now)
         case (.device(let id, let line), _): pressInDevice(key, id, line)
-        case (.keys, _): view = .table
+        case (.keys(let line), _): view = scrolled(line, by: key).map { .keys(line: $0) } ?? .table
         }
         return .none
     }
@@ -34,7 +34,10 @@ extension ScanScreen {
         case .backspace:
             if filter.isEmpty { isTyping = false } else { filter.unicodeScalars.removeLast() }
         case .clear: filter = ""
-        case .enter: isTyping = false
+        case .enter:
+            isTyping = false
+            // Nobody sees what is selected there.
+            if let selected, !visible.contains(selected) { self.selected = visible.first }
         case .escape:
             filter = ""
             isTyping = false
@@ -52,9 +55,9 @@ extension ScanScreen {
             sort(at: now)
         case .character("r"):
             showsStructures.toggle()
-            if selected == nil { selected = visible.first }
+            selected = visiblySelected ?? visible.first
         case .character("/"), .character("f"): isTyping = true
-        case .character("?"), .character("h"): view = .keys
+        case .character("?"), .character("h"): view = .keys(line: 0)
         case .character("j"): move(.down)
         case .character("k"): move(.up)
         case .character(" "): move(.pageDown)
@@ -62,7 +65,7 @@ extension ScanScreen {
         case .character("G"): move(.end)
         case .up, .down, .pageUp, .pageDown, .home, .end: move(key)
         case .enter:
-            guard let open = selected ?? visible.first else { return }
+            guard let open = visiblySelected ?? visible.first else { return }
             selected = open
             view = .device(open, line: 0)
         case .escape:
@@ -72,18 +75,34 @@ extension ScanScreen {
         }
     }
 
+    /// What is selected, unless the filter hides it.
+    private var visiblySelected: AdvertiserID? {
+        selected.flatMap { visible.contains($0) ? $0 : nil }
+    }
+
     private mutating func pressInDevice(_ key: ScreenKey, _ id: AdvertiserID, _ line: Int) {
-        let page = max(1, rows - 2)
+        if let line = scrolled(line, by: key) {
+            view = .device(id, line: line)
+            return
+        }
         switch key {
         case .escape, .enter, .backspace, .character("r"): view = .table
-        case .up, .character("k"): view = .device(id, line: max(0, line - 1))
-        case .down, .character("j"): view = .device(id, line: line + 1)
-        case .pageUp: view = .device(id, line: max(0, line - page))
-        case .pageDown, .character(" "): view = .device(id, line: line + page)
-        case .home, .character("g"): view = .device(id, line: 0)
-        case .end, .character("G"): view = .device(id, line: .max / 2)
-        case .character("?"), .character("h"): view = .keys
-        case .character, .clear, .redraw: break
+        case .character("?"), .character("h"): view = .keys(line: 0)
+        case .up, .down, .pageUp, .pageDown, .home, .end, .character, .clear, .redraw: break
+        }
+    }
+
+    /// The line that a text shall begin with behind a key that moves it; `nil` for the other keys.
+    private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
+        let page = max(1, rows - 2)
+        return switch key {
+        case .up, .character("k"): max(0, line - 1)
+        case .down, .character("j"): line + 1
+        case .pageUp: max(0, line - page)
+        case .pageDown, .character(" "): line + page
+        case .home, .character("g"): 0
+        case .end, .character("G"): .max / 2
+        case .enter, .escape, .backspace, .character, .clear, .redraw: nil
         }
     }
 

@@ -7,7 +7,7 @@ extension ScanScreen {
         switch view {
         case .table: lines = tableLines(at: now)
         case .device(let id, let line): lines = deviceLines(id, from: line, at: now)
-        case .keys: lines = keyLines()
+        case .keys(let line): lines = keyLines(from: line)
         }
         lines = Array(lines.prefix(rows))
         while lines.count < rows { lines.append(empty) }
@@ -51,34 +51,12 @@ extension ScanScreen {
         top = min(top, place)
     }
 
-    private mutating func headingLine(at now: BootInstant) -> ScreenLine {
-        let counts = [
-            devices.count.counted("device"), "\(rate.perSecond(at: now)) adv/s", "\(lossCount) lost",
-        ]
-        let source = heading.source.count > 24 ? String(heading.source.prefix(23)) + "…" : heading.source
-        let full = [[source, heading.address].compactMap(\.self).joined(separator: " "), heading.mode] + counts
-        let keys = ["q quit · s sort · / filter · r raw · ? keys", "? keys"]
-        let forms: [([String], String)] = [
-            (full, keys[0]), (full, keys[1]), ([source, heading.mode] + counts, keys[1]), ([source] + counts, keys[1]),
-            (counts, keys[1]), (counts, ""), ([counts[0], counts[2]], ""),
-        ]
-        for (parts, keys) in forms {
-            let left = parts.joined(separator: "  ")
-            let needed = ScreenText.width(ScreenText.shown(left, look)) + (keys.isEmpty ? 0 : 2 + keys.count)
-            guard needed <= columns else { continue }
-            var line = self.line(left, .bold)
-            line.add(keys, .dim, column: columns - line.width, isRightAligned: true)
-            return line
-        }
-        return line(counts[0], .bold)
-    }
-
     private func columnsLine(_ layout: [(column: ScreenColumn, width: Int)]) -> ScreenLine {
         var line = empty
         for (column, width) in layout {
             // The mark of the order may stand in the gap behind a column that is full.
             line.skip(column.gap)
-            let mark = column == order.column ? (look.isUnicode ? "▾" : "*") : ""
+            let mark = column == order.column ? (look.isUnicode ? "↓" : "*") : ""
             line.add(column.heading + mark, .dim, column: width, isRightAligned: column.isRightAligned)
         }
         return line

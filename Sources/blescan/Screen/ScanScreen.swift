@@ -24,6 +24,8 @@ struct ScanScreen: Sendable {
         var address: String?
         /// How it scans.
         var mode: String
+        /// What a narrow screen has room for when the mode is more than that; nothing if that can be done without.
+        var brief: String?
     }
 
     /// What rows are sorted by.
@@ -45,7 +47,8 @@ struct ScanScreen: Sendable {
         case table
         /// One device, from a line of it on.
         case device(AdvertiserID, line: Int)
-        case keys
+        /// What the keys do, from a line of it on.
+        case keys(line: Int)
     }
 
     static let fadesAfter: Duration = .seconds(30)

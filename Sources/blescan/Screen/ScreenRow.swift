@@ -8,6 +8,7 @@ struct ScreenRow: Sendable {
     }
 
     private(set) var sighting: Sighting
+    /// The name as people can read it; `nil` for a device that says none.
     private(set) var name: String?
     /// What the advertisement offers, in words.
     private(set) var says: String
@@ -26,7 +27,7 @@ struct ScreenRow: Sendable {
 
     init(_ sighting: Sighting) {
         self.sighting = sighting
-        name = sighting.name
+        name = Self.shown(sighting.name)
         says = DeviceLine(sighting).says
         words = ""
         measure()
@@ -41,7 +42,7 @@ struct ScreenRow: Sendable {
         sighting = newest
         measure()
         guard isNews else { return }
-        name = newest.name
+        name = Self.shown(newest.name)
         says = DeviceLine(newest).says
         describe()
     }
@@ -66,6 +67,15 @@ struct ScreenRow: Sendable {
         let seconds = max(0, duration.components.seconds)
         if seconds < 1 { return "now" }
         return seconds < 60 ? "\(seconds)s" : "\(seconds / 60)min"
+    }
+
+    /// The name without padding, and such that it can be seen that there is one.
+    private static func shown(_ name: String?) -> String? {
+        guard let name else { return nil }
+        var scalars = name.unicodeScalars
+        while scalars.last == "\0" { scalars.removeLast() }
+        if scalars.isEmpty { return "(empty)" }
+        return scalars.allSatisfy(\.properties.isWhitespace) ? "\"\(String(scalars))\"" : String(scalars)
     }
 
     private mutating func measure() {

@@ -64,7 +64,7 @@ enum ScreenText {
     static func isCertain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
-            case 0..<0x300, 0x370..<0x483, 0x2010...0x2027, 0x2500...0x25FF: true
+            case 0..<0x300, 0x370..<0x483, 0x2010...0x2027, 0x2190...0x2193, 0x2500...0x25FF: true
             default: false
             }
         }

@@ -126,6 +126,49 @@ import Testing
         #expect(air.lines().last == "")
     }
 
+    @Test func whatTheFilterHidesIsNotOpened() {
+        let air = Self.three()
+        air.press(.down)
+        #expect(air.screen.selected?.peer?.address == BluetoothAddress(Self.near))
+        air.press(.character("/"))
+        air.type("far")
+        air.press(.enter)
+        #expect(air.screen.selected?.peer?.address == BluetoothAddress(Self.far), "the selection is visible")
+        air.press(.enter)
+        #expect(air.lines()[0].hasPrefix(Self.far))
+        air.press(.escape, .character("/"))
+        air.type("x")
+        air.press(.enter, .enter)
+        #expect(air.screen.view == .table && air.screen.selected == nil, "there is nothing to open")
+    }
+
+    /// A device that is selected may say something else later.
+    @Test func whatTheFilterDoesNotMatchAnyMoreIsNotOpened() {
+        let air = Self.three()
+        air.press(.character("/"))
+        air.type("r")
+        air.press(.enter, .down)
+        #expect(air.screen.selected?.peer?.address == BluetoothAddress(Self.near))
+        air.hear(Self.near, -50, Air.named("Other"))
+        air.hear(Self.near, -50, Air.named("Nobody"))
+        air.press(.enter)
+        #expect(air.lines()[0].hasPrefix(Self.far))
+    }
+
+    /// Names as devices have them that fill a field of fixed length.
+    @Test(arguments: [
+        ("Lamp\0\0\0", "Lamp"), ("", "(empty)"), ("\0\0", "(empty)"), ("   ", "\"   \""), (" \0", "\" \""),
+        ("a\0b", "a\0b"), (" a ", " a "),
+    ]) func namesArePlain(_ said: String, _ shown: String) {
+        let air = Air()
+        air.hear(Self.near, -50, Air.named(said))
+        #expect(air.order() == [shown])
+        #expect(!air.lines()[2].contains("\\u{0}") || said == "a\0b")
+        air.hear(Self.near, -50, Air.named("else"))
+        air.hear(Self.near, -50, Air.named(said))
+        #expect(air.order() == [shown])
+    }
+
     @Test func keysMoveOverManyRows() {
         let air = Air(columns: 80, rows: 8)
         for number in 10..<60 { air.hear("C0:00:00:00:00:\(number)", Int8(-20 - number), Air.named("N\(number)")) }

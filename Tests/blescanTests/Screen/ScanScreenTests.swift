@@ -56,6 +56,8 @@ import Testing
         air.screen.resize(columns: 100, rows: 15)
         air.press(.character("?"))
         try Golden.expect(Self.framed(air.lines(), 100), matches: "screen-keys.txt")
+        air.press(.down)
+        #expect(air.screen.view != .table)
         air.press(.character("x"))
         #expect(air.screen.view == .table)
     }
@@ -83,8 +85,8 @@ import Testing
         let air = Air(columns: 80, rows: 4)
         #expect(
             air.lines() == [
-                "hci0 5C:F3:70:9B:1A:02  active scan  0 devices  0 adv/s  0 lost           ? keys",
-                " RSSI▾             ADDRESS            TYPE      NAME        SAYS           SEEN", "", "",
+                "hci0 5C:F3:70:9B:1A:02  active scan  0 devices  0 adv/s  0 lost  ? keys · q quit",
+                " RSSI↓             ADDRESS            TYPE      NAME        SAYS           SEEN", "", "",
             ])
         air.press(.down, .enter, .character("r"), .pageDown, .end)
         #expect(air.screen.view == .table)

@@ -62,11 +62,11 @@ struct TerminalTests {
         try await terminal.keys("Escape")
         try await terminal.shows("all of them") { $0.contains("Virtual HRM") }
         try await terminal.keys("s")
-        try await terminal.shows("NAME▾")
+        try await terminal.shows("NAME↓")
         try await terminal.keys("?")
-        try await terminal.shows("any key goes back")
+        try await terminal.shows("any other key goes back")
         try await terminal.keys("x")
-        try await terminal.shows("NAME▾")
+        try await terminal.shows("NAME↓")
         try await terminal.keys("q")
         try await left(terminal)
     }

@@ -1,0 +1,76 @@
+import BLECore
+import Testing
+
+@testable import blescan
+
+/// What stays of heading, help and details where there is little room.
+@Suite struct ScanScreenNarrowTests {
+    private static func heading(_ columns: Int, _ change: (inout ScanScreen) -> Void = { _ in }) -> String {
+        let air = Air.street(columns: columns)
+        change(&air.screen)
+        return air.lines().first ?? ""
+    }
+
+    @Test(arguments: [
+        (100, "hci0 5C:F3:70:9B:1A:02  active scan  5 devices  8 adv/s  3 lost                      ? keys · q quit"),
+        (79, "hci0  active scan  5 devices  8 adv/s  3 lost                   ? keys · q quit"),
+        (54, "hci0  active scan  5 devices  8 adv/s  3 lost   q quit"),
+        (46, "hci0  active scan  5 devices  3 lost    q quit"),
+        (38, "active scan  5 devices  3 lost  q quit"),
+        (37, "5 devices  8 adv/s  3 lost     q quit"),
+        (30, "5 devices  3 lost       q quit"), (20, "5 devices     q quit"), (12, "q quit"), (3, "q …"),
+    ]) func theWayOutStaysLongest(_ columns: Int, _ line: String) {
+        #expect(Self.heading(columns) == line)
+    }
+
+    @Test(arguments: [
+        (120, "three-devices.btsnoop  end of the recording  5 devices  8 adv/s  3 lost      q quit · s sort"),
+        (79, "three-devices.btsnoop  end of the recording  5 devices  8 adv/s  3 lost  q quit"),
+        (70, "three-devic…  end of the recording  5 devices  8 adv/s  3 lost  q quit"),
+        (60, "three-devi…  end of the recording  5 devices  3 lost  q quit"),
+        (48, "end of the recording  5 devices  3 lost   q quit"),
+        (44, "ended  5 devices  8 adv/s  3 lost     q quit"), (32, "ended  5 devices  3 lost  q quit"),
+    ]) func theEndOfARecordingIsToldBeforeItsName(_ columns: Int, _ line: String) {
+        let heading = Self.heading(columns) { screen in
+            screen.heading = .init(
+                source: "three-devices.btsnoop", address: nil, mode: "end of the recording", brief: "ended")
+        }
+        #expect(heading.hasPrefix(line), "\(columns)")
+    }
+
+    @Test(arguments: [(60, true), (45, false), (40, false), (20, false), (10, false)])
+    func theWayBackFromADeviceStays(_ columns: Int, _ hasBoth: Bool) {
+        let air = Air.street(columns: columns)
+        air.press(.down, .down, .enter)
+        let title = air.lines()[0]
+        #expect(title.hasSuffix(hasBoth ? "Esc back · q quit" : columns >= 18 ? "Esc back" : "…"))
+        #expect(title.hasPrefix("F2:0B:9"))
+    }
+
+    /// All of it can be read, by arrows, whatever the size.
+    @Test(arguments: [(100, 10), (60, 8), (39, 10), (24, 6), (16, 4)])
+    func theHelpCanBeScrolled(_ columns: Int, _ rows: Int) {
+        let air = Air.street(columns: columns)
+        air.screen.resize(columns: columns, rows: rows)
+        air.press(.character("?"))
+        #expect(air.lines()[0].contains("q quit"))
+        var words: [String] = []
+        var last: [String] = []
+        for _ in 0..<200 {
+            let shown = Array(air.lines().dropFirst())
+            #expect(!shown.contains { $0.hasSuffix("…") })
+            words += (last.isEmpty ? shown : shown == last ? [] : shown.suffix(1)).flatMap {
+                $0.split(separator: " ").map(String.init)
+            }
+            last = shown
+            air.press(.down)
+        }
+        let text = words.joined(separator: " ")
+        #expect(text.contains("Home and End") && text.contains("in the headings: what the table is sorted by"))
+        #expect(text.hasSuffix("behind the bar: comes nearer, stays, goes away"))
+        air.press(.home)
+        #expect(air.lines()[1].contains("q  ^C"))
+        air.press(.character("x"))
+        #expect(air.screen.view == .table)
+    }
+}
