@@ -80,7 +80,7 @@ enum Recording {
             "Record between host and controller, with `btmon -w FILE` or Android's HCI log, or with a sniffer that writes "
                 + "link type 251, 256 or 272."
         case .unsupportedVersion: "Convert it with a newer tool."
-        case .truncated, .corruptRecord: "What was readable is printed above."
+        case .truncated, .corruptRecord: "What stands before that was read."
         }
     }
 }

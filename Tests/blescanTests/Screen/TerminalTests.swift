@@ -213,6 +213,26 @@ struct TerminalTests {
         #expect(try await terminal.line(in: "before") == (try await terminal.line(in: "after")))
     }
 
+    /// What came before the damage can be looked at as long as one likes.
+    @Test func theTableOfADamagedRecordingStands() async throws {
+        let terminal = try await TmuxTerminal()
+        let file = terminal.folder["damaged.btsnoop"]
+        var capture = try Data(contentsOf: URL(filePath: Self.recording))
+        capture += Data(repeating: 0xA5, count: 500)
+        try capture.write(to: URL(filePath: file))
+        try await play(terminal, file)
+        let screen = try await terminal.shows("end: damaged from here on")
+        #expect(screen.contains("3 devices") && screen.contains("Virtual HRM"))
+        try await terminal.keys("Down", "Enter")
+        try await terminal.shows("ADVERTISEMENT")
+        try await terminal.keys("q")
+        #expect(try await terminal.line(in: "status") == "65")
+        let after = try await terminal.shows("what is wrong") { screen in
+            screen.replacing("\n", with: "").contains("is damaged behind packet 178. What stands before that was read.")
+        }
+        #expect(after.contains("blescan: 3 devices at the end"))
+    }
+
     @Test func aFailureIsToldOnTheShellsScreen() async throws {
         let terminal = try await TmuxTerminal()
         let file = terminal.folder["no.dialogue"]

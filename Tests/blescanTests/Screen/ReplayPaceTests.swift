@@ -1,0 +1,60 @@
+import BLECore
+import Dispatch
+import Synchronization
+import Testing
+
+@testable import blescan
+
+/// The clock of a recording, by a clock that the tests put forward.
+@Suite struct ReplayPaceTests {
+    /// What time it is here.
+    private final class Here: Sendable {
+        private let time = Mutex(BootInstant(nanoseconds: 7_000_000_000_000))
+
+        func pass(_ duration: Duration) { time.withLock { $0 = $0 + duration } }
+
+        func now() -> BootInstant { time.withLock { $0 } }
+    }
+
+    private static func recorded(_ seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds * 1_000_000_000) }
+
+    /// Reading is slow: what was not read yet is nobody's silence.
+    @Test func theClockDoesNotRunAwayFromTheReader() {
+        let here = Here()
+        let pace = ReplayPace(100) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
+        here.pass(.seconds(20))
+        #expect(pace.now() == Self.recorded(50))
+        #expect(pace.wait(until: .seconds(51)) == Self.recorded(51))
+        here.pass(.seconds(20))
+        #expect(pace.now() == Self.recorded(51))
+        #expect(pace.elapsed == .seconds(1))
+        pace.end()
+        here.pass(.seconds(20))
+        #expect(pace.now() == Self.recorded(51))
+    }
+
+    @Test func theClockGoesAsFarAsTheReportThatIsWaitedFor() async throws {
+        let here = Here()
+        let pace = ReplayPace(10) { here.now() }
+        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
+        async let next = withCheckedContinuation { ended in
+            DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(100_000))) }
+        }
+        here.pass(.seconds(2))
+        try await waited(for: "the reader waits") { pace.now() == Self.recorded(70) }
+        here.pass(.seconds(1_000_000))
+        #expect(pace.now() == Self.recorded(100_000))
+        pace.stop()
+        #expect(await next == nil)
+    }
+
+    @Test func theClockNeverGoesBack() {
+        let here = Here()
+        let pace = ReplayPace(1) { here.now() }
+        #expect(pace.now() == .zero)
+        #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
+        #expect(pace.wait(until: .seconds(3)) == Self.recorded(50))
+        #expect(pace.now() == Self.recorded(50))
+    }
+}
