@@ -135,8 +135,8 @@ struct Replay: AsyncParsableCommand {
             throw ValidationError("--speed takes a factor from 0.01 to 1000.")
         }
         if file == "-" { throw ValidationError("--screen needs a file; standard input is for the keys.") }
-        if !Terminal.isUsable {
-            throw ValidationError("--screen needs a terminal for standard input and output; leave it out for lines.")
+        if let obstacle = Terminal.obstacle {
+            throw ValidationError("--screen needs a terminal: \(obstacle). Leave it out for lines.")
         }
     }
 

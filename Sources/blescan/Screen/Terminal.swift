@@ -29,10 +29,18 @@ enum Terminal {
         return true
     }
 
-    /// Whether a screen can be shown: both streams are a terminal that knows more than lines, and this program is in front.
-    static var isUsable: Bool {
+    /// Whether a screen can be shown.
+    static var isUsable: Bool { obstacle == nil }
+
+    /// Why a screen cannot be shown, for people: both streams are to be a terminal that knows more than lines, and this program is
+    /// to be in front.
+    static var obstacle: String? {
         let type = ScreenLook.variable("TERM") ?? ""
-        return isatty(STDIN_FILENO) == 1 && Console.isTerminal && !type.isEmpty && type != "dumb" && isInFront
+        if isatty(STDIN_FILENO) != 1 { return "standard input is no terminal" }
+        if !Console.isTerminal { return "standard output is no terminal" }
+        if type.isEmpty { return "TERM is not set, which tells what the terminal can do" }
+        if type == "dumb" { return "TERM is dumb, a terminal that can print lines alone" }
+        return isInFront ? nil : "this program is in the background"
     }
 
     /// Whether the terminal listens to this program, and not to another one of the shell's jobs.

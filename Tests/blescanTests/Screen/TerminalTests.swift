@@ -247,10 +247,18 @@ struct TerminalTests {
         let refused = try await BuiltProgram.run(["replay", Self.recording, "--screen"])
         #expect(refused.status == 64)
         #expect(
-            refused.errors.contains("--screen needs a terminal for standard input and output; leave it out for lines."))
-        let terminal = try await TmuxTerminal(environment: ["LANG": "C.UTF-8"])
-        try await terminal.keys("TERM=dumb '\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen", "Enter")
-        try await terminal.shows("--screen needs a terminal")
+            refused.errors.contains("--screen needs a terminal: standard input is no terminal. Leave it out for lines.")
+        )
+        let terminal = try await TmuxTerminal(columns: 200, environment: ["LANG": "C.UTF-8"])
+        let command = "'\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen"
+        try await terminal.keys("TERM=dumb \(command)", "Enter")
+        try await terminal.shows("needs a terminal: TERM is dumb")
+        try await terminal.keys("env -u TERM \(command)", "Enter")
+        try await terminal.shows("needs a terminal: TERM is not set")
+        try await terminal.keys("\(command) &", "Enter")
+        try await terminal.shows("needs a terminal: this program is in the background")
+        try await terminal.keys("clear; \(command) | cat", "Enter")
+        try await terminal.shows("needs a terminal: standard output is no terminal")
     }
 
     @Test(arguments: [
