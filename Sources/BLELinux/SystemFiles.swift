@@ -21,6 +21,12 @@ package enum SystemFiles {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Whether a folder is there.
+    package static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
     /// Whether something is there that is no socket.
     package static func isOther(thanSocket path: String) -> Bool {
         var status = stat()

@@ -135,10 +135,10 @@ import Testing
     }
 
     /// With the type or without, in either case.
-    @Test func onePeerHasOneName() {
+    @Test func onePeerHasOneName() throws {
         let ways = ["AA:BB:CC:DD:EE:FF", "aa:bb:cc:dd:ee:ff/random", "AA:BB:CC:DD:EE:FF/public"]
-        #expect(Set(ways.map { PeerArgument(argument: $0)?.identity }) == ["AA:BB:CC:DD:EE:FF"])
-        #expect(PeerArgument(argument: "unix:/a")?.identity == "unix:/a")
+        #expect(Set(try ways.map { try PeerArgument(argument: $0).identity }) == ["AA:BB:CC:DD:EE:FF"])
+        #expect(try PeerArgument(argument: "unix:/a").identity == "unix:/a")
     }
 
     /// One request behind the MTU, as without a cache, and no file of what is no knowledge of the peer.

@@ -21,13 +21,20 @@ struct Doctor: AsyncParsableCommand {
             of the failed connection.
             """)
 
-    @Option(help: ArgumentHelp("Look at this adapter alone: hci0, or its address.", valueName: "hciN"))
+    @Option(
+        help: ArgumentHelp("Look at this adapter alone: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
-    @Option(help: ArgumentHelp("Connect to this peer too, and take the time.", valueName: "peer"))
+    @Option(
+        help: ArgumentHelp("Connect to this peer too, and take the time.", valueName: "peer"),
+        transform: PeerArgument.init(argument:))
     var connect: PeerArgument?
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("How long to scan; 3s unless said.", valueName: "time"))
+    @Option(
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("How long to scan; 3s unless said.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
     @Flag(name: .customLong("no-scan"), help: "Make no scan.")
@@ -59,6 +66,9 @@ struct Doctor: AsyncParsableCommand {
         if withoutScan, duration != nil { throw ValidationError("--for says how long to scan; leave out --no-scan.") }
         if recording.record != nil, connect == nil {
             throw ValidationError("--record takes down a connection; name the peer with --connect.")
+        }
+        if let root, !SystemFiles.isFolder(root) {
+            throw ValidationError("\(root): no such folder.")
         }
         guard root != nil, let real = fix.first(where: { $0 != .rfkill }) else { return }
         throw ValidationError("--fix \(real.rawValue) needs a real adapter; leave out --root.")
@@ -118,7 +128,8 @@ struct Doctor: AsyncParsableCommand {
         if json {
             for repair in repairs { Console.out(JSONLine(repair).text) }
             for line in diagnosis.lines { Console.out(JSONLine(line).text) }
-            Console.out(JSONLine(summaryOf: diagnosis).text)
+            let kernel = masking?.mask(facts.kernelRelease)
+            Console.out(JSONLine(summaryOf: diagnosis, kernel: kernel).text)
             return
         }
         for line in DoctorScreen(diagnosis: diagnosis, repairs: repairs, isReport: report).lines { Console.out(line) }

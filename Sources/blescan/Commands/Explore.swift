@@ -13,7 +13,9 @@ struct Explore: AsyncParsableCommand {
               blescan explore demo:heart-rate
             """)
 
-    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @Flag(name: .customLong("no-read"), help: "List the attributes without reading their values.")

@@ -18,7 +18,9 @@ struct Notify: AsyncParsableCommand {
             is printed.
             """)
 
-    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @Argument(
@@ -26,12 +28,16 @@ struct Notify: AsyncParsableCommand {
         transform: AttributeArgument.init(argument:))
     var attribute: [AttributeArgument]
 
-    @Option(help: ArgumentHelp("End after so many values, of all attributes together.", valueName: "n"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("End after so many values, of all attributes together.", valueName: "n"),
+        transform: NumberArgument.count)
     var count: Int?
 
     @Option(
-        name: .customLong("for"),
-        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"))
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("End after this time: 10s, 500ms, 2m; a bare number is seconds.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
     @Flag(help: "Ask for indications where the characteristic has both.")
@@ -50,11 +56,7 @@ struct Notify: AsyncParsableCommand {
             for case .handle(let handle) in command.attribute.map(\.reference) {
                 try command.expectValue(at: handle, in: database)
             }
-            let values = try await peripheral.notifications(
-                of: command.references(in: database),
-                SubscribeOptions(
-                    preferred: command.indications ? .indications : .notifications, capacity: 65_536,
-                    timeout: command.options.valueTimeout))
+            let values = try await command.subscribe(to: peripheral, database)
             Console.progress.update("\(command.peer): subscribed, waiting for values")
             let known = await peripheral.database
             let labels = AttributeLabels(
@@ -72,6 +74,29 @@ struct Notify: AsyncParsableCommand {
                 message:
                     "only \(received) of \(count.counted("value")) came. Allow more time with --for, or ask for fewer.",
                 status: .timedOut)
+        }
+    }
+
+    private func subscribe(
+        to peripheral: Peripheral, _ database: GATTDatabase
+    ) async throws(BLEError) -> NotificationSequence {
+        do throws(BLEError) {
+            return try await peripheral.notifications(
+                of: references(in: database),
+                SubscribeOptions(
+                    preferred: indications ? .indications : .notifications, capacity: 65_536,
+                    timeout: options.valueTimeout))
+        } catch {
+            guard
+                let unknown = attribute.first(where: { attribute in
+                    switch attribute.reference {
+                    case .handle(let handle): database.characteristic(containing: handle) == nil
+                    case .uuid(let uuid, let service, _): database.characteristics(uuid, in: service).isEmpty
+                    case .characteristic: false
+                    }
+                })
+            else { throw error }
+            throw await unknown.advised(error, peripheral, subscribing: true)
         }
     }
 

@@ -18,7 +18,9 @@ struct Read: AsyncParsableCommand {
             printed.
             """)
 
-    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @Argument(
@@ -40,16 +42,17 @@ struct Read: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (references, timeout) = (attribute.map(\.reference), options.valueTimeout)
+        let (attributes, timeout) = (attribute, options.valueTimeout)
         let use: Connection.CacheUse = attribute.contains(where: \.isHandle) ? .consulted : .unneeded
         let found = try await Connection.run(with: peer, options, cache: use) { (peripheral) -> Findings in
             var found = Findings()
-            do throws(BLEError) {
-                for reference in references {
-                    found.readings.append(try await peripheral.readAttribute(reference, timeout: timeout))
+            for attribute in attributes {
+                do throws(BLEError) {
+                    found.readings.append(try await peripheral.readAttribute(attribute.reference, timeout: timeout))
+                } catch {
+                    found.failure = await attribute.advised(error, peripheral)
+                    return found
                 }
-            } catch {
-                found.failure = error
             }
             return found
         }

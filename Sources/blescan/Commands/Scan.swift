@@ -21,7 +21,10 @@ struct Scan: AsyncParsableCommand {
             were dropped before it because nobody took the lines fast enough.
             """)
 
-    @Option(name: .customLong("for"), help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"))
+    @Option(
+        name: .customLong("for"), parsing: .unconditional,
+        help: ArgumentHelp("End after this time: 10s, 500ms, 2m.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
     @OptionGroup var lines: LineOptions
@@ -30,8 +33,10 @@ struct Scan: AsyncParsableCommand {
     var json = false
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
-            "A line this often that says that the scan is alive, also when nothing is heard.", valueName: "time"))
+            "A line this often that says that the scan is alive, also when nothing is heard.", valueName: "time"),
+        transform: DurationArgument.init(argument:))
     var heartbeat: DurationArgument?
 
     @OptionGroup var filters: FilterOptions
@@ -42,7 +47,9 @@ struct Scan: AsyncParsableCommand {
     @Flag(help: "Listen on the coded PHY too, where the adapter can.")
     var longRange = false
 
-    @Option(help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"))
+    @Option(
+        help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
     @OptionGroup var recording: RecordingOptions

@@ -16,7 +16,9 @@ struct Write: AsyncParsableCommand {
               blescan write demo:uart 6e400002-b5a3-f393-e0a9-e50e24dcca9e --u8 7
             """)
 
-    @Argument(help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.")
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public], unix:PATH or demo:NAME.",
+        transform: PeerArgument.init(argument:))
     var peer: PeerArgument
 
     @Argument(
@@ -38,8 +40,12 @@ struct Write: AsyncParsableCommand {
             if case .uuid = command.attribute.reference {
                 try await peripheral.discover(.structure, timeout: command.options.timeout?.duration)
             }
-            try await peripheral.write(
-                bytes, to: command.attribute.reference, kind, timeout: command.options.valueTimeout)
+            do throws(BLEError) {
+                try await peripheral.write(
+                    bytes, to: command.attribute.reference, kind, timeout: command.options.valueTimeout)
+            } catch {
+                throw await command.attribute.advised(error, peripheral)
+            }
             return await command.handle(in: peripheral.database)
         }
         if options.json {
@@ -73,24 +79,35 @@ struct ValueOptions: ParsableArguments {
     var hex: String?
     @Option(parsing: .unconditional, help: ArgumentHelp("UTF-8 text.", valueName: "text"))
     var text: String?
-    @Option(name: .customLong("u8"), help: ArgumentHelp("A number in one byte.", valueName: "number"))
+    @Option(
+        name: .customLong("u8"), parsing: .unconditional,
+        help: ArgumentHelp("A number in one byte.", valueName: "number"),
+        transform: NumberArgument.parse)
     var unsigned8: UInt8?
-    @Option(name: .customLong("u16"), help: ArgumentHelp("A number in two bytes, low byte first.", valueName: "number"))
+    @Option(
+        name: .customLong("u16"), parsing: .unconditional,
+        help: ArgumentHelp("A number in two bytes, low byte first.", valueName: "number"),
+        transform: NumberArgument.parse)
     var unsigned16: UInt16?
     @Option(
-        name: .customLong("u32"), help: ArgumentHelp("A number in four bytes, low byte first.", valueName: "number"))
+        name: .customLong("u32"), parsing: .unconditional,
+        help: ArgumentHelp("A number in four bytes, low byte first.", valueName: "number"),
+        transform: NumberArgument.parse)
     var unsigned32: UInt32?
     @Option(
         name: .customLong("i8"), parsing: .unconditional,
-        help: ArgumentHelp("A signed number in one byte.", valueName: "number"))
+        help: ArgumentHelp("A signed number in one byte.", valueName: "number"),
+        transform: NumberArgument.parse)
     var signed8: Int8?
     @Option(
         name: .customLong("i16"), parsing: .unconditional,
-        help: ArgumentHelp("A signed number in two bytes, low byte first.", valueName: "number"))
+        help: ArgumentHelp("A signed number in two bytes, low byte first.", valueName: "number"),
+        transform: NumberArgument.parse)
     var signed16: Int16?
     @Option(
         name: .customLong("i32"), parsing: .unconditional,
-        help: ArgumentHelp("A signed number in four bytes, low byte first.", valueName: "number"))
+        help: ArgumentHelp("A signed number in four bytes, low byte first.", valueName: "number"),
+        transform: NumberArgument.parse)
     var signed32: Int32?
     @Option(help: ArgumentHelp("A file whose bytes are the value.", valueName: "path"))
     var file: String?

@@ -8,7 +8,7 @@ struct DoctorReport {
     /// The lines; addresses in them are not masked yet.
     var lines: [String] {
         var lines = [
-            "", "blescan \(Blescan.configuration.version), kernel \(facts.kernelRelease), \(Self.architecture)",
+            "", "blescan \(Self.version), kernel \(facts.kernelRelease), \(Self.architecture)",
         ]
         for adapter in facts.radio.adapters { lines += Self.lines(of: adapter) }
         for opener in facts.radio.openers ?? [] {
@@ -41,7 +41,9 @@ struct DoctorReport {
         return "0x" + String(repeating: "0", count: max(0, Number.bitWidth / 4 - digits.count)) + digits
     }
 
-    private static var architecture: String {
+    static var version: String { Blescan.configuration.version }
+
+    static var architecture: String {
         #if arch(x86_64)
         "x86_64"
         #elseif arch(arm64)

@@ -52,10 +52,13 @@ extension JSONLine {
     }
 
     /// How many findings of each kind there were.
-    init(summaryOf diagnosis: Diagnosis) {
+    init(summaryOf diagnosis: Diagnosis, kernel: String? = nil) {
         self = .object([
             "v": 1, "failures": .integer(diagnosis.count(.fail)), "warnings": .integer(diagnosis.count(.warn)),
             "skipped": .integer(diagnosis.count(.skip)), "status": .integer(Int(diagnosis.status.rawValue)),
+            "version": kernel.map { _ in .string(DoctorReport.version) },
+            "kernel": kernel.map { .string($0) },
+            "architecture": kernel.map { _ in .string(DoctorReport.architecture) },
         ])
     }
 }

@@ -22,7 +22,8 @@ struct AttributeArgument: Hashable, Sendable {
                 let handle = UInt16(digits, radix: 16), handle != 0
             else { throw NotAnAttribute(description: "handles go from 0x0001 to 0xffff.") }
             reference = .handle(handle)
-        } else if let uuid = BluetoothUUID(argument) {
+        } else if let uuid = BluetoothUUID(written: argument) {
+            if uuid.isService { throw NotAnAttribute(description: NotAnAttribute.sentence(about: uuid)) }
             reference = .uuid(uuid)
         } else if let uuid = AssignedNumbers.characteristic(named: argument) {
             reference = .uuid(uuid)
@@ -38,20 +39,49 @@ struct NotAnAttribute: Error, CustomStringConvertible {
 }
 
 extension NotAnAttribute {
+    static func sentence(about service: BluetoothUUID) -> String {
+        "that is the service \(service). Name one of its characteristics; `blescan explore` lists them."
+    }
+
     init(_ text: String) {
+        self.init(description: Self.sentence(about: text))
+    }
+
+    private static func sentence(about text: String) -> String {
         let names = NearNames.near(text, in: AssignedNumbers.characteristicNames)
         if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let handle = UInt16(text), handle > 0 {
-            description = "handles are hexadecimal: \(text) is \(CharacteristicReference.handle(handle))."
+            return "handles are hexadecimal: \(text) is \(CharacteristicReference.handle(handle))."
         } else if let service = AssignedNumbers.service(named: text) {
-            description =
-                "that is the service \(service). Name one of its characteristics; `blescan explore` lists them."
+            return sentence(about: service)
         } else if AssignedNumbers.descriptor(named: text) != nil {
-            description = "that is a descriptor. Name it by its handle; `blescan explore` tells it."
+            return "that is a descriptor. Name it by its handle; `blescan explore` tells it."
         } else if names.isEmpty {
-            description =
+            return
                 "no characteristic has such a name. `blescan explore` tells the UUIDs and handles of what a peer has."
         } else {
-            description = "did you mean \(NearNames.list(names))?"
+            return "did you mean \(NearNames.list(names))?"
         }
+    }
+}
+
+extension BluetoothUUID {
+    /// A UUID as people write it: 128 bits also without dashes.
+    init?(written text: String) {
+        guard text.utf8.count == 32 else {
+            self.init(text)
+            return
+        }
+        var dashed = ""
+        for (index, character) in text.enumerated() {
+            if [8, 12, 16, 20].contains(index) { dashed.append("-") }
+            dashed.append(character)
+        }
+        self.init(dashed)
+    }
+
+    /// Whether it is in the range that is assigned to services alone, and is assigned.
+    fileprivate var isService: Bool {
+        guard let short else { return false }
+        return (0x1800...0x18FF).contains(short) && AssignedNumbers.serviceName(self) != nil
     }
 }

@@ -4,14 +4,18 @@ import BareBLE
 
 /// What every command that makes a connection understands.
 struct ConnectionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"))
+    @Option(
+        help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m; a bare number is "
                 + "seconds.",
-            valueName: "time"))
+            valueName: "time"),
+        transform: DurationArgument.init(argument:))
     var timeout: DurationArgument?
 
     @Option(help: ArgumentHelp("Largest ATT packet to ask for, 23 to 517.", valueName: "bytes"))
@@ -65,16 +69,19 @@ struct ConnectionOptions: ParsableArguments {
 }
 
 /// An adapter as people write it.
-struct AdapterArgument: Hashable, Sendable, ExpressibleByArgument {
+struct AdapterArgument: Hashable, Sendable {
     let selector: AdapterSelector
 
-    init?(argument: String) {
+    /// Reads an argument.
+    ///
+    /// - Throws: `BadValue`, which says what fits.
+    init(argument: String) throws(BadValue) {
         if let address = BluetoothAddress(argument) {
             selector = .address(address)
         } else if let number = argument.dropped(prefix: "hci"), UInt16(number) != nil {
             selector = .named(argument)
         } else {
-            return nil
+            throw BadValue(description: "write hci0, or its address; `blescan doctor` lists the adapters.")
         }
     }
 }

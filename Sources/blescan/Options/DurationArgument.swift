@@ -1,21 +1,23 @@
-import ArgumentParser
-
 /// A time as people write it: `10s`, `500ms`, `2m`; a bare number counts seconds.
 struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
     let duration: Duration
     let description: String
-}
 
-extension DurationArgument: ExpressibleByArgument {
-    init?(argument: String) {
+    private static let year: Double = 31_536_000
+
+    /// Reads an argument.
+    ///
+    /// - Throws: `BadValue`, which says what fits.
+    init(argument: String) throws(BadValue) {
+        if NumberArgument.isNegative(argument) { throw BadValue(description: "it must not be negative.") }
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("", 1)]
-        for unit in units where argument.hasSuffix(unit.suffix) {
-            let digits = argument.dropLast(unit.suffix.count)
-            guard let number = Double(digits), number > 0, number * unit.seconds <= 31_536_000 else { return nil }
-            duration = .seconds(number * unit.seconds)
-            description = argument
-            return
+        let unit = units.first { argument.hasSuffix($0.suffix) } ?? ("", 1)
+        guard let number = Double(argument.dropLast(unit.suffix.count)), !number.isNaN else {
+            throw BadValue(description: "write 10s, 500ms, 2m or 1h; a bare number is seconds.")
         }
-        return nil
+        guard number > 0 else { throw BadValue(description: "it must be longer than 0.") }
+        guard number * unit.seconds <= Self.year else { throw BadValue(description: "it takes 8760h at most.") }
+        duration = .seconds(number * unit.seconds)
+        description = argument
     }
 }

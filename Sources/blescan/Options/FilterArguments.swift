@@ -9,7 +9,7 @@ struct ServiceArgument: Hashable, Sendable {
     ///
     /// - Throws: `NotAService`, which says what may have been meant.
     init(argument: String) throws(NotAService) {
-        guard let uuid = BluetoothUUID(argument) ?? AssignedNumbers.service(named: argument) else {
+        guard let uuid = BluetoothUUID(written: argument) ?? AssignedNumbers.service(named: argument) else {
             throw NotAService(text: argument)
         }
         self.uuid = uuid

@@ -23,7 +23,8 @@ struct FilterOptions: ParsableArguments {
 
     @Option(
         name: .customLong("min-rssi"), parsing: .unconditional,
-        help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"))
+        help: ArgumentHelp("Only devices heard at least this well, such as -70.", valueName: "dBm"),
+        transform: NumberArgument.parse)
     var minimumRSSI: Int8?
 
     /// The options that were given, as they are written.

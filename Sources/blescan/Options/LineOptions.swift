@@ -13,7 +13,9 @@ enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
 
 /// What the lines of a scan have in them, and how many there are.
 struct LineOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("End after so many lines.", valueName: "n"))
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("End after so many lines.", valueName: "n"),
+        transform: NumberArgument.count)
     var count: Int?
 
     @Option(

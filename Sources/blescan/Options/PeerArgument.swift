@@ -1,4 +1,3 @@
-import ArgumentParser
 import BLECore
 
 /// A peer as people write it.
@@ -34,10 +33,13 @@ extension PeerArgument {
     }
 }
 
-extension PeerArgument: ExpressibleByArgument {
-    init?(argument: String) {
+extension PeerArgument {
+    /// Reads an argument.
+    ///
+    /// - Throws: `BadValue`, which says what fits.
+    init(argument: String) throws(BadValue) {
         if let path = argument.dropped(prefix: "unix:") {
-            guard !path.isEmpty else { return nil }
+            guard !path.isEmpty else { throw BadValue(description: "unix: takes the path of a socket.") }
             self = .unix(path)
         } else if let name = argument.dropped(prefix: "demo:") {
             self = .demo(name)
@@ -46,7 +48,9 @@ extension PeerArgument: ExpressibleByArgument {
         } else if let address = BluetoothAddress(argument) {
             self = .address(address, nil)
         } else {
-            return nil
+            throw BadValue(
+                description:
+                    "write AA:BB:CC:DD:EE:FF, with /random or /public where the type is known, unix:PATH or demo:NAME.")
         }
     }
 }

@@ -57,7 +57,10 @@ import Testing
         if more.isEmpty {
             try Golden.expect(outcome.output, matches: "doctor-report.txt")
         } else {
-            #expect(try outcome.objects().count == 16)
+            let objects = try outcome.objects()
+            #expect(objects.count == 16)
+            #expect((objects.last?["kernel"] as? String)?.hasPrefix("6.1.0-") == true)
+            #expect(objects.last?["version"] is String && objects.last?["architecture"] is String)
         }
     }
 }

@@ -1,0 +1,48 @@
+import BLECore
+import BareBLE
+
+extension AttributeArgument {
+    /// The failure to do something with what was named, with what may have been meant, where that can be told.
+    ///
+    /// - Parameter subscribing: Whether the values were to come by themselves, which those of descriptors do not.
+    func advised(_ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false) async -> BLEError {
+        switch reference {
+        case .handle(let handle):
+            let isUnknown = error.attError == .invalidHandle || error.code == .attributeNotFound
+            let uuid = BluetoothUUID(handle)
+            guard isUnknown, text.utf8.count == 6, let name = AssignedNumbers.characteristicName(uuid) else {
+                return error
+            }
+            return error.with(hint: "0x is for handles. Did you mean \(uuid), \(name)?")
+        case .uuid(let uuid, _, _):
+            guard error.code == .attributeNotFound || error.code == .ambiguous,
+                AssignedNumbers.descriptorName(uuid) != nil,
+                let database = try? await peripheral.discover(.full, timeout: .seconds(5))
+            else { return error }
+            let owners = database.characteristics.filter { characteristic in
+                database.descriptors(of: characteristic).contains { $0.uuid == uuid }
+            }
+            guard !owners.isEmpty else { return error }
+            let handles = owners.flatMap { database.descriptors(of: $0) }.filter { $0.uuid == uuid }.map {
+                CharacteristicReference.handle($0.handle).description
+            }
+            let hint =
+                subscribing
+                ? "Name the characteristic that has it: \(owners.map(\.uuid.description).joined(separator: ", "))."
+                : "Name it by its handle: \(handles.joined(separator: ", "))."
+            return error.with(reason: "\(uuid) is a descriptor", hint: hint)
+        case .characteristic:
+            return error
+        }
+    }
+}
+
+extension BLEError {
+    /// The same failure in other words.
+    fileprivate func with(reason: String? = nil, hint: String) -> BLEError {
+        BLEError(
+            code, subject: subject, during: operation, because: reason ?? self.reason, hint: hint, attError: attError,
+            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
+            partialValue: partialValue)
+    }
+}
