@@ -1,30 +1,42 @@
 import BLELinux
 import BareBLE
 
-/// A command that can use the radio: who is root for that alone gives up the rest before anything is opened.
-protocol RadioCommand {
+/// A command that says what it needs of root's rights: who has more gives up the rest before anything is opened.
+protocol ConfinedCommand {
     /// The adapter that this command line uses, if it uses one.
     var radio: AdapterSelector? { get }
-    /// Whether an option names a file.
+    /// Whether an argument names a file.
     var namesFiles: Bool { get }
+    /// Whether the peer is a socket in the file system.
+    var namesSocket: Bool { get }
 }
 
-extension RadioCommand {
-    /// Becomes the user who called sudo, and keeps CAP_NET_RAW and CAP_NET_ADMIN; the latter only until the adapter is on.
+extension ConfinedCommand {
+    var namesSocket: Bool { false }
+
+    /// Becomes the user who called sudo, and gives up all capabilities but those that the radio asks for: CAP_NET_RAW, and until
+    /// the adapter is on CAP_NET_ADMIN. Who is not root, but has capabilities, gives them up in the same way.
     ///
     /// To be called while the program has one thread, which the first suspension of its main function ends. The kernel asks for
     /// CAP_NET_RAW at each command to the controller: that one cannot go, or a scan could not be stopped.
     ///
-    /// - Throws: `Failure` when the process is not allowed to become that user.
+    /// - Throws: `Failure` when root is not allowed to become that user.
     func giveUpRights() throws(Failure) {
-        guard let radio, Privileges.isRoot else { return }
-        let caller = Privileges.Caller.ofSudo
-        // Root keeps its ways to files that the user has named, and that are not root's.
-        let forFiles: [Privileges.Capability] = caller == nil && namesFiles ? [.overrideFileAccess] : []
+        let isRoot = Privileges.isRoot
+        guard isRoot || Privileges.current().effective != 0 else { return }
+        // The socket may be root's, and its server may ask who has called: root stays root for it.
+        let caller = isRoot && !namesSocket ? Privileges.Caller.ofSudo : nil
+        // Root keeps its ways to files and sockets that the user has named, and that are not root's.
+        let forFiles: [Privileges.Capability] =
+            caller == nil && (namesFiles || namesSocket) ? [.overrideFileAccess] : []
         do throws(SystemCallError) {
-            try Privileges.keep(only: [.netRaw, .netAdmin] + forFiles, as: caller)
-            if isOn(radio) { try Privileges.keep(only: [.netRaw] + forFiles) }
+            try Privileges.keep(only: (radio == nil ? [] : [.netRaw, .netAdmin]) + forFiles, as: caller)
+            if let radio, Privileges.current().has(.netAdmin), isOn(radio) {
+                try Privileges.keep(only: [.netRaw] + forFiles)
+            }
         } catch {
+            // Whoever has given capabilities to a service may forbid it the system calls that give them up.
+            guard isRoot else { return }
             let user = caller.map { "become the user \($0.user), who called sudo" } ?? "give up root's rights"
             throw Failure(
                 message: "could not \(user): \(error). Run it as root without sudo, or without SUDO_UID: "
@@ -42,13 +54,13 @@ extension RadioCommand {
     }
 }
 
-extension Scan: RadioCommand {
+extension Scan: ConfinedCommand {
     var radio: AdapterSelector? { adapter?.selector ?? .first }
     var namesFiles: Bool { recording.record != nil }
 }
 
 /// A command that connects to the peer it is given.
-protocol ConnectingCommand: RadioCommand {
+protocol ConnectingCommand: ConfinedCommand {
     var peer: PeerArgument { get }
     var options: ConnectionOptions { get }
 }
@@ -56,6 +68,7 @@ protocol ConnectingCommand: RadioCommand {
 extension ConnectingCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? options.adapter?.selector ?? .first : nil }
     var namesFiles: Bool { options.cache != nil || options.recording.record != nil }
+    var namesSocket: Bool { peer.isSocket }
 }
 
 extension Explore: ConnectingCommand {}
@@ -64,3 +77,16 @@ extension Notify: ConnectingCommand {}
 extension Write: ConnectingCommand {
     var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.record != nil }
 }
+
+/// A command that reads what may come from anybody.
+protocol ReadingCommand: ConfinedCommand {
+    var file: String? { get }
+}
+
+extension ReadingCommand {
+    var radio: AdapterSelector? { nil }
+    var namesFiles: Bool { file.map { $0 != "-" } ?? false }
+}
+
+extension Decode: ReadingCommand {}
+extension Replay: ReadingCommand {}

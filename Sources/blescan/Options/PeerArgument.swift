@@ -31,6 +31,12 @@ extension PeerArgument {
         if case .address = self { return true }
         return false
     }
+
+    /// Whether it is a socket in the file system.
+    var isSocket: Bool {
+        if case .unix = self { return true }
+        return false
+    }
 }
 
 extension PeerArgument {

@@ -100,7 +100,7 @@ extension Blescan {
     /// The command that is asked for, with no more rights than it needs.
     private nonisolated static func parsed() throws -> any ParsableCommand {
         let command = try parseAsRoot()
-        try (command as? any RadioCommand)?.giveUpRights()
+        try (command as? any ConfinedCommand)?.giveUpRights()
         return command
     }
 

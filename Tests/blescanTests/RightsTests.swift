@@ -1,0 +1,172 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Who runs the tests.
+private enum Runner {
+    static func isRoot(for suite: String) -> Bool {
+        if geteuid() == 0 { return true }
+        print("SKIPPED: \(suite): only root has rights to give up")
+        return false
+    }
+}
+
+/// The capabilities of the radio.
+private let forRadio: UInt64 = 3 << 12
+private let nothing: UInt64 = 0
+
+/// On an adapter that nobody has, and that so is not on.
+private let radio = ["write", "AA:BB:CC:DD:EE:FF", "2a19", "--adapter", "hci9999", "--file"]
+private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
+
+/// What a command is left with of the rights that it was started with. Only root has something to give up; the kernel tests
+/// run as root, and see the rest: with an adapter that is on CAP_NET_ADMIN goes too.
+@Suite(.enabled(if: Runner.isRoot(for: "RightsTests"))) struct RightsTests {
+    private static let nobody = "65534"
+    private static let sudo = ["SUDO_UID=\(nobody)", "SUDO_GID=\(nobody)"]
+    private static let login = ["SUDO_UID=0", "SUDO_GID=0"]
+    private static let overrideFileAccess: UInt64 = 1 << 1
+
+    /// The capabilities that this process has, and so can give to the program.
+    private static let own = UInt64(status(of: "self").first?["CapEff"] ?? "0", radix: 16) ?? 0
+
+    @Test(arguments: [
+        (radio, forRadio), (["write", "demo:battery", "2a19", "--file"], nothing), (["decode"], nothing),
+        (["replay"], nothing),
+    ])
+    func underSudoEveryThreadIsTheCallers(_ command: [String], _ capabilities: UInt64) async throws {
+        let threads = try await Self.threads(Self.sudo, command)
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
+    }
+
+    /// The files that it reads are its user's, which may not be root's.
+    @Test(arguments: [(radio, forRadio), (socket, nothing), (["decode"], nothing), (["replay"], nothing)])
+    func rootItselfKeepsItsWayToFiles(_ command: [String], _ capabilities: UInt64) async throws {
+        let threads = try await Self.threads(Self.login, command)
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: "0", capabilities | Self.overrideFileAccess) }
+    }
+
+    /// The socket may be root's.
+    @Test func underSudoRootConnectsToASocket() async throws {
+        let threads = try await Self.threads(Self.sudo, socket)
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: "0", Self.overrideFileAccess) }
+    }
+
+    /// As a service has them: CAP_CHOWN is none of blescan's.
+    @Test(arguments: [(radio, forRadio), (["decode"], nothing)])
+    func whoHasCapabilitiesKeepsThoseOfTheRadio(_ command: [String], _ capabilities: UInt64) async throws {
+        let given = [(0, "+chown"), (12, "+net_admin"), (13, "+net_raw")]
+            .filter { Self.own >> $0.0 & 1 != 0 }.map(\.1).joined(separator: ",")
+        let threads = try await Self.threads(
+            [
+                "setpriv", "--reuid", Self.nobody, "--regid", Self.nobody, "--groups", Self.nobody, "--inh-caps", given,
+                "--ambient-caps", given,
+            ], command)
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
+    }
+
+    @Test func aFileIsTheCallersOrIsNotMade() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "scan.btsnoop").path
+        let outcome = try await Self.run(Self.sudo, ["scan", "--record", file])
+        #expect(outcome.status == 64)
+        #expect(outcome.errors.contains("Permission denied. Under sudo it would belong to the user who called it"))
+        #expect(!FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func aDialogueIsTheCallersOrIsNotMade() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let capture = folder.appending(path: "visit.dialogue")
+        // Asked for the name of a device, and answered.
+        try Data("mtu: 23\n< 0a 03 00\n> 0b 41 42\n".utf8).write(to: capture)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: capture.path)
+        let made = folder.appending(path: "made.dialogue").path
+        let command = ["replay", capture.path, "--as-fixture", made]
+        #expect(try await Self.run(Self.sudo, command).errors.contains("Permission denied"))
+        #expect(!FileManager.default.fileExists(atPath: made))
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+        let outcome = try await Self.run(Self.sudo, command)
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let attributes = try FileManager.default.attributesOfItem(atPath: made)
+        #expect((attributes[.ownerAccountID] as? NSNumber)?.stringValue == Self.nobody)
+        #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.stringValue == Self.nobody)
+    }
+
+    /// What is no number is nobody: root stays root.
+    @Test func aCallerWhoIsNoNumberIsNone() async throws {
+        let threads = try await Self.threads(["SUDO_UID=\(Self.nobody)", "SUDO_GID=nonsense"], ["decode"])
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: "0", Self.overrideFileAccess) }
+    }
+
+    private static func run(_ environment: [String], _ command: [String]) async throws -> Outcome {
+        try await RunningProgram(environment + [BuiltProgram.url.path] + command, of: URL(filePath: "/usr/bin/env"))
+            .outcome()
+    }
+
+    /// What the kernel says of each thread of a command that waits for what is in its last argument.
+    private static func threads(_ environment: [String], _ command: [String]) async throws -> [[String: String]] {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pipe = folder.appending(path: "value").path
+        #expect(unsafe mkfifo(pipe, 0o644) == 0 && chmod(pipe, 0o644) == 0)
+        let program = try RunningProgram(
+            environment + [BuiltProgram.url.path] + command + [pipe], of: URL(filePath: "/usr/bin/env"))
+        // It has opened the pipe, and so is behind everything that it does at its beginning.
+        let end = try await Self.opened(pipe)
+        let found = status(of: String(program.processID))
+        close(end)
+        // There is nothing in it, which has other consequences for each command.
+        _ = try await program.outcome()
+        return found
+    }
+
+    private static func opened(_ pipe: String) async throws -> Int32 {
+        var descriptor: Int32 = -1
+        try await waited(for: "the program reads its value") {
+            descriptor = unsafe open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return descriptor >= 0
+        }
+        return descriptor
+    }
+
+    private static func folder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "rights-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        return folder
+    }
+
+    private static func expect(_ thread: [String: String], user: String, _ capabilities: UInt64) {
+        #expect(thread["Uid"] == Array(repeating: user, count: 4).joined(separator: "\t"))
+        #expect(thread["Gid"] == Array(repeating: user, count: 4).joined(separator: "\t"))
+        if user != "0" { #expect(thread["Groups"]?.trimmingCharacters(in: .whitespaces) == user) }
+        #expect(thread["NoNewPrivs"] == "1")
+        for set in ["CapPrm", "CapEff"] {
+            #expect(thread[set].flatMap { UInt64($0, radix: 16) } == capabilities & own)
+        }
+        for set in ["CapInh", "CapAmb"] {
+            #expect(thread[set].flatMap { UInt64($0, radix: 16) } == 0)
+        }
+    }
+
+    private static func status(of process: String) -> [[String: String]] {
+        let tasks = "/proc/\(process)/task"
+        return ((try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []).compactMap { task in
+            guard let text = try? String(contentsOfFile: "\(tasks)/\(task)/status", encoding: .utf8) else { return nil }
+            return Dictionary(
+                text.split(separator: "\n").compactMap { line in
+                    line.firstRange(of: ":\t").map {
+                        (String(line[..<$0.lowerBound]), String(line[$0.upperBound...]))
+                    }
+                }, uniquingKeysWith: { first, _ in first })
+        }
+    }
+}
