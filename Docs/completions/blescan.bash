@@ -186,9 +186,9 @@ _blescan() {
 
 _blescan_scan() {
     repeating_flags=()
-    non_repeating_flags=(--passive --long-range --json --plain --version -h --help)
+    non_repeating_flags=(--redact --json --passive --long-range --plain --version -h --help)
     repeating_options=(--service --address --company)
-    non_repeating_options=(--for --count --each --name --min-rssi --adapter --record --color)
+    non_repeating_options=(--for --count --each --format --scanner-id --heartbeat --name --min-rssi --adapter --record --color)
     __blescan_offer_flags_options 0
 
     # Offer option value completions
@@ -201,6 +201,16 @@ _blescan_scan() {
         ;;
     '--each')
         __blescan_add_completions -W 'packet'$'\n''change'$'\n''device'
+        return
+        ;;
+    '--format')
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'
+        return
+        ;;
+    '--scanner-id')
+        return
+        ;;
+    '--heartbeat')
         return
         ;;
     '--service')
@@ -389,9 +399,9 @@ _blescan_decode() {
 
 _blescan_replay() {
     repeating_flags=()
-    non_repeating_flags=(--check --screen --json --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--only --as-fixture --speed --color --hex)
+    non_repeating_flags=(--check --screen --as-scan --json --redact --version -h --help)
+    repeating_options=(--service --address --company)
+    non_repeating_options=(--only --as-fixture --speed --color --hex --count --each --format --scanner-id --name --min-rssi)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
@@ -411,6 +421,35 @@ _blescan_replay() {
         return
         ;;
     '--hex')
+        return
+        ;;
+    '--count')
+        return
+        ;;
+    '--each')
+        __blescan_add_completions -W 'packet'$'\n''change'$'\n''device'
+        return
+        ;;
+    '--format')
+        __blescan_add_completions -W 'plain'$'\n''json'$'\n''theengs'
+        return
+        ;;
+    '--scanner-id')
+        return
+        ;;
+    '--service')
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--address')
+        return
+        ;;
+    '--company')
+        return
+        ;;
+    '--min-rssi')
         return
         ;;
     esac

@@ -9,7 +9,7 @@ struct Blescan: AsyncParsableCommand {
         usage: "blescan <command> [<options>]",
         discussion: """
             EXAMPLES
-              sudo blescan                                devices around, until ^C
+              sudo blescan                                the devices around; q ends
               sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come

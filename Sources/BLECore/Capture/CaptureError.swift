@@ -17,7 +17,7 @@ public enum CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A sentence that says what is wrong with the file.
     public var description: String {
         switch self {
-        case .notACapture: "this is no capture: it begins neither like btsnoop nor like pcap or pcapng"
+        case .notACapture: "this is no capture: it begins like none of btsnoop, pcap, pcapng and PacketLogger"
         case .unsupportedDatalink(let number):
             "this capture holds link type \(number), which is neither traffic between a host and a controller nor what a sniffer "
                 + "of Bluetooth LE hears"

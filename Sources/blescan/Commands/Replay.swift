@@ -56,7 +56,7 @@ struct Replay: AsyncParsableCommand {
         }
     }
 
-    @Argument(help: "A capture, btsnoop, pcap or pcapng, or a dialogue; - is standard input.")
+    @Argument(help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - is standard input.")
     var file: String?
 
     @Option(help: ArgumentHelp("Print these packets alone.", valueName: "kind"))

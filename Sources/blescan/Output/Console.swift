@@ -7,7 +7,7 @@ import Synchronization
 enum Console {
     /// The line of progress, on a standard error that is a terminal on which a line can be taken back.
     static let progress = Progress(
-        isOn: isatty(STDERR_FILENO) == 1 && ScreenLook.variable("TERM") != "dumb",
+        isOn: isatty(STDERR_FILENO) == 1 && Terminal.limitation == nil,
         width: { width(of: STDERR_FILENO) },
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 

@@ -35,12 +35,16 @@ enum Terminal {
     /// Why a screen cannot be shown, for people: both streams are to be a terminal that knows more than lines, and this program is
     /// to be in front.
     static var obstacle: String? {
-        let type = ScreenLook.variable("TERM") ?? ""
         if isatty(STDIN_FILENO) != 1 { return "standard input is no terminal" }
         if !Console.isTerminal { return "standard output is no terminal" }
+        return limitation ?? (isInFront ? nil : "this program is in the background")
+    }
+
+    /// Why what is on a terminal here cannot be written over, for people.
+    static var limitation: String? {
+        let type = ScreenLook.variable("TERM") ?? ""
         if type.isEmpty { return "TERM is not set, which tells what the terminal can do" }
-        if type == "dumb" { return "TERM is dumb, a terminal that can print lines alone" }
-        return isInFront ? nil : "this program is in the background"
+        return type == "dumb" ? "TERM is dumb, a terminal that can print lines alone" : nil
     }
 
     /// Whether the terminal listens to this program, and not to another one of the shell's jobs.

@@ -65,7 +65,7 @@ final class RunningProgram: Sendable {
         let process = Process()
         process.executableURL = executable
         process.arguments = arguments
-        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"].merging(environment) { $1 }
+        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm"].merging(environment) { $1 }
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
         process.standardInput = standardInput
         switch sink {
