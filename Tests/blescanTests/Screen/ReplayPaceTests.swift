@@ -39,12 +39,12 @@ import Testing
         let pace = ReplayPace(10) { here.now() }
         #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
         async let next = withCheckedContinuation { ended in
-            DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(100_000))) }
+            DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(120))) }
         }
         here.pass(.seconds(2))
         try await waited(for: "the reader waits") { pace.now() == Self.recorded(70) }
         here.pass(.seconds(1_000_000))
-        #expect(pace.now() == Self.recorded(100_000))
+        #expect(pace.now() == Self.recorded(120))
         pace.stop()
         #expect(await next == nil)
     }
@@ -56,5 +56,21 @@ import Testing
         #expect(pace.wait(until: .seconds(50)) == Self.recorded(50))
         #expect(pace.wait(until: .seconds(3)) == Self.recorded(50))
         #expect(pace.now() == Self.recorded(50))
+    }
+
+    /// As in a recording of a machine whose clock is set on the way.
+    @Test func aLongPauseIsNotSatThrough() async throws {
+        let here = Here()
+        let pace = ReplayPace(2) { here.now() }
+        #expect(pace.wait(until: .seconds(-62_000_000_000)) == BootInstant(nanoseconds: .min))
+        async let next = withCheckedContinuation { ended in
+            DispatchQueue(label: "reader").async { ended.resume(returning: pace.wait(until: .seconds(1_700_000_000))) }
+        }
+        try await waited(for: "the clock jumps") { pace.now() == Self.recorded(1_700_000_000 - 20) }
+        here.pass(.seconds(4))
+        #expect(pace.now() == Self.recorded(1_700_000_000 - 12))
+        #expect(abs(pace.elapsed / .seconds(1) - 8) < 0.001)
+        pace.stop()
+        #expect(await next == nil)
     }
 }
