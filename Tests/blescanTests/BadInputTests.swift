@@ -137,6 +137,9 @@ import Testing
             ["replay", "/etc/hostname", "--json"],
             ["decode", "--json", "--hex", "0g"],
             ["frobnicate", "--json"],
+            ["replay", "/nowhere/air.btsnoop", "--as-scan", "--format", "json"],
+            ["replay", "/nowhere/air.btsnoop", "--as-scan", "--format=json"],
+            ["scan", "--redact", "--record", "air.btsnoop", "--format", "json"],
         ])
         try Golden.expect(session, matches: "failures-json.txt")
         for line in session.split(separator: "\n") where line.hasPrefix("2> ") {

@@ -1,3 +1,4 @@
+import BLECore
 import BareBLETestKit
 import Glibc
 import Testing
@@ -5,7 +6,10 @@ import Testing
 /// ^C, ^C again, and readers that close the pipe.
 @Suite struct InterruptTests {
     private static let switchedOn: [UInt8] = [0x12, 0x0D, 0x00, 0x01, 0x00]
-    private static let switchedOff: [UInt8] = [0x12, 0x0D, 0x00, 0x00, 0x00]
+    private static let switchedOff: [UInt8] = switchedOff(0x0D)
+
+    /// A Write Request of 0 to a Client Characteristic Configuration.
+    private static func switchedOff(_ handle: UInt8) -> [UInt8] { [0x12, handle, 0x00, 0x00, 0x00] }
 
     @Test(arguments: [SIGINT, SIGTERM]) func listeningEndsInPeace(_ signal: Int32) async throws {
         let peer = try await SocketPeer(.heartRate)
@@ -17,6 +21,34 @@ import Testing
         #expect(outcome.status == 0)
         #expect(outcome.errors == "unsubscribed\n")
         #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
+    }
+
+    /// The link lives on beside a reader that takes nothing, and the first ^C ends both.
+    @Test func listeningNeedsNoReader() async throws {
+        let folder = try TestFolder()
+        try #require(unsafe mkfifo(folder["lines"], 0o600) == 0)
+        // Held open by a reader that never reads.
+        let pipe = unsafe open(folder["lines"], O_RDWR | O_CLOEXEC)
+        defer { close(pipe) }
+        let flood = NotifyPlan([[UInt8](repeating: 0xAA, count: 400)], every: .milliseconds(1))
+        let peer = try await SocketPeer(
+            VirtualDevice(
+                name: "Flood",
+                services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .indicate, plan: flood)])]))
+        let program = try RunningProgram(
+            ["notify", "unix:\(peer.path)", "fff1", "--json"], output: .file(folder["lines"]))
+        try await waited(for: "the pipe is full") {
+            var state = pollfd(fd: pipe, events: Int16(POLLOUT), revents: 0)
+            return unsafe poll(&state, 1, 0) == 0
+        }
+        let confirmations = { peer.packets.count { $0 == [0x1E] } }
+        let before = confirmations()
+        try await waited(for: "indications are confirmed all the same") { confirmations() > before + 100 }
+        program.signal(SIGINT)
+        let outcome = try await program.outcome()
+        #expect(outcome.status == 0)
+        // A last confirmation may come behind it.
+        #expect(peer.packets.contains(Self.switchedOff(0x0004)))
     }
 
     @Test func listeningForMoreIsUnfinished() async throws {

@@ -61,12 +61,14 @@ struct Notify: AsyncParsableCommand {
             let known = await peripheral.database
             let labels = AttributeLabels(
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
-            let received = try await command.print(values, labels)
+            let received = await command.printed(values, labels)
             // After ^C the task is cancelled, but the peer is told to stop all the same.
-            try await Task { try await values.unsubscribe() }.value
+            let farewell = await Task { try await values.unsubscribe() }.result
+            let count = try received.get()
+            try farewell.get()
             // Who reads objects sees the end of them.
             if !command.options.json { Console.note("unsubscribed") }
-            return (received, Task.isCancelled)
+            return (count, Task.isCancelled)
         }
         if let count, received < count {
             if isInterrupted { throw CancellationError() }
@@ -126,7 +128,21 @@ struct Notify: AsyncParsableCommand {
             status: .notFound)
     }
 
-    private func print(_ values: NotificationSequence, _ labels: AttributeLabels) async throws -> Int {
+    /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor ^C.
+    private func printed(_ values: NotificationSequence, _ labels: AttributeLabels) async -> Result<Int, any Error> {
+        let output = LineOutput()
+        let printing = Task { try await print(values, labels, to: output) }
+        return await withTaskCancellationHandler {
+            await printing.result
+        } onCancel: {
+            printing.cancel()
+            output.giveUp()
+        }
+    }
+
+    private func print(
+        _ values: NotificationSequence, _ labels: AttributeLabels, to output: LineOutput
+    ) async throws -> Int {
         let limit = count ?? .max
         let deadline = duration.map { duration in
             Task {
@@ -138,30 +154,34 @@ struct Notify: AsyncParsableCommand {
         var received = 0
         for try await value in values {
             if received == 0 { Console.progress.end() }
-            print(value, labels)
-            received += 1
+            if value.droppedBefore > 0, !options.json {
+                Console.note("\(value.droppedBefore.counted("value")) dropped here")
+            }
+            switch try await output.write(line(of: value, labels)) {
+            case .written: received += 1
+            case .closed: Interrupt.end(.done)
+            case .givenUp: break
+            }
+            if Task.isCancelled { break }
             if received == limit { break }
         }
         return received
     }
 
-    private func print(_ value: ReceivedValue, _ labels: AttributeLabels) {
+    private func line(of value: ReceivedValue, _ labels: AttributeLabels) -> [UInt8] {
         let time = Timestamp.now()
         let uuid = labels.uuids[value.handle]
         let meaning = ValueDescription.of(value.bytes, uuid: uuid)
         guard options.json else {
-            if value.droppedBefore > 0 { Console.note("\(value.droppedBefore.counted("value")) dropped here") }
-            return Console.out(
-                [time, labels.text(of: value.handle), Hex.encode(value.bytes), meaning?.line].compactMap(\.self)
-                    .joined(separator: "  "))
+            let parts = [time, labels.text(of: value.handle), Hex.encode(value.bytes), meaning?.line]
+            return Array(Console.spelled(parts.compactMap(\.self).joined(separator: "  ")).utf8)
         }
-        Console.out(
-            JSONLine.object([
-                "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
-                "uuid": uuid.map { .string($0.description) },
-                "kind": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
-                "value": meaning?.json,
-                "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
-            ]).text)
+        return JSONLine.object([
+            "v": 1, "t": .string(time), "peer": .string(peer.description), "handle": .integer(Int(value.handle)),
+            "uuid": uuid.map { .string($0.description) },
+            "kind": value.isIndication ? "indication" : "notification", "hex": .string(Hex.encode(value.bytes)),
+            "value": meaning?.json,
+            "dropped": value.droppedBefore > 0 ? .integer(value.droppedBefore) : nil,
+        ]).bytes
     }
 }

@@ -59,6 +59,11 @@ struct Scan: AsyncParsableCommand {
     func validate() throws {
         let format = try lines.format(orJSON: json)
         if passive && longRange { throw ValidationError("--long-range scans actively; leave out --passive.") }
+        if lines.redact, recording.record != nil {
+            throw ValidationError(
+                "The file of --record has everything in clear, --redact or not. Leave one of them out: a recording can be "
+                    + "shown with replay --as-scan --redact.")
+        }
         if let heartbeat {
             if format == .theengs { throw ValidationError("Theengs takes devices alone; leave out --heartbeat.") }
             if heartbeat.duration < .seconds(1) { throw ValidationError("--heartbeat takes a time from 1s.") }
@@ -67,17 +72,18 @@ struct Scan: AsyncParsableCommand {
 
     func run() async throws {
         let command = self
-        let heard = try await SessionRecording.during(recording) { recording in
+        let end = try await SessionRecording.during(recording) { recording in
             try await Interrupt.cancelling { try await command.scan(recording) }
         }
-        guard heard == 0, let duration else { return }
+        // Whoever ends it earlier, with ^C or by reading no more, has nothing to complain of.
+        guard end.reason == .timeIsOver, end.heard == 0, let duration else { return }
         throw Failure(
             message: "no device that matches was heard in \(duration). Move closer, wake it, or allow more time.",
             status: .notFound)
     }
 
-    /// Prints until the time is over, enough was printed, or the task is cancelled; answers how many lines that were.
-    private func scan(_ recording: SessionRecording?) async throws -> Int {
+    /// Prints until the time is over, enough was printed, nobody reads any more, or the task is cancelled.
+    private func scan(_ recording: SessionRecording?) async throws -> ScanEnd {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
         recording?.attach(to: &configuration)

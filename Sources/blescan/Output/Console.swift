@@ -12,14 +12,26 @@ enum Console {
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 
     /// Whether `--json` is given; asked of the words themselves, for it also holds for a command line that makes no sense.
-    static let isJSONWanted = CommandLine.arguments.dropFirst().contains("--json")
+    static let isJSONWanted = isJSONWanted(by: CommandLine.arguments.dropFirst())
+
+    /// The same of any command line; --format json is another way to say it.
+    static func isJSONWanted(by arguments: ArraySlice<String>) -> Bool {
+        let words = arguments.prefix { $0 != "--" }
+        return words.contains { ["--json", "--format=json"].contains($0) }
+            || zip(words, words.dropFirst()).contains { $0 == ("--format", "json") }
+    }
 
     /// Writes one line of results, whole and at once.
     ///
     /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
     /// ends it with a message. What comes behind that goes nowhere.
     static func out(_ line: String) {
-        out(Array((isTerminal && isASCIIWanted ? line.ascii : line).utf8))
+        out(Array(spelled(line).utf8))
+    }
+
+    /// A line of results as the terminal can show it, if there is one.
+    static func spelled(_ line: String) -> String {
+        isTerminal && isASCIIWanted ? line.ascii : line
     }
 
     /// Whether a terminal here shows nothing beyond ASCII. Objects, files and pipes have UTF-8 in any locale.

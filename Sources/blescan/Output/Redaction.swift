@@ -68,8 +68,8 @@ struct Redaction {
         var value = value
         switch type {
         case .publicTargetAddress, .randomTargetAddress:
-            for place in stride(from: 0, to: value.count, by: 6) { mask(6, of: &value, at: place, owner) }
-        case .leDeviceAddress: mask(6, of: &value, at: 0, owner)
+            for place in stride(from: 0, to: value.count, by: 6) { maskAddress(in: &value, at: place, owner) }
+        case .leDeviceAddress: maskAddress(in: &value, at: 0, owner)
         case .serviceData16Bit: maskServiceData(&value, owner)
         case .manufacturerSpecificData: maskManufacturerData(&value, owner)
         default: break
@@ -85,12 +85,12 @@ struct Redaction {
 
     /// ATC and pvvx begin with the address, MiBeacon and BTHome say whether they have it.
     private mutating func maskServiceData(_ value: inout [UInt8], _ owner: Owner) {
-        let control = value.count > 2 ? value[2] : 0
+        let control = value.dropFirst(2).first ?? 0
         switch value.prefix(2) {
-        case [0x1A, 0x18] where value.count == 15: mask(6, of: &value, at: 2, owner, isBigEndian: true)
-        case [0x1A, 0x18] where value.count == 17: mask(6, of: &value, at: 2, owner)
-        case [0x95, 0xFE] where control & 0x10 != 0: mask(6, of: &value, at: 7, owner)
-        case [0xD2, 0xFC] where control & 0x02 != 0: mask(6, of: &value, at: 3, owner)
+        case [0x1A, 0x18] where value.count == 15: maskAddress(in: &value, at: 2, owner, isBigEndian: true)
+        case [0x1A, 0x18] where value.count == 17: maskAddress(in: &value, at: 2, owner)
+        case [0x95, 0xFE] where control & 0x10 != 0: maskAddress(in: &value, at: 7, owner)
+        case [0xD2, 0xFC] where control & 0x02 != 0: maskAddress(in: &value, at: 3, owner)
         default: break
         }
     }
@@ -98,29 +98,28 @@ struct Redaction {
     /// A RuuviTag ends with its address; Microsoft's beacons have addresses and names at their ends.
     private mutating func maskManufacturerData(_ value: inout [UInt8], _ owner: Owner) {
         switch value.prefix(3) {
-        case [0x99, 0x04, 0x05]: mask(6, of: &value, at: 20, owner, isBigEndian: true)
-        case [0x06, 0x00, 0x01] where value.count > 4 && value[4] & 1 != 0: erase(&value, from: 6)
+        case [0x99, 0x04, 0x05]: maskAddress(in: &value, at: 20, owner, isBigEndian: true)
+        case [0x06, 0x00, 0x01] where (value.dropFirst(4).first ?? 0) & 1 != 0: erase(&value, from: 6)
         case [0x06, 0x00, 0x03]: erase(&value, from: 5)
         default: break
         }
     }
 
-    private mutating func mask(
-        _ count: Int, of value: inout [UInt8], at place: Int, _ owner: Owner, isBigEndian: Bool = false
+    private mutating func maskAddress(
+        in value: inout [UInt8], at place: Int, _ owner: Owner, isBigEndian: Bool = false
     ) {
-        guard value.count >= place + count else { return }
-        let range = place..<(place + count)
-        let bytes = isBigEndian ? Array(value[range]) : value[range].reversed()
+        let found = Array(value.dropFirst(place).prefix(6))
+        guard found.count == 6 else { return }
+        let bytes = isBigEndian ? found : found.reversed()
         let address = BluetoothAddress(rawValue: bytes.reduce(0) { $0 << 8 | UInt64($1) })
         let alias =
             address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: .public)
-        value.replaceSubrange(
-            range, with: isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes)
+        let new = isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes
+        value = Array(value.prefix(place)) + new + value.dropFirst(place + 6)
     }
 
     private func erase(_ value: inout [UInt8], from place: Int) {
-        guard value.count > place else { return }
-        value.replaceSubrange(place..., with: [UInt8](repeating: UInt8(ascii: "x"), count: value.count - place))
+        value = value.prefix(place) + value.dropFirst(place).map { _ in UInt8(ascii: "x") }
     }
 
     // MARK: Addresses

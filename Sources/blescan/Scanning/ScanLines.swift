@@ -45,7 +45,7 @@ struct ScanLines {
         switch format {
         case .plain:
             count += 1
-            return [Array(PlainLine.text(of: sighting, at: Timestamp.text(sinceEpoch: time)).utf8)]
+            return [Array(Console.spelled(PlainLine.text(of: sighting, at: Timestamp.text(sinceEpoch: time))).utf8)]
         case .json:
             count += 1
             return [JSONLine(sighting, event: event, origin: origin(adapter, time)).bytes]

@@ -11,6 +11,9 @@ struct ScanReplay: ~Copyable {
     private let verbosity: Verbosity
     private let limit: Int?
 
+    /// Ends the reading.
+    private struct Enough: Error {}
+
     init(_ filter: ScanFilter, _ lines: ScanLines, each verbosity: Verbosity, limit: Int?) {
         var settings = ScanSettings.balanced.duplicates(verbosity == .packet ? .all : .changed)
         settings.filter = filter
@@ -25,11 +28,15 @@ struct ScanReplay: ~Copyable {
     ///
     /// - Throws: `Failure` for a file that cannot be read, and for one in which nobody who matches advertises.
     mutating func run(_ path: String) throws {
-        let warning = try Recording.read(path) {
-            show($0)
-        } dialogue: { _ in
-        }
-        if let warning { Console.warn(warning) }
+        do {
+            let warning = try Recording.read(path) {
+                show($0)
+                // What feeds standard input may never end.
+                if let limit, lines.count >= limit { throw Enough() }
+            } dialogue: { _ in
+            }
+            if let warning { Console.warn(warning) }
+        } catch is Enough {}
         if lines.count == 0 {
             throw Failure(message: "\(FileChunks.name(of: path)) has no advertisements that match.", status: .notFound)
         }

@@ -10,6 +10,20 @@ import BLECore
 import BareBLE
 import Glibc
 
+/// How a scan ended.
+struct ScanEnd: Hashable, Sendable {
+    /// Why it did.
+    enum Reason {
+        case timeIsOver
+        /// There is enough, nobody reads any more, or the user does not want to wait.
+        case nothingIsWanted
+    }
+
+    let reason: Reason
+    /// How often it has told of devices.
+    let heard: Int
+}
+
 /// A live scan that prints lines.
 actor ScanReport {
     /// How much a message that comes again and again is heard at most.
@@ -43,8 +57,9 @@ actor ScanReport {
 
     /// Prints until the scan is over, enough was printed, nobody reads any more, or the task is cancelled.
     ///
-    /// - Returns: How many lines told of devices.
-    nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> Int {
+    /// What it has heard are the lines that told of devices.
+    nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
+    {
         let (notices, teller) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -61,7 +76,11 @@ actor ScanReport {
             while let isOver = try await group.next(), !isOver {}
             group.cancelAll()
         }
-        return await lines.count
+        return await end(isCancelled: Task.isCancelled)
+    }
+
+    private func end(isCancelled: Bool) -> ScanEnd {
+        ScanEnd(reason: isOver || isCancelled ? .nothingIsWanted : .timeIsOver, heard: lines.count)
     }
 
     // MARK: What is heard
@@ -77,10 +96,7 @@ actor ScanReport {
                     "dropped",
                     "\(lines.dropped.counted("report")) dropped so far, because nobody takes the lines fast enough")
             case .paused:
-                throw Failure(
-                    message:
-                        "\(adapter) went down or away in the middle of the scan. Plug it in or switch it on, "
-                        + "and scan again.", status: .noAdapter)
+                throw Scan.adapterGone(adapter)
             case .lost, .resumed: break
             }
             if isOver { return }

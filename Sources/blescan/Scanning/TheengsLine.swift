@@ -10,8 +10,9 @@ enum TheengsLine {
         guard let peer = sighting.peer else { return [] }
         let (services, companies) = (sighting.serviceData, sighting.manufacturerData)
         return (0..<max(services.count, companies.count, 1)).map { index in
-            let service = services.isEmpty ? nil : services[min(index, services.count - 1)]
-            let company = companies.isEmpty ? nil : companies[min(index, companies.count - 1)]
+            // Where there are fewer of one kind, the last of them stands in each line that is left.
+            let service = services.dropFirst(index).first ?? services.last
+            let company = companies.dropFirst(index).first ?? companies.last
             return .object([
                 "id": .string(peer.address.description),
                 "mac_type": peer.type == .public ? 0 : 1,

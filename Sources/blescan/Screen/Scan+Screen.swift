@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import Synchronization
 
 extension Scan {
     /// Whether the live table is what the user wants: on a terminal, as long as nothing was said about lines.
@@ -8,14 +9,15 @@ extension Scan {
             && Terminal.isUsable
     }
 
-    /// Shows the live table until the time is over or the user quits; answers how many devices were found.
-    func scanOnScreen(_ central: Central, _ adapterName: String) async throws -> Int {
+    /// Shows the live table until the time is over or the user quits.
+    func scanOnScreen(_ central: Central, _ adapterName: String) async throws -> ScanEnd {
         let command = self
         let began = Terminal.now()
         let table = ScanScreen(
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
                 mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color))
+        let isQuit = Mutex(false)
         let last = try await LiveScreen.during(table) { live in
             try await central.run {
                 let settings = command.settings.duplicates(.all)
@@ -35,9 +37,10 @@ extension Scan {
                     case .resumed: continue
                     }
                 }
+                isQuit.withLock { $0 = Task.isCancelled }
             }
         }
         Console.note("blescan: " + last.closing(after: Terminal.now() - began))
-        return last.reportCount
+        return ScanEnd(reason: isQuit.withLock { $0 } ? .nothingIsWanted : .timeIsOver, heard: last.reportCount)
     }
 }

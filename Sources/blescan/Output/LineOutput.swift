@@ -5,8 +5,8 @@ import Synchronization
 /// Writes lines to a reader that may be slow, or have stopped reading: waiting for it can be given up.
 ///
 /// Nothing is lost here, and nothing is stored: while a line waits, the caller does too, and what comes meanwhile gathers in the
-/// bounded buffer of the scan. Where a line has to wait, a thread of its own does: neither the event loop nor the tasks' threads.
-/// Lines come out in the order of the calls, which all come from one actor.
+/// bounded buffer of the scan or the subscription. Where a line has to wait, a thread of its own does: neither the event loop nor the tasks' threads.
+/// Lines come out in the order of the calls, which all come from one task or actor.
 final class LineOutput: Sendable {
     /// What became of a line.
     enum Outcome {
