@@ -58,7 +58,8 @@ import Testing
         #expect(messages.count == 600)
     }
 
-    @Test func theDeathOfAScannerIsTold() async throws {
+    /// One end of the pipe dies: without the publisher the broker has the will, without the scanner there is the line behind the pipe.
+    @Test(arguments: ["feeder", "publisher"]) func theDeathOfAScannerIsTold(_ dead: String) async throws {
         let (broker, folder) = (try await Broker(), try TestFolder())
         let capture = try capture(folder)
         let brain = try await broker.subscriber("site/7/ble/+/state", "site/7/ble/+")
@@ -67,18 +68,19 @@ import Testing
             "$0" replay "$1" --as-scan --json --scanner-id "$2" >"$4/lines"
             { cat "$4/lines"; exec sh -c 'echo $$ >"$0/feeder"; exec tail -f /dev/null' "$4"; } |
             sh -c 'echo $$ >"$4/publisher"; exec \(Self.publish)' "$0" "$1" "$2" "$3" "$4"
+            mosquitto_pub -h 127.0.0.1 -p "$3" -q 1 -r -t "site/7/ble/$2/state" -m gone
             """
         let scanner = try RunningProgram(
             ["-c", script, BuiltProgram.url.path, capture, "attic", "\(broker.port)", folder.path], of: Self.shell)
         try await brain.printed(#""seq":300,"#)
-        kill(try process(folder["publisher"]), SIGKILL)
+        kill(try process(folder[dead]), SIGKILL)
         try await brain.printed("site/7/ble/attic/state 0 gone")
         // Who comes later learns it too.
         let late = try await broker.subscriber("site/7/ble/+/state", more: ["-C", "2"])
         let told = Broker.messages(try await late.outcome().output)
         #expect(told.map(\.topic) == ["site/7/ble/attic/state"])
         #expect(told.first?.isRetained == true && told.first?.payload == "gone")
-        kill(try process(folder["feeder"]), SIGTERM)
+        if dead != "feeder" { kill(try process(folder["feeder"]), SIGTERM) }
         _ = try await scanner.outcome()
         brain.signal(SIGKILL)
         _ = try await brain.outcome()

@@ -38,6 +38,8 @@ import Testing
         #expect(ran >= 2)
         try await listener.printed(#""servicedatauuid":"181a""#)
         try await listener.printed(#""seq":5,"#)
+        // The recording is over, and with it the scanner.
+        try await listener.printed("/state 0 gone")
         listener.signal(SIGKILL)
         let messages = Broker.messages(try await listener.outcome().output)
         #expect(messages.contains { $0.topic.hasPrefix("home/") && $0.topic.hasSuffix("/BTtoMQTT/undecoded") })
