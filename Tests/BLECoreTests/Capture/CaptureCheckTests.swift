@@ -122,19 +122,21 @@ struct CaptureCheckTests {
         #expect(check.requestCount == 17)
     }
 
-    /// Origin: shared/vectors/captures. The three that are left name, in an error, a handle that was not asked about.
+    /// Origin: shared/vectors/captures. Three hosts name, in an error, a handle that was not asked about. Three sniffers have missed
+    /// packets, or marked one with the wrong way: their answers have no request, or their requests no answer.
     @Test(
-        "Captures of other hosts agree, but for three",
+        "Captures of others agree, but for six",
         .enabled(if: SharedVectors.available(for: "Check of recorded sessions")))
     func sharedCaptures() throws {
         var found: [String: Int] = [:]
+        var reasons: [SessionCheck.Disagreement.Reason] = []
         var packets = 0
         for entry in CaptureIndexEntry.all {
             var check = CaptureCheck()
             for packet in ReadCapture(try entry.bytes).packets {
                 guard let finding = check.received(packet) else { continue }
                 found[entry.file] = finding.disagreement.number
-                #expect(finding.disagreement.reason == .otherHandle)
+                reasons.append(finding.disagreement.reason)
                 break
             }
             packets += check.packetCount
@@ -145,7 +147,13 @@ struct CaptureCheckTests {
                 "wcbonner_GoveeBTTempLogger__btsnoop_hci.btsnoop": 344,
                 "whoisbe_pongbot-mcp__btsnoop_hci-3e7545.btsnoop": 1125,
                 "whoisbe_pongbot-mcp__btsnoop_hci.btsnoop": 684,
+                "whad-team_whad-client__ble_pairing.pcap": 3,
+                "AleBonora3_Tesi_BLE__mouse.pcapng": 886,
+                "AleBonora3_Tesi_BLE__garmin.pcapng": 3627,
             ])
+        #expect(reasons.filter { $0 == .otherHandle }.count == 3)
+        #expect(reasons.filter { $0 == .unasked }.count == 2)
+        #expect(reasons.contains(.overlappingRequests(first: 885)))
     }
 }
 

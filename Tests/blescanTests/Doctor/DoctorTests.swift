@@ -66,9 +66,12 @@ import Testing
         let machine = try FakeMachine()
         let outcome = try await BuiltProgram.run(["doctor", "--root", machine.root.path])
         #expect(outcome.status == 69)
-        let nothing = try await BuiltProgram.run(["doctor", "--root", "/nowhere", "--json"])
-        #expect(nothing.status == 69)
-        #expect(nothing.output.contains(#""id":"no-bluetooth""#))
+        let objects = try await BuiltProgram.run(["doctor", "--root", machine.root.path, "--json"])
+        #expect(objects.status == 69)
+        #expect(objects.output.contains(#""id":"no-bluetooth""#))
+        let nowhere = try await BuiltProgram.run(["doctor", "--root", "/nowhere"])
+        #expect(nowhere.status == 64)
+        #expect(nowhere.errors.contains("/nowhere: no such folder."))
     }
 
     @Test func aFileThatIsNoneIsSaid() async throws {

@@ -53,12 +53,13 @@ import Testing
     @Test func wrongUsage() async throws {
         let session = try await Golden.session([
             ["doctor", "--fix", "everything"],
-            ["doctor", "--fix", "up", "--root", "/nowhere"],
+            ["doctor", "--fix", "up", "--root", "/"],
+            ["doctor", "--root", "/nowhere"],
             ["doctor", "--no-scan", "--for", "5s"],
             ["doctor", "--for", "soon"],
             ["doctor", "--adapter", "usb1"],
             ["doctor", "--connect", "kitchen lamp"],
-            ["doctor", "--connect", "demo:toaster", "--root", "/nowhere"],
+            ["doctor", "--connect", "demo:toaster", "--root", "/"],
             ["doctor", "--record", "session.btsnoop"],
             ["doctor", "hci0"],
         ])
