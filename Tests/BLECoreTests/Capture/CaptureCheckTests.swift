@@ -129,7 +129,7 @@ struct CaptureCheckTests {
         .enabled(if: SharedVectors.available(for: "Check of recorded sessions")))
     func sharedCaptures() throws {
         var found: [String: Int] = [:]
-        var reasons: [SessionCheck.Disagreement.Reason] = []
+        var reasons: [SessionCheck.Reason] = []
         var packets = 0
         for entry in CaptureIndexEntry.all {
             var check = CaptureCheck()
