@@ -61,14 +61,16 @@ final class TmuxTerminal: Sendable {
         try await tmux(["capture-pane", "-p"] + (withStyles ? ["-e"] : []))
     }
 
-    /// Waits until the screen fulfils a condition, and answers it.
+    /// Waits until the screen fulfils a condition, and answers it. A frame comes in pieces: it is whole when it stays as it is.
     @discardableResult
     func shows(_ what: String, _ condition: (String) -> Bool) async throws -> String {
         let clock = ContinuousClock()
         let end = clock.now + .seconds(60)
+        var former = ""
         while true {
             let screen = try await screen()
-            if condition(screen) { return screen }
+            if screen == former, condition(screen) { return screen }
+            former = screen
             if clock.now > end { throw WaitedInVain(what: "the terminal shows \(what); it shows:\n\(screen)") }
             try await Task.sleep(for: .milliseconds(20))
         }
