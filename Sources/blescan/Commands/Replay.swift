@@ -171,7 +171,7 @@ struct Replay: AsyncParsableCommand {
         }
         output.finish()
         if output.shownCount == 0 {
-            let name = FileChunks.name(of: file)
+            let name = InputFile.name(of: file)
             throw Failure(
                 message: only == nil ? "\(name) has no packets." : "\(name) has no such packets.",
                 status: .notFound)

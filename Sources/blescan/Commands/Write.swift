@@ -46,7 +46,7 @@ struct Write: AsyncParsableCommand {
             } catch {
                 throw await command.attribute.advised(error, peripheral)
             }
-            return await command.handle(in: peripheral.database)
+            return await command.attribute.reference.valueHandle(in: peripheral.database)
         }
         if options.json {
             Console.out(
@@ -61,14 +61,6 @@ struct Write: AsyncParsableCommand {
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
             Console.out(
                 withoutResponse ? "sent \(count) to \(target), no reply expected" : "wrote \(count) to \(target)")
-        }
-    }
-
-    private func handle(in database: GATTDatabase?) -> AttributeHandle? {
-        switch attribute.reference {
-        case .handle(let handle): handle
-        case .characteristic(let characteristic): characteristic.valueHandle
-        case .uuid(let uuid, let service, _): database?.characteristics(uuid, in: service).first?.valueHandle
         }
     }
 }

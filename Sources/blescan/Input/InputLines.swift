@@ -6,7 +6,7 @@ struct InputLines: ~Copyable {
     /// Whether a person types the lines.
     let isTerminal: Bool
 
-    private let descriptor: Int32
+    private let file: InputFile
     private var chunk = [UInt8](repeating: 0, count: 65536)
     private var filled = 0
     private var used = 0
@@ -21,31 +21,14 @@ struct InputLines: ~Copyable {
     ///
     /// - Throws: `Failure` when it cannot be opened, or is a folder.
     init(path: String?) throws(Failure) {
-        descriptor = try Self.open(path)
-        isTerminal = isatty(descriptor) == 1
-        progress = isTerminal ? nil : FileProgress(descriptor, named: path ?? "standard input")
-    }
-
-    private static func open(_ path: String?) throws(Failure) -> Int32 {
-        guard let path else { return STDIN_FILENO }
-        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw Failure(
-                message: "cannot open \(path): \(reason). Check the name, or give the bytes with --hex.", status: .usage
-            )
-        }
-        var status = stat()
-        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-            close(descriptor)
-            throw Failure(message: "\(path) is a folder. Name a file in it.", status: .usage)
-        }
-        return descriptor
+        let path = path ?? "-"
+        file = try InputFile(path, advice: "Check the name, or give the bytes with --hex.")
+        isTerminal = isatty(file.descriptor) == 1
+        progress = isTerminal ? nil : FileProgress(file.descriptor, named: InputFile.name(of: path))
     }
 
     deinit {
         progress?.end()
-        if descriptor != STDIN_FILENO { close(descriptor) }
     }
 
     /// The next line without its end; `nil` when there are no more. Lines are cut at `limit` bytes.
@@ -69,7 +52,7 @@ struct InputLines: ~Copyable {
         guard !isAtEnd else { return false }
         var count: Int
         repeat {
-            count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+            count = unsafe chunk.withUnsafeMutableBytes { unsafe read(file.descriptor, $0.baseAddress, $0.count) }
         } while count < 0 && errno == EINTR
         if count < 0 { failure = errno }
         filled = max(0, count)

@@ -33,7 +33,7 @@ enum Recording {
                 return
                     "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
             }
-            throw Failure(message: "\(FileChunks.name(of: path)): \(error). \(advice(error))", status: .badData)
+            throw Failure(message: "\(InputFile.name(of: path)): \(error). \(advice(error))", status: .badData)
         }
     }
 
@@ -65,7 +65,7 @@ enum Recording {
             }
         }
         guard isNamedSo else {
-            let name = FileChunks.name(of: path)
+            let name = InputFile.name(of: path)
             throw Failure(message: "\(name): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
         }
         throw Failure(

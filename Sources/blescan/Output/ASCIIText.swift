@@ -4,21 +4,32 @@ extension String {
     var ascii: String {
         if utf8.allSatisfy({ $0 < 0x80 }) { return self }
         var result = ""
-        for scalar in replacing("\u{B0}C", with: "C").unicodeScalars {
-            switch scalar {
-            case "\u{0}"..."\u{7F}": result.unicodeScalars.append(scalar)
-            case "…": result += "..."
-            case "→": result += "->"
-            case "°": result += "deg"
-            case "µ": result += "u"
-            case "²": result += "2"
-            case "³": result += "3"
-            case "±": result += "+/-"
-            case "×": result += "x"
-            case "·", "–", "−": result += "-"
-            default: result += "?"
+        for scalar in unicodeScalars {
+            if scalar.isASCII {
+                result.unicodeScalars.append(scalar)
+            } else {
+                result += scalar.asciiSpelling ?? "?"
             }
         }
         return result
+    }
+}
+
+extension Unicode.Scalar {
+    /// How a sign that this program writes itself is spelled in ASCII; `nil` for what only others write.
+    var asciiSpelling: String? {
+        switch self {
+        case "…": "..."
+        case "→": "->"
+        case "°": "deg "
+        case "µ": "u"
+        case "²": "2"
+        case "³": "3"
+        case "±": "+/-"
+        case "×": "x"
+        case "·": "|"
+        case "–", "−": "-"
+        default: nil
+        }
     }
 }

@@ -35,12 +35,12 @@ struct AttributeLabels: Sendable {
 
 extension CharacteristicReference {
     /// Where the value is, if that is certain.
-    func valueHandle(in database: GATTDatabase) -> AttributeHandle? {
+    func valueHandle(in database: GATTDatabase?) -> AttributeHandle? {
         switch self {
         case .handle(let handle): return handle
         case .characteristic(let characteristic): return characteristic.valueHandle
         case .uuid(let uuid, let service, _):
-            let found = database.characteristics(uuid, in: service)
+            let found = database?.characteristics(uuid, in: service) ?? []
             return found.count == 1 ? found.first?.valueHandle : nil
         }
     }

@@ -6,7 +6,7 @@ struct CheckOutput {
     let json: Bool
 
     func run() throws {
-        let name = FileChunks.name(of: path)
+        let name = InputFile.name(of: path)
         var check = CaptureCheck()
         var isDialogue = false
         var finding: CaptureCheck.Finding?

@@ -14,7 +14,7 @@ enum ScreenText {
         var marks = mostMarks
         for scalar in text.printable.unicodeScalars {
             guard look.isUnicode || scalar.isASCII else {
-                result += ascii[scalar] ?? escaped(scalar)
+                result += scalar.asciiSpelling ?? escaped(scalar)
                 continue
             }
             // A choice between text and picture, of which terminals know nothing that could be relied on.
@@ -96,10 +96,4 @@ enum ScreenText {
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         "\\u{" + String(scalar.value, radix: 16) + "}"
     }
-
-    /// What this program writes itself.
-    private static let ascii: [Unicode.Scalar: String] = [
-        "·": "|", "…": "...", "°": "deg ", "µ": "u", "–": "-", "−": "-", "×": "x", "→": "->", "±": "+/-", "²": "2",
-        "³": "3",
-    ]
 }

@@ -16,7 +16,7 @@ enum Terminal {
     private static let saved = Mutex<termios?>(nil)
     private static let isRegistered = Mutex(false)
     /// What was said to people meanwhile.
-    private static let notes = Mutex<[String]>([])
+    private static let notes = Mutex<(kept: [String], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
     /// Whether a screen has the terminal.
@@ -25,7 +25,9 @@ enum Terminal {
     /// Keeps a message for people until the terminal is given back; `false` when no screen has it.
     static func keeps(_ note: String) -> Bool {
         guard isTaken else { return false }
-        notes.withLock { if $0.count < mostNotes { $0.append(note) } }
+        notes.withLock { notes in
+            if notes.kept.count < mostNotes { notes.kept.append(note) } else { notes.moreCount += 1 }
+        }
         return true
     }
 
@@ -94,11 +96,12 @@ enum Terminal {
             tcflush(STDOUT_FILENO, TCOFLUSH)
             _ = write(farewell)
         }
-        let kept = notes.withLock { notes in
-            defer { notes = [] }
+        let told = notes.withLock { notes in
+            defer { notes = ([], 0) }
             return notes
         }
-        for note in kept { Console.note(note) }
+        for note in told.kept { Console.note(note) }
+        if told.moreCount > 0 { Console.warn("\(told.moreCount.counted("more message")) behind these") }
     }
 
     /// What was typed since; `nil` when the terminal is gone.

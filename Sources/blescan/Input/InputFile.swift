@@ -1,0 +1,32 @@
+import Glibc
+
+/// A file that the user names, or standard input, opened for reading.
+struct InputFile: ~Copyable {
+    let descriptor: Int32
+
+    /// What messages call the file at `path`.
+    static func name(of path: String) -> String { path == "-" ? "standard input" : path }
+
+    /// Opens the file at `path`; `-` is standard input.
+    ///
+    /// - Throws: `Failure` when it cannot be opened, or is a folder; the message ends with `advice`.
+    init(_ path: String, advice: String) throws(Failure) {
+        guard path != "-" else {
+            descriptor = STDIN_FILENO
+            return
+        }
+        descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            let reason = unsafe String(cString: strerror(errno))
+            throw Failure(message: "cannot open \(path): \(reason). \(advice)", status: .usage)
+        }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+            throw Failure(message: "\(path) is a folder. Name a file in it.", status: .usage)
+        }
+    }
+
+    deinit {
+        if descriptor > STDIN_FILENO { close(descriptor) }
+    }
+}
