@@ -67,8 +67,13 @@ extension Adapter {
     }
 
     private func stopScanning() async {
-        // The command is out before anything waits, so a cancelled task ends the scan as well.
         performSession { $0.stop(at: $1) }
+        // In a task of its own, because a cancelled one does not wait: while the scan is being set up, the command that ends it
+        // is not out yet, and the process may be gone before it is.
+        await Task(executorPreference: loop) { await self.comeToRest() }.value
+    }
+
+    private func comeToRest() async {
         guard !(session?.isResting ?? true) else { return }
         _ = await suspend(until: loop.now() + .seconds(3)) { stopWaiters.append($0) }
     }

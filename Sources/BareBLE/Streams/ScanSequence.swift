@@ -133,7 +133,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         }
 
         /// Ends the scan, and waits until the radio no longer scans, if no other scan wants it to.
-        mutating func stop() async {
+        package mutating func stop() async {
             if case .running(let lease, _) = state { await lease.stop() }
             state = .over
             walk = nil

@@ -23,6 +23,12 @@ extension VirtualRadio {
         return "hci\(index)"
     }
 
+    /// Whether an adapter scans now, for whichever program: a scan outlives a program that does not end it.
+    public func isScanning(_ name: String = "hci0") -> Bool {
+        guard let index = index(of: name) else { return false }
+        return controllers[index]?.controller.isScanning ?? false
+    }
+
     /// Switches an adapter off, as `hciconfig down` does: its links end, and commands are refused.
     public func powerOff(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }

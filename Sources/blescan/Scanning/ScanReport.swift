@@ -85,23 +85,34 @@ actor ScanReport {
 
     // MARK: What is heard
 
+    /// Listens until there is enough, and comes back when the radio no longer scans: the program ends soon.
     private func listen(to scan: ScanSequence, _ verbosity: Verbosity) async throws {
-        for try await event in scan {
-            switch event {
-            case .found(let sighting): try await show(sighting, .found)
-            case .updated(let sighting): if verbosity != .device { try await show(sighting, .updated) }
-            case .dropped(let count):
-                lines.dropped += count
-                say(
-                    "dropped",
-                    "\(lines.dropped.counted("report")) dropped so far, because nobody takes the lines fast enough")
-            case .paused:
-                throw Scan.adapterGone(adapter)
-            case .lost, .resumed: break
+        var events = scan.makeAsyncIterator()
+        do {
+            while !isOver, let event = try await events.next() {
+                try await take(event, verbosity)
+                // In a flood there is always a next event; heartbeats want their turn.
+                if lines.count & 0xFF == 0xFF { await Task.yield() }
             }
-            if isOver { return }
-            // In a flood there is always a next event; heartbeats want their turn.
-            if lines.count & 0xFF == 0xFF { await Task.yield() }
+        } catch {
+            await events.stop()
+            throw error
+        }
+        await events.stop()
+    }
+
+    private func take(_ event: ScanEvent, _ verbosity: Verbosity) async throws {
+        switch event {
+        case .found(let sighting): try await show(sighting, .found)
+        case .updated(let sighting): if verbosity != .device { try await show(sighting, .updated) }
+        case .dropped(let count):
+            lines.dropped += count
+            say(
+                "dropped",
+                "\(lines.dropped.counted("report")) dropped so far, because nobody takes the lines fast enough")
+        case .paused:
+            throw Scan.adapterGone(adapter)
+        case .lost, .resumed: break
         }
     }
 

@@ -22,6 +22,25 @@ import Testing
         #expect(await bench.sent.count == count)
     }
 
+    /// The program may end with the task, and nobody would switch off what is just being switched on.
+    @Test func aScanThatIsCancelledWhileItBeginsIsOffBeforeItsTaskEnds() async throws {
+        let bench = try await AdapterBench()
+        await bench.controller.set { $0.ignored = [.leSetScanEnable] }
+        let scan = Task {
+            if let scan = try? await bench.adapter.subscribe(.balanced, { _ in }) { await bench.adapter.unsubscribe(scan) }
+            return await bench.sent
+        }
+        let before = identification.count
+        await bench.controller.commandsArrived(before + 1)
+        await bench.controller.foreign(.leSetScanEnable)
+        await bench.controller.commandsArrived(before + 3)
+        scan.cancel()
+        await bench.controller.foreign(.leSetScanEnable)
+        await bench.controller.commandsArrived(before + 4)
+        await bench.controller.foreign(.leSetScanEnable)
+        #expect(await scan.value == identification + start + [.leSetScanEnable])
+    }
+
     @Test func scansAndStops() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()

@@ -125,18 +125,22 @@ struct KernelChannelTests {
         let link = try await courier()
         let channel = try await link.openChannel(psm: PSM.echo)
         try await channel.send([1])
-        let packets = Task {
-            var packets: [[UInt8]] = []
+        let (received, teller) = AsyncStream.makeStream(of: [UInt8].self)
+        let end = Task { () -> BLEError? in
+            defer { teller.finish() }
             do throws(BLEError) {
-                for try await packet in channel.packets { packets.append(packet) }
-                return (packets, nil as BLEError?)
+                for try await packet in channel.packets { teller.yield(packet) }
+                return nil
             } catch {
-                return (packets, error)
+                return error
             }
         }
+        var packets = received.makeAsyncIterator()
+        // What is still on its way when a link dies is gone.
+        #expect(await packets.next() == [1])
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.read(trapdoor) }
-        let (received, failure) = await packets.value
-        #expect(received == [[1]])
+        let failure = await end.value
+        #expect(await packets.next() == nil)
         #expect(failure?.code == .disconnected)
         #expect(failure?.hciStatus == .connectionTimeout)
         #expect(await link.disconnected() == .supervisionTimeout)

@@ -147,6 +147,8 @@ import Testing
             let scan = central.scan(.any, .balanced.duplicates(.all))
             let end = try await report.run(scan, each: .packet, heartbeat: .seconds(60))
             #expect(end == ScanEnd(reason: .nothingIsWanted, heard: 3))
+            // Behind it the program ends, and what it has not switched off stays on.
+            #expect(await !radio.isScanning())
         }
         #expect(try reader.objects().count == 3)
     }
