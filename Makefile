@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api man lint format bench fuzz docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench fuzz docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ embedded: ## Compile BLECore as Embedded Swift
 api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page anew
 	swift build
 	@$(TOOLS)/list-api $(if $(UPDATE),--update)
+
+reliability: ## Compare the catalogue of faults with its tests and Docs/reliability.md; UPDATE=1 writes its table anew
+	@$(TOOLS)/list-reliability $(if $(UPDATE),--update)
 
 man: ## Write the manual pages and completions anew, from the debug build
 	swift build --product blescan

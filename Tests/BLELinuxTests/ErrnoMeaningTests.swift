@@ -32,6 +32,7 @@ import Testing
         #expect(ErrnoMeaning.statuses(EAGAIN) == [])
     }
 
+    // Rows L04, O13.
     @Test func ends() {
         #expect(LinkEnd(errno: 0) == .closed)
         #expect(LinkEnd(errno: EPIPE) == .closed)
@@ -45,6 +46,7 @@ import Testing
         #expect(LinkEnd(errno: 99) == .other(errno: 99))
     }
 
+    // Row O14.
     @Test func connects() {
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: true) == .timedOut)
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: false) == .lowEnergyOff)

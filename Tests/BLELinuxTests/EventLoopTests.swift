@@ -132,6 +132,7 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         #expect(list.earliest == nil)
     }
 
+    // Row O18.
     /// Two descriptors are ready in one batch; whichever handler runs first puts a new descriptor under the other's number.
     @Test func aStaleEventIsIgnored() throws {
         let loop = EventLoop()
@@ -166,6 +167,7 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         }
     }
 
+    // Row O18.
     @Test func aDescriptorClosedBehindTheLoopIsWatchedAnew() throws {
         let loop = EventLoop()
         let old = try LinkSocket.pair()

@@ -122,6 +122,7 @@ struct KernelSocketTests {
         #expect(ConnectFailure(errno: errno, timeRanOut: true) == .timedOut)
     }
 
+    // Row O04.
     @Test func switchingTheAdapterOffEndsLinks() throws {
         var raw = try KernelPeripheral.ready(adapter, loop)
         let peripheral = try KernelPeripheral(adapter: 1, loop: loop)
@@ -144,6 +145,7 @@ struct KernelSocketTests {
         #expect(try KernelPeripheral.command([0x01, 0x09, 0x10, 0], on: &raw, loop).first == 0)
     }
 
+    // Row L06.
     /// Not reading makes the kernel drop, which it tells with the first packet that it queues afterwards.
     @Test func lossIsCounted() throws {
         _ = try KernelPeripheral.ready(adapter, loop)

@@ -20,6 +20,7 @@ import Testing
         #expect(sender.receivePacket() == [0x0B, 0xFF])
     }
 
+    // Row O16.
     @Test func aLongPacketIsCutAndTellsItsLength() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
@@ -32,6 +33,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
+    // Row T10.
     @Test func anEmptyPacketIsNotTheEnd() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
@@ -46,6 +48,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
+    // Row L05.
     @Test func whatWasSentBeforeTheEndIsStillRead() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)
@@ -62,6 +65,7 @@ import Testing
         #expect(receiver.send([1]) == .failed(errno: EPIPE))
     }
 
+    // Row L05.
     /// A Unix peer that closes without having read makes the kernel report a reset, before what it had sent itself.
     @Test func theReasonComesAfterTheLastPacket() throws {
         let (near, far) = try LinkSocket.pair()
@@ -77,6 +81,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .ended(errno: ECONNRESET))
     }
 
+    // Row O13.
     @Test func theReasonThatASendLearnsIsKeptForTheReader() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)
@@ -99,6 +104,7 @@ import Testing
         #expect(other.send([1]) == .failed(errno: EPIPE))
     }
 
+    // Row O10.
     @Test func aFullBufferSaysWaitAndDrains() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)

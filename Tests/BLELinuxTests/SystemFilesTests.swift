@@ -115,6 +115,7 @@ private struct FakeTree: ~Copyable {
         #expect(SystemFiles.kernelMessages("\(tree.path)/many") { _ in true }?.count == 1000)
     }
 
+    // Row O30.
     /// All families open, or none does: they come and go with the kernel's Bluetooth.
     @Test func socketFamilies() {
         let families = SocketFamilies.current()

@@ -162,6 +162,7 @@ struct VirtualRadioTests {
         }
     }
 
+    // Row O02.
     @Test("The adapter is switched off and on, reset, and comes back under another number")
     func adapterLoss() async throws {
         try await VirtualTime.run { time in
@@ -204,6 +205,7 @@ struct VirtualRadioTests {
         }
     }
 
+    // Row O03.
     @Test("An adapter keeps its address under each new number")
     func adapterMoves() async throws {
         try await VirtualTime.run { time in

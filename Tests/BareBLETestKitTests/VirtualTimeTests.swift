@@ -37,6 +37,7 @@ struct VirtualTimeTests {
         }
     }
 
+    // Row T06.
     @Test("A peer that does not answer is given up after exactly 30 s")
     func transactionTimeout() async throws {
         try await VirtualTime.run { time in

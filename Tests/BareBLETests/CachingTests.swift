@@ -64,6 +64,7 @@ import Testing
         #expect(try await device.cache()?.databaseHash != cache.databaseHash)
     }
 
+    // Row G22.
     @Test func aHashOfAnotherSizeIsNone() async throws {
         let peripheral = VirtualPeripheral(Self.device(.battery(level: 1), hash: [1, 2, 3]))
         let device = try await central.attach(to: peripheral)
@@ -105,6 +106,7 @@ import Testing
 
     // MARK: Contradictions
 
+    // Row G21.
     /// Trust ends where a handle is not there any more: the database is discovered, and a read by UUID made again.
     @Test func anInvalidHandleOfACachePurgesIt() async throws {
         let old = VirtualDevice(
@@ -121,6 +123,7 @@ import Testing
         #expect(error?.attError == .invalidHandle)
     }
 
+    // Row G21.
     @Test func aWriteIsNotMadeAgain() async throws {
         let control = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [7])])
         let old = VirtualDevice(name: "Old", services: [.deviceInformation(manufacturer: "M", model: "1"), control])
@@ -136,6 +139,7 @@ import Testing
         #expect(try await peripheral.value(0xFFF1) == [1])
     }
 
+    // Row G21.
     /// Error 0x12 behind a change that was not announced: the hash is read and has changed.
     @Test func outOfSyncLeadsToADiscovery() async throws {
         let peripheral = VirtualPeripheral(Self.battery)

@@ -52,6 +52,7 @@ import Testing
         #expect(try file.load() == nil)
     }
 
+    // Row O25.
     @Test(arguments: ["", "garbage", "BLEC", String(repeating: "x", count: 400_000)])
     func refusesGarbage(text: String) throws {
         let file = GATTCacheFile(folder.path + "/bad.gatt")
@@ -132,6 +133,7 @@ import Testing
         #expect(try nowhere.load() == nil)
     }
 
+    // Row G22.
     @Test func namesFilesByStableAddresses() throws {
         let directory = GATTCacheDirectory("/caches")
         func path(_ peer: String) -> String? { PeerID(peer).flatMap { directory.file(for: $0)?.path } }

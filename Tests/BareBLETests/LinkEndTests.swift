@@ -5,6 +5,7 @@ import Testing
 @Suite struct LinkEndTests {
     private let central = Central()
 
+    // Row C03.
     @Test func everyWaitingCallFailsOnce() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
@@ -29,6 +30,7 @@ import Testing
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0x2A19) }
     }
 
+    // Row T08.
     @Test func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
@@ -86,6 +88,7 @@ import Testing
         #expect(await device.mtu == 50)
     }
 
+    // Row L04.
     @Test func reasonsOfTheEnd() {
         #expect(DisconnectReason(errno: 103, status: nil) == .adapterLost)
         #expect(DisconnectReason(errno: 110, status: .connectionTimeout) == .supervisionTimeout)

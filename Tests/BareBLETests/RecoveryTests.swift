@@ -32,6 +32,7 @@ import Testing
         return (try await central(hook).attach(descriptor: peer.connect(), ConnectOptions(mtu: 23)), peer)
     }
 
+    // Row T26.
     @Test(arguments: [
         ("05", SecurityLevel.authentication), ("08", .authorization), ("0c", .longerKey), ("0f", .encryption),
     ])
@@ -53,6 +54,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
+    // Row T26.
     @Test func aSecondRefusalIsTheEndForThisAttribute() async throws {
         let hook = Hook(answers: true)
         let (device, peer) = try await attach(
@@ -81,6 +83,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
+    // Row T26.
     @Test func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
         let hook = Hook(answers: false)
         let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 0f")
@@ -221,6 +224,7 @@ import Testing
         #expect(hook.requests.withLock { $0.count } == 2)
     }
 
+    // Row C01.
     /// A call that the hook makes fails as it would without one, and not by waiting for itself.
     @Test func theHookMayCallThePeripheral() async throws {
         let device = Mutex<Peripheral?>(nil)

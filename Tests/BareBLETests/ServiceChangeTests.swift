@@ -62,6 +62,7 @@ import Testing
         #expect(try await goesOn.next()?.bytes == [9])
     }
 
+    // Row G23.
     @Test func anOldCharacteristicIsRefused() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
@@ -110,6 +111,7 @@ import Testing
         }
     }
 
+    // Row G19.
     /// G19: nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
     @Test func nonsenseAndFloodsDoNoHarm() async throws {
         let peripheral = VirtualPeripheral(Self.small)
@@ -131,6 +133,7 @@ import Testing
         #expect(await peripheral.requestCount - before < 100)
     }
 
+    // Row G20.
     /// G20: the pieces of a long write must not be written to something else.
     @Test func aLongWriteFails() async throws {
         let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20))

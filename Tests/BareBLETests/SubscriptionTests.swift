@@ -7,6 +7,7 @@ import Testing
     private let echo = CharacteristicReference.uuid(
         BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E))
 
+    // Row G24.
     @Test func firstValueComesWithTheConsent() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
         let beats = try await device.subscribe(to: 0x2A37)
@@ -141,6 +142,7 @@ import Testing
         #expect(await device.isConnected)
     }
 
+    // Row T17.
     @Test func lossIsCountedAndMarked() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
@@ -155,6 +157,7 @@ import Testing
         #expect(try await iterator.next()?.droppedBefore == 0)
     }
 
+    // Row T17.
     @Test func failingPolicyEndsTheSequence() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)

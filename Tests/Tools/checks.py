@@ -2,9 +2,9 @@
 
     N passed, N failed, N skipped
 
-Steps: unit (all Swift tests, debug), api (the public interface is as Docs/api.md says), examples (the daemons in
-Docs/examples, built, tested and run), sanitized (the core's tests, release, with the address sanitizer), embedded
-(BLECore as Embedded Swift), linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a
+Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
+Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), sanitized (the core's tests, release,
+with the address sanitizer), embedded (BLECore as Embedded Swift), linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a
 chroot), kernel (blescan and a daemon in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
@@ -64,6 +64,7 @@ def unit():
 
 
 def api():
+    yield ["Tests/Tools/list-reliability"], {}
     yield ["swift", "build"], {}
     yield ["Tests/Tools/list-api"], {}
 

@@ -50,6 +50,7 @@ import Testing
         #expect(link.result(link.enqueue("0a0300")) == nil)
     }
 
+    // Row O10.
     @Test func aBlockedSocketLosesNothing() {
         let link = ATTLink()
         link.takesPackets = false
@@ -148,6 +149,7 @@ import Testing
         #expect(Array(queue.enqueue([0x0A, 4, 0], id: RequestID(1), at: now)) == [.send([0x0A, 4, 0])])
     }
 
+    // Row C03.
     @Test func linkLossFailsEverythingOnce() {
         let link = ATTLink()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]

@@ -2,6 +2,7 @@ import BLECore
 import Testing
 
 @Suite struct ATTQueueTimeTests {
+    // Row T06.
     @Test("T06: silence closes the link after 30 s and fails everything once") func silence() {
         let link = ATTLink()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
@@ -17,6 +18,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
+    // Row T07.
     @Test("T07: an answer at 29.999 s counts") func justInTime() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
@@ -26,6 +28,7 @@ import Testing
         #expect(link.nextDeadline == nil)
     }
 
+    // Row T07.
     @Test("T07: an answer at 30.001 s meets a closed link, also when the timer is late") func tooLate() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
@@ -64,6 +67,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
+    // Row T09.
     @Test("T09: cancelled in flight and never answered, the link closes 30 s after sending") func orphanWithoutAnswer()
     {
         let link = ATTLink()

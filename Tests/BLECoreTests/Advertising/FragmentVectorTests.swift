@@ -18,6 +18,7 @@ struct FragmentVectorTests {
         let alternative: [Delivery]?
     }
 
+    // Rows H05, H06, H07, H08.
     @Test func scenarios() throws {
         let scenarios = try JSONDecoder().decode(
             [Scenario].self, from: SharedVectors.data("advertising/extended_fragments.json"))
@@ -38,7 +39,7 @@ struct FragmentVectorTests {
                             complete: whole.dataStatus == .complete))
                 }
             }
-            // Row H08: truncated data is delivered flagged, which the vectors allow as the alternative.
+            // H08: truncated data is delivered flagged, which the vectors allow as the alternative.
             // The first scenario also lists a delivery for a device that none of its events names: that one is left out.
             let expected = (scenario.alternative ?? scenario.deliver).filter { heard.contains($0.address) }
             #expect(delivered == expected, "\(scenario.name)")

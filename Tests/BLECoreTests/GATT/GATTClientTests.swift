@@ -84,6 +84,7 @@ private final class ClientLink {
         #expect(link.nextDeadline == nil)
     }
 
+    // Row T08.
     @Test func aLateAnswerIsNotTheNextOnes() {
         let first = link.read(3, timeout: .seconds(1))
         let second = link.read(5)
@@ -95,6 +96,7 @@ private final class ClientLink {
         #expect(link.outcome(of: second) == .success(.value([0xBB])))
     }
 
+    // Row C03.
     @Test func cancelledBeforeItWasSentIsNeverSent() {
         _ = link.read(3)
         let second = link.read(5)
@@ -138,6 +140,7 @@ private final class ClientLink {
         #expect(link.outcome(of: read) == .success(.value([0x01])))
     }
 
+    // Row C03.
     @Test func theEndOfTheLinkFailsEverythingOnce() {
         let operations = [link.read(3), link.read(5), link.writeLong(zeros), link.writeLong(zeros)]
         link.lose()

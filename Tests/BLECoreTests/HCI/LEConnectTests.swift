@@ -49,6 +49,7 @@ import Testing
         #expect(connect.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
     }
 
+    // Row O14.
     @Test func somebodyElsesCallIsWaitedForUntilTheDeadline() throws {
         var connect = try call(seconds: 1)
         var now = start
@@ -67,6 +68,7 @@ import Testing
         #expect(now == start + .seconds(1))
     }
 
+    // Row L07.
     @Test func theDeadlineTakesTheCallBack() throws {
         var connect = try waiting()
         #expect(connect.timePassed(start + .seconds(9)) == [])
@@ -80,6 +82,7 @@ import Testing
             ])
     }
 
+    // Row L07.
     @Test func cancelAtEachStep() throws {
         var idle = try call()
         #expect(idle.cancel(at: start) == [.finish(.failure(.cancelled))])
@@ -145,6 +148,7 @@ import Testing
                 == [.finish(.failure(.refused(silent)))])
     }
 
+    // Row O02.
     @Test func h15TheAdapterMayGoAtAnyStep() throws {
         var idle = try call()
         #expect(idle.adapterLost() == [.finish(.failure(.adapterLost))])

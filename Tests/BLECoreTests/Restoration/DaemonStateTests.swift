@@ -93,6 +93,7 @@ import Testing
         #expect(try DaemonState(bytes: state.bytes).peers[0].parameters == parameters)
     }
 
+    // Row O25.
     @Test func everyTruncationAndFlipIsTold() throws {
         let bytes = try Self.sample().bytes
         for count in bytes.indices {
@@ -113,6 +114,7 @@ import Testing
         }
     }
 
+    // Row O25.
     @Test func aNewVersionIsToldFromDamage() throws {
         var bytes = try Self.sample().bytes
         bytes[4] = 2
@@ -124,6 +126,7 @@ import Testing
         }
     }
 
+    // Row O25.
     /// Bytes whose checksum is right and whose content is not: what is accepted is written as it was read.
     @Test func madeUpContentDoesNoHarm() throws {
         let bytes = try Self.sample().bytes

@@ -56,6 +56,7 @@ import Testing
         #expect(try LinkState(bytes: state.bytes) == state)
     }
 
+    // Row O25.
     @Test func everyTruncationAndFlipIsTold() {
         let bytes = Self.sample.bytes
         for count in bytes.indices { #expect(throws: MalformedPacket.self) { try Self.read(bytes.prefix(count)) } }
@@ -69,6 +70,7 @@ import Testing
         }
     }
 
+    // Row O25.
     /// Bytes whose checksum is right and whose content is not: what is accepted can be worked with.
     @Test func madeUpContentDoesNoHarm() {
         let bytes = Self.sample.bytes

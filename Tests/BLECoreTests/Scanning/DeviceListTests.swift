@@ -94,6 +94,7 @@ import Testing
         #expect(list.devices.count == 2 && list.device(peer)?.sighting.id.sid == 3)
     }
 
+    // Row A12.
     @Test func memoryStaysBoundedWhateverIsOnAirAndNobodyAsks() throws {
         var table = DeviceTable(capacity: 64)
         var gate = ScanGate(.balanced)

@@ -24,6 +24,7 @@ import Testing
         #expect(sighting.firstSeen == start && sighting.lastSeen == now)
     }
 
+    // Rows A11, H09.
     @Test func setsAndAddressTypesAreSeparateEntries() throws {
         var table = DeviceTable()
         let plain = report(1, [])
@@ -56,6 +57,7 @@ import Testing
         #expect(table.evictions == 100_001 - DeviceTable.capacity)
     }
 
+    // Row A12.
     @Test func theOneSilentForLongestGoes() throws {
         var table = DeviceTable(capacity: 3)
         for number in 1...3 { _ = table.record(report(UInt64(number), []), at: start) }

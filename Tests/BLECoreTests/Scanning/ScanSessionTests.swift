@@ -12,6 +12,7 @@ import Testing
         HCICommandPacket(LESetScanParameters(isActive: true, interval: 160, window: 48)))
     private let on = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: true)))
 
+    // Row H14.
     @Test func disablesSetsEnablesOnALegacyController() {
         var session = ScanSession(Self.legacy)
         #expect(session.start(plan, at: start) == [off])
@@ -22,6 +23,7 @@ import Testing
         #expect(scanning)
     }
 
+    // Row H14.
     @Test func usesOnlyTheExtendedSetWhereThereIsOne() {
         var session = ScanSession(Self.extended)
         let opcodes = opcodes(session.start(ScanPlan(.longRange), at: start), &session)
@@ -72,6 +74,7 @@ import Testing
         #expect(session.timePassed(start + .milliseconds(500)) == [off])
     }
 
+    // Row H12.
     @Test func aStrangersScanCommandLeadsToAFreshStart() {
         var session = running()
         #expect(session.foreignCompletion(.leSetScanParameters, .success, at: start) == [])

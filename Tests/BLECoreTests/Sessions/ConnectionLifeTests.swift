@@ -66,6 +66,7 @@ import Testing
         #expect(life.want() == [.tell(.connecting(attempt: 1)), .connect])
     }
 
+    // Row L08.
     @Test func onlyAProvenLinkStartsTheCountsOver() {
         var life = readyLife()
         let early = start + .seconds(9)

@@ -4,6 +4,7 @@ import Testing
 @Suite struct ReconnectPolicyTests {
     private static let middle = UInt64(1) << 63
 
+    // Row L08.
     @Test func pausesDoubleUpToTheLongest() {
         let policy = ReconnectPolicy.backoff(initial: .seconds(1), max: .seconds(60), jitter: 0)
         let pauses = (1...9).map { policy.pause(afterFailures: $0, number: $0, chance: 7) }
@@ -11,6 +12,7 @@ import Testing
         #expect(policy.pause(afterFailures: 1, number: .max, chance: 0) == .seconds(60))
     }
 
+    // Row L08.
     @Test(arguments: [
         (UInt64.zero, 8000), (Self.middle / 2, 9000), (Self.middle, 10000), (Self.middle + Self.middle / 2, 11000),
         (UInt64.max, 12000),

@@ -38,6 +38,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Row L07.
     @Test func theDeadlineCancelsTheCall() async throws {
         let bench = try await AdapterBench()
         // Long enough for the call to go out on a busy machine.
@@ -49,6 +50,7 @@ import Testing
         #expect(link.handle == 0x40)
     }
 
+    // Row L07.
     @Test func cancellationTakesTheCallBack() async throws {
         let bench = try await AdapterBench()
         let task = Task {
@@ -91,6 +93,7 @@ import Testing
         #expect(await bench.sent.last == .disconnect)
     }
 
+    // Row L03.
     /// EBUSY: another program's socket was handed the channel of the fresh link.
     @Test func aLinkLostToAnotherProgramIsCalledAgain() async throws {
         let bench = try await AdapterBench()
@@ -103,6 +106,7 @@ import Testing
         #expect(await bench.sent.dropFirst(3) == calls + calls + calls.prefix(1))
     }
 
+    // Row L03.
     @Test func aLinkLostEachTimeIsMadeByTheKernel() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
@@ -119,6 +123,7 @@ import Testing
         #expect(await !bench.controller.isScanning)
     }
 
+    // Row L03.
     @Test func whoTakesEveryLinkIsNamed() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
@@ -160,6 +165,7 @@ import Testing
         }
     }
 
+    // Row O14.
     @Test func connectsTakeTurns() async throws {
         let bench = try await AdapterBench()
         let other = BluetoothAddress(rawValue: 0xC000_0000_0008)
@@ -196,6 +202,7 @@ import Testing
         await fails(.lowEnergyOff, bench, peer, timeout: .seconds(5))
     }
 
+    // Row O02.
     @Test func theAdapterMayGoInTheMiddle() async throws {
         let bench = try await AdapterBench()
         let task = Task { try await handle(bench, address) }

@@ -92,6 +92,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Row H14.
     @Test func aBusyScannerIsAnErrorAtTheStart() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set {
@@ -103,6 +104,7 @@ import Testing
         #expect(await bench.sent.last == .leSetScanEnable)
     }
 
+    // Row H12.
     @Test func aStrangerWhoStopsTheScanIsAnsweredByANewStart() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
@@ -113,6 +115,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Row O15.
     @Test func withoutTheCapabilityItSaysSo() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.capabilities = 0 }
@@ -126,6 +129,7 @@ import Testing
         #expect(await bench.sent.isEmpty)
     }
 
+    // Row O04.
     @Test func anAdapterThatIsOffSaysSoOrIsSwitchedOn() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock {
@@ -142,6 +146,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Rows O01, O03.
     @Test(arguments: [true, false]) func anUnpluggedAdapterComesBackUnderAnotherNumber(powerOn: Bool) async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
@@ -168,6 +173,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Row H15.
     @Test func aResetOfTheControllerRestartsTheScan() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
@@ -217,6 +223,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
+    // Row A12.
     @Test func aConnectedPeerIsRememberedInACrowd() async throws {
         let bench = try await AdapterBench()
         let peer = PeerID(address: thermometer, type: .random)

@@ -54,6 +54,7 @@ import Testing
         #expect(try await task.value == (0..<200).map { UInt8($0) })
     }
 
+    // Rows H17, H18.
     @Test func whatASlowConsumerLosesIsCountedToTheLastOne() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)

@@ -90,6 +90,7 @@ import Testing
         await fails(.disconnected) { _ = try await link.phy() }
     }
 
+    // Row O02.
     @Test func soDoesTheAdapters() async throws {
         let (bench, link) = try await linked()
         let change = Task { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }

@@ -22,6 +22,7 @@ import Testing
         #expect(try await bench.link.read(0x2A19) == [64])
     }
 
+    // Row C02.
     @Test func closingAtTheSameTimeIsOneEnd() async throws {
         let bench = try await ChannelBench()
         await withTaskGroup(of: Void.self) { group in
@@ -52,6 +53,7 @@ import Testing
         await bench.far.ended()
     }
 
+    // Row C02.
     @Test func lettingGoOfAChannelClosesIt() async throws {
         let device = VirtualPeripheral(.battery)
         let link = try await Central().attach(to: device)

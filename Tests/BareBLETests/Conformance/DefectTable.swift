@@ -112,8 +112,6 @@ enum DefectTable {
 enum Proof {
     /// Fixtures/att/defects/NAME.dialogue, through the public interface.
     case fixture(String)
-    /// Rows of this identifier in `HostileRow` and `HostileDiscovery`, through the public interface.
-    case script
     /// A test: the file below Tests, and the name of its function.
     case test(String, String)
     /// There is nothing to prove, because.

@@ -49,6 +49,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
+    // Row T20.
     @Test("T17: values faster than anybody takes them", arguments: [SubscriptionKind.notifications, .indications])
     func flood(kind: SubscriptionKind) async throws {
         let link = try await HostileLink(HostileLink.table())

@@ -15,6 +15,7 @@ import Testing
         }
     }
 
+    // Row C03.
     @Test func everyCallFailsOnceAndTheLinkStays() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
@@ -125,6 +126,7 @@ import Testing
         #expect(await !device.isConnected)
     }
 
+    // Row C02.
     /// Whoever asks second waits for the same calls, and cuts none of them off.
     @Test func twoMayWaitForTheEnd() async throws {
         let peripheral = VirtualPeripheral(.battery)
@@ -155,6 +157,7 @@ import Testing
         #expect(await device.disconnectReason == .requested)
     }
 
+    // Row C01.
     @Test func theHolderOfALeaseMayEndTheLink() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively { device in

@@ -9,6 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct KeptStateTests {
     private let limit = Duration.seconds(20)
 
+    // Row O25.
     @Test func aDamagedStateIsToldOnce() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
@@ -29,6 +30,7 @@ import Testing
         }
     }
 
+    // Rows O08, O28.
     @Test func aSecondDaemonIsToldWhoHasTheState() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
@@ -71,6 +73,7 @@ import Testing
         }
     }
 
+    // Row O24.
     /// The directory goes away and comes back under a daemon that runs.
     @Test func aDiskThatFailsIsToldAndTriedAgain() async throws {
         try await VirtualTime.run { time in
@@ -148,6 +151,7 @@ import Testing
         try await keeper.flush()
     }
 
+    // Row O24.
     @Test func aFullDiskIsTriedAgainLessAndLess() async throws {
         try await VirtualTime.run { time in
             let disk = Disk()

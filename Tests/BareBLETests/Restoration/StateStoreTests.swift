@@ -63,6 +63,7 @@ import Testing
         }
     }
 
+    // Rows O08, O28.
     @Test func oneProcessHasItAtATime() throws {
         var first: OpenStateStore? = try store.open()
         do throws(BLEError) {
@@ -93,6 +94,7 @@ import Testing
         _ = held
     }
 
+    // Row O25.
     @Test func aDamagedFileIsMovedAsideAndToldOnce() throws {
         let open = try store.open()
         let bytes = state.bytes
@@ -110,6 +112,7 @@ import Testing
         #expect(try open.load().state == state)
     }
 
+    // Row O25.
     @Test func aNewerVersionIsKeptAside() throws {
         var bytes = state.bytes
         bytes[4] = 9
@@ -129,6 +132,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: store.pathOfOtherVersion)) == Data(bytes))
     }
 
+    // Row O25.
     @Test func whatIsTooLargeOrNoFileIsMovedAside() throws {
         let open = try store.open()
         try write([UInt8](repeating: 0, count: DaemonState.byteLimit + 1))
@@ -167,6 +171,7 @@ import Testing
         #expect(try open.load().state == state)
     }
 
+    // Row O24.
     /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the temporary one.
     @Test func theOldStateSurvivesAFailedSave() throws {
         let open = try store.open()

@@ -55,6 +55,7 @@ import Testing
         await next.disconnect()
     }
 
+    // Row O03.
     @Test func resumesOnAnAdapterThatComesBackUnderAnotherIndex() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
@@ -77,6 +78,7 @@ import Testing
         }
     }
 
+    // Row O04.
     @Test func waitsForAnAdapterThatIsOff() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
@@ -142,6 +144,7 @@ import Testing
         }
     }
 
+    // Row O14.
     @Test func othersHaveTheirTurnsMeanwhile() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
@@ -179,6 +182,7 @@ import Testing
         }
     }
 
+    // Row H13.
     @Test func aControllerThatIsSilentIsNotWaitedFor() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
@@ -240,6 +244,7 @@ import Testing
         while await bench.adapter.isWatched { await Task.yield() }
     }
 
+    // Row O30.
     @Test(arguments: [(Int32(97), AdapterState.unsupported), (1, .unauthorized), (19, .absent)])
     func whyThereIsNoAdapter(_ errno: Int32, _ state: AdapterState) async throws {
         let bench = try await AdapterBench()

@@ -54,6 +54,7 @@ import Testing
         await #expect(throws: error(.disconnected)) { try await read.value }
     }
 
+    // Row C01.
     @Test func theEndMayComeFromWithin() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
@@ -67,6 +68,7 @@ import Testing
         #expect(session.state == .ended)
     }
 
+    // Row C01.
     @Test func theEndMayComeFromOnReady() async throws {
         let bench = SessionBench()
         await bench.door.close()

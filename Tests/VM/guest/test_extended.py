@@ -187,6 +187,7 @@ def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
     assert outcome.seconds < 20, f"took {outcome.seconds:.0f} s"
 
 
+# Row L07.
 @test
 def connecting_to_nobody_ends_in_its_deadline():
     outcome = blescan("read", NOBODY, "2a19", "--timeout", "3s").must(TIMED_OUT)
@@ -208,6 +209,7 @@ def a_connect_after_a_finished_active_scan_works():
     blescan("read", PULSE, "2a19", "--timeout", "15s").must(DONE)
 
 
+# Row L03.
 @test
 def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
     # Behind an active scan, so that the kernel needs help in finding the peer.
@@ -220,6 +222,7 @@ def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
     blescan("read", PULSE, "2a19").must(DONE)
 
 
+# Row H12.
 @test
 def scan_survives_a_connect():
     scan = Program("scan", "--for", "60s", "--json", "--each", "packet")
@@ -263,6 +266,7 @@ def a_plain_user_with_the_raw_capability_scans_and_reads():
     same(values, [b"\x4d"], "battery level")
 
 
+# Row O15.
 @test
 def a_plain_user_may_not_scan():
     outcome = blescan("scan", "--for", "3s", user=PLAIN_USER).must(NOT_PERMITTED)
@@ -366,6 +370,7 @@ def an_adapter_that_is_down_is_switched_on_by_root():
     first_of(blescan("scan", "--for", "3s", "--json").must(DONE).objects, PULSE)
 
 
+# Row O05.
 @test
 def a_blocked_radio_is_named():
     switches = rfkill_switches()
@@ -385,6 +390,7 @@ def a_missing_adapter_is_named():
     blescan("read", PULSE, "2a19", "--adapter", "hci7").must(NO_ADAPTER)
 
 
+# Row O01.
 @test
 def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
     scan = Program("scan", "--for", "60s", "--json", "--each", "packet", "--adapter", "hci0").wait_for_lines(3)

@@ -62,6 +62,7 @@ import Testing
         }
     }
 
+    // Row O30.
     @Test func withoutAFileForTheSocketsThereIsNoBluetooth() async throws {
         let machine = try FakeMachine()
         let outcome = try await BuiltProgram.run(["doctor", "--root", machine.root.path])

@@ -26,6 +26,7 @@ import Testing
         #expect(answer.facts?.can(.privacy) == true)
     }
 
+    // Row O31.
     @Test func refusalsAndOthersAnswersAreToldApart() throws {
         // Command Status with Invalid Index, as for an adapter that another program has to itself.
         let found = answer([0x02, 0x00, 0x03, 0x00, 0x03, 0x00, 0x04, 0x00, 0x11])
@@ -52,6 +53,7 @@ import Testing
         #expect(opener([0, 0, 0, 0, 16, 0] + [UInt8](repeating: 0, count: 16)) == nil)
     }
 
+    // Row O31.
     @Test func nothingTraps() {
         let openerPacket: [UInt8] = [14, 0, 0, 0, 30, 0, 7, 0, 0, 0, 0, 0, 2, 22, 0, 1, 0, 0, 0, 3, 97, 98, 99]
         for packet in [Self.information, openerPacket] {

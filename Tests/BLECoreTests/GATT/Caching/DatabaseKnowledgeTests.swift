@@ -173,6 +173,7 @@ import Testing
         #expect(knowledge.database?.services.map(\.uuid) == [0x1800, 0x180A])
     }
 
+    // Row G19.
     @Test func rediscoversOnceInFiveSeconds() throws {
         var knowledge = try known()
         _ = knowledge.serviceChanged(1...2)
@@ -195,6 +196,7 @@ import Testing
         #expect(knowledge.nextRediscovery(at: at(1)) == .at(at(5)))
     }
 
+    // Row G20.
     @Test func aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce() throws {
         var knowledge = DatabaseKnowledge()
         knowledge.discoveryBegan()
@@ -318,6 +320,7 @@ import Testing
 
     // MARK: Contradictions
 
+    // Row G21.
     @Test func purgesOnceInFiveSeconds() throws {
         var knowledge = DatabaseKnowledge(cache: Self.cache(), validation: .skipped)
         #expect(knowledge.isConfirmed(by: .value(Self.hash)))
@@ -337,6 +340,7 @@ import Testing
         #expect(isPurgedLater)
     }
 
+    // Row G23.
     @Test func tellsAnOldCharacteristicFromANewOne() throws {
         var knowledge = try known()
         let old = try #require(knowledge.database?.characteristic(valueHandle: 13))

@@ -81,6 +81,7 @@ import Testing
         #expect(try GATTCache(bytes: cache.bytes) == cache)
     }
 
+    // Row O25.
     @Test func everyTruncationIsTold() throws {
         let bytes = Self.sample.bytes
         for count in 0..<bytes.count {
@@ -89,6 +90,7 @@ import Testing
         #expect(reason(bytes + [0]) == .trailingBytes(1))
     }
 
+    // Row O25.
     @Test func everyFlippedBitIsTold() throws {
         let bytes = Self.sample.bytes
         for index in bytes.indices {
@@ -112,6 +114,7 @@ import Testing
         #expect(reason(other) == .invalidField("length"))
     }
 
+    // Row O25.
     /// Bytes whose checksum is right and whose content is not: refused or understood, and what is understood holds
     /// together well enough to be asked about and stored again.
     @Test func madeUpContentDoesNoHarm() throws {
@@ -145,6 +148,7 @@ import Testing
         return sealed + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * $0)) }
     }
 
+    // Row O25.
     @Test func isBounded() throws {
         let descriptors = (1...4_096).map { GATTDescriptor(handle: AttributeHandle($0), uuid: long(UInt64($0))) }
         var cache = GATTCache(database: GATTDatabase(descriptors: descriptors), coverage: .whole(.full))

@@ -12,6 +12,7 @@ import Testing
         #expect(try ServiceChanged(Hex.decode(hex)).handles == handles)
     }
 
+    // Row G19.
     @Test(arguments: ["", "01", "0100", "0100ff", "0100ffff00", "02000100", "ffff0000", "00000000"])
     func refusesNonsense(hex: String) throws {
         let bytes = try Hex.decode(hex)
