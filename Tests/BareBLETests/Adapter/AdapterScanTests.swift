@@ -27,7 +27,9 @@ import Testing
         let bench = try await AdapterBench()
         await bench.controller.set { $0.ignored = [.leSetScanEnable] }
         let scan = Task {
-            if let scan = try? await bench.adapter.subscribe(.balanced, { _ in }) { await bench.adapter.unsubscribe(scan) }
+            if let scan = try? await bench.adapter.subscribe(.balanced, { _ in }) {
+                await bench.adapter.unsubscribe(scan)
+            }
             return await bench.sent
         }
         let before = identification.count
