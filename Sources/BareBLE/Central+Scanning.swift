@@ -47,9 +47,9 @@ extension Central {
             sequence.settings, lostAfter: sequence.lostAfter, duration: sequence.duration, excluded: excluded
         ) { delivery in
             switch delivery {
-            case .found(let sighting): buffer.yield(.found(sighting))
-            case .updated(let sighting): buffer.yield(.updated(sighting))
-            case .lost(let sighting): buffer.yield(.lost(sighting))
+            case .found(let sighting): buffer.yield(.found(sighting), bytes: sighting.payloadLength)
+            case .updated(let sighting): buffer.yield(.updated(sighting), bytes: sighting.payloadLength)
+            case .lost(let sighting): buffer.yield(.lost(sighting), bytes: sighting.payloadLength)
             case .notice(let notice):
                 sequence.noticed?(notice)
                 if notice == .adapterLost { buffer.yield(.paused) }

@@ -7,6 +7,8 @@
 // Invariants:
 // - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not pinned;
 //   if all are pinned the newcomer is refused. Both are counted.
+// - The payloads of all entries together have at most `payloadLimit` bytes, which old kinds of advertisements never reach; longer ones
+//   evict in the same way. Only those of pinned entries, and of the newest, may go beyond.
 // - Entries are threaded on a list in the order in which they were heard last; a report moves its entry to the end in
 //   constant time.
 // - A place is valid until its entry is evicted or expires; nobody keeps one beyond the call that gave it.
@@ -22,8 +24,8 @@ package struct DeviceTable {
         package let place: Place
         /// What the report added.
         package let change: Sighting.Change
-        /// Who had to go to make room.
-        package let evicted: Sighting?
+        /// Who had to go to make room; nearly always nobody, or one.
+        package let evicted: [Sighting]
     }
 
     private struct Entry {
@@ -40,6 +42,8 @@ package struct DeviceTable {
     private var oldest = DeviceTable.none
     private var newest = DeviceTable.none
     private let capacity: Int
+    /// How many bytes the payloads of all entries have.
+    private var payload = 0
     /// Devices whose entries neither make room for others nor expire, because somebody looks for them by
     /// address, or is connected to them.
     package var pinned: Set<PeerID> = []
@@ -99,7 +103,7 @@ package struct DeviceTable {
     /// Takes a whole report in; `nil` when there is no room for its advertiser.
     package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
         let id = AdvertiserID(report)
-        var evicted: Sighting?
+        var evicted: [Sighting] = []
         let place: Place
         if let known = places[id] {
             place = known
@@ -110,13 +114,16 @@ package struct DeviceTable {
                     refusals &+= 1
                     return nil
                 }
-                evicted = gone
+                evicted.append(gone)
             }
             place = add(Entry(sighting: Sighting(id: id, at: now)))
             places[id] = place
         }
         append(place)
+        payload -= entries[place].sighting.payloadLength
         let change = entries[place].sighting.take(report, at: now)
+        payload += entries[place].sighting.payloadLength
+        while payload > Self.payloadLimit, let gone = evict(before: place) { evicted.append(gone) }
         if !report.isScanResponse { measure(place, at: now) }
         return Outcome(place: place, change: change, evicted: evicted)
     }
@@ -138,6 +145,8 @@ package struct DeviceTable {
 
     /// How many advertisers are kept.
     package static let capacity = 4096
+    /// How many bytes of payload are kept: 256 for each advertiser, where an old kind of advertisement and its response have 62.
+    package static let payloadLimit = capacity * 256
     private static let none = -1
 }
 
@@ -154,10 +163,11 @@ extension DeviceTable {
         entries[place].sighting.interval = median
     }
 
-    private mutating func evict() -> Sighting? {
+    /// Removes the one silent for longest among those that are not pinned and were heard before `last`.
+    private mutating func evict(before last: Place = none) -> Sighting? {
         var place = oldest
-        while place != Self.none, isPinned(place) { place = entries[place].newer }
-        guard place != Self.none else { return nil }
+        while place != Self.none, place != last, isPinned(place) { place = entries[place].newer }
+        guard place != Self.none, place != last else { return nil }
         let gone = entries[place].sighting
         remove(place)
         evictions &+= 1
@@ -176,6 +186,7 @@ extension DeviceTable {
     private mutating func remove(_ place: Place) {
         unlink(place)
         places[entries[place].sighting.id] = nil
+        payload -= entries[place].sighting.payloadLength
         // The payloads go at once; the slot waits for the next newcomer.
         entries[place].sighting.advertisement = nil
         entries[place].sighting.scanResponse = nil

@@ -76,6 +76,9 @@ public struct Sighting: Hashable, Sendable {
     /// The device; `nil` for one that advertises anonymously.
     public var peer: PeerID? { id.peer }
 
+    /// How many bytes of payload are kept of it.
+    package var payloadLength: Int { (advertisement?.data.count ?? 0) + (scanResponse?.data.count ?? 0) }
+
     /// Whether the device accepts connections, by its newest advertisement.
     public var isConnectable: Bool { advertisement?.isConnectable ?? false }
 

@@ -158,7 +158,7 @@ extension Adapter {
         let sighting = table[outcome.place]
         let listened = listening.reading(at: now)
         for id in subscriptions.keys {
-            if let evicted = outcome.evicted { subscriptions[id]?.forget(evicted) }
+            for evicted in outcome.evicted { subscriptions[id]?.forget(evicted) }
             subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
         }
     }

@@ -29,6 +29,9 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// What it can end with.
     public typealias Failure = BLEError
 
+    /// How many bytes of payload wait for the consumer at most, for each event that may: what old kinds of advertisements need, and more.
+    private static let payloadLength = 256
+
     /// Devices that are left out; to be changed while the scan runs.
     public private(set) var excluded = ExcludedPeers()
 
@@ -76,9 +79,14 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return sequence
     }
 
+    private var byteLimit: Int {
+        let (bytes, isTooMuch) = capacity.multipliedReportingOverflow(by: Self.payloadLength)
+        return isTooMuch ? .max : bytes
+    }
+
     /// Begins to scan before anybody iterates.
     func beginNow() async throws(BLEError) -> BegunScan.Running {
-        let buffer = StreamBuffer<ScanEvent>(capacity: capacity, policy: .dropOldest)
+        let buffer = StreamBuffer<ScanEvent>(capacity: capacity, byteLimit: byteLimit, policy: .dropOldest)
         return (try await central.beginScan(self, into: buffer), buffer)
     }
 

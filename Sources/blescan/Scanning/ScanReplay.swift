@@ -50,7 +50,7 @@ struct ScanReplay: ~Copyable {
         for fragment in batch.reports {
             guard let report = assembler.received(fragment, at: now), let outcome = devices.record(report, at: now)
             else { continue }
-            if let evicted = outcome.evicted { _ = gate.forget(evicted.id) }
+            for evicted in outcome.evicted { _ = gate.forget(evicted.id) }
             let sighting = devices[outcome.place]
             switch gate.admit(sighting, outcome.change, at: now, listened: now - .zero) {
             case .found: show(sighting, .found, packet)

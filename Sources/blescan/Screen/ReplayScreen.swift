@@ -90,7 +90,7 @@ struct ReplayScreen {
                     let sighting = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
                     let evicted = outcome.evicted.map { redaction?.redacted($0) ?? $0 }
                     live.change { screen in
-                        if let evicted { screen.remove(evicted.id) }
+                        for gone in evicted { screen.remove(gone.id) }
                         screen.take(sighting)
                     }
                 }

@@ -102,7 +102,7 @@ import Testing
         var told = 0
         for number in 0..<20_000 {
             let outcome = try #require(record(report(UInt64(number), []), &table, at: start))
-            if let evicted = outcome.evicted, gate.forget(evicted.id) { list.lost(evicted) }
+            for evicted in outcome.evicted where gate.forget(evicted.id) { list.lost(evicted) }
             if gate.admit(table[outcome.place], outcome.change, at: start, listened: .zero) != nil {
                 list.heard(table[outcome.place])
             }

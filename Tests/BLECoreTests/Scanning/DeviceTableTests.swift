@@ -63,13 +63,46 @@ import Testing
         for number in 1...3 { _ = table.record(report(UInt64(number), []), at: start) }
         _ = table.record(report(1, []), at: start)
         let outcome = try #require(record(report(4, []), &table, at: start))
-        #expect(outcome.evicted?.id == AdvertiserID(report(2, [])))
+        #expect(outcome.evicted.map(\.id) == [AdvertiserID(report(2, []))])
         #expect(table.sightings.map { $0.peer?.address.rawValue } == [4, 1, 3])
         table.pinned = [report(4, []), report(1, []), report(3, [])].reduce(into: []) { set, one in
             if let peer = one.peer { set.insert(peer) }
         }
         #expect(record(report(5, []), &table, at: start) == nil)
         #expect(table.refusals == 1)
+    }
+
+    /// Rows A12 and H17: long payloads of strangers take no more room than the table is meant to have.
+    @Test func longPayloadsMakeRoomForEachOther() throws {
+        var table = DeviceTable()
+        let wanted = report(0, [UInt8](repeating: 0, count: 1_650))
+        table.pinned = [try #require(wanted.peer)]
+        _ = table.record(wanted, at: start)
+        let long = [UInt8](repeating: 1, count: 1_650)
+        let fitting = DeviceTable.payloadLimit / 1_650
+        var evicted: [AdvertiserID] = []
+        for number in 1...UInt64(2 * fitting) {
+            evicted += try #require(record(report(number, long), &table, at: start)).evicted.map(\.id)
+            #expect(table.count == min(Int(number) + 1, fitting))
+        }
+        // The oldest first, and not the one that somebody looks for.
+        #expect(evicted == (1...UInt64(fitting + 1)).map { AdvertiserID(report($0, [])) })
+        #expect(table[AdvertiserID(wanted)] != nil)
+        #expect(table.evictions == fitting + 1)
+        // A device that says more than before makes room as well, and takes none from itself.
+        let short = (1...1_000).map { report(UInt64(100_000 + $0), [1]) }
+        for one in short { _ = table.record(one, at: start) }
+        let last = report(101_000, [UInt8](repeating: 2, count: 1_650))
+        let outcome = try #require(record(last, &table, at: start))
+        #expect(outcome.evicted.count == 1 && outcome.change == .changed)
+        #expect(table[AdvertiserID(last)]?.advertisement?.data.count == 1_650)
+        #expect(table.sightings.reduce(0) { $0 + $1.payloadLength } <= DeviceTable.payloadLimit)
+        // What expires gives its room back.
+        _ = table.expire(olderThan: start + .seconds(1))
+        #expect(table.count == 1)
+        for number in 1..<UInt64(fitting) {
+            #expect(try #require(record(report(number, long), &table, at: start)).evicted.isEmpty)
+        }
     }
 
     @Test func theSilentExpire() throws {
