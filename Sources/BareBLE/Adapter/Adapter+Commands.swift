@@ -122,7 +122,11 @@ extension Adapter {
     private func foreign(_ opcode: HCIOpcode, _ status: HCIStatus?) {
         if opcode == .reset, status == .success {
             logger.debug("somebody reset the controller", metadata: ["adapter": "\(name)"])
+            // A kernel that has not done it goes on with links that the controller has forgotten: nothing would ever come on them
+            // again, and nobody would tell.
+            let handlers = lossHandlers.sorted { $0.key < $1.key }
             controllerReset()
+            for (_, handler) in handlers { handler() }
             // While it is being switched on, the kernel is not done yet.
             if presence == .up { performSession { $0.adapterUp(at: $1) } }
             return

@@ -222,6 +222,7 @@ extension Adapter {
         performCall { call, _ in call.adapterLost() }
         // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
+        lossHandlers = [:]
         linkedPeers = [:]
         endingLinks = []
         allLinkUpdatesEnded()

@@ -97,6 +97,8 @@ package actor Adapter {
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
     var links: [ConnectionHandle: UInt64] = [:]
+    /// Who is told that a link is gone from the controller, by the link's number.
+    var lossHandlers: [UInt64: @Sendable () -> Void] = [:]
     /// Who is at the other end of each link.
     var linkedPeers: [ConnectionHandle: PeerID] = [:]
     var endedLinks: [UInt64: HCIStatus] = [:]

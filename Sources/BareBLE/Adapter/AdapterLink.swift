@@ -49,6 +49,11 @@ extension Adapter {
             openChannel: { request async throws(BLEError) in
                 try await self.openChannel(request, to: peer, handle, number)
             },
+            watchLoss: { handler in
+                self.assumeIsolated { adapter in
+                    if let handle, adapter.links[handle] == number { adapter.lossHandlers[number] = handler }
+                }
+            },
             isUp: { await self.hasLink(to: peer) })
     }
 
@@ -94,6 +99,7 @@ extension Adapter {
         for waiter in hangUpWaiters.removeValue(forKey: end.handle) ?? [] { wake(waiter) }
         guard let number = links.removeValue(forKey: end.handle) else { return }
         linkedPeers[end.handle] = nil
+        lossHandlers[number] = nil
         updatePins()
         // Whoever lets go of a link without asking leaves its reason here; they are few, and old ones go.
         if endedLinks.count >= 64, let oldest = endedLinks.keys.min() { endedLinks[oldest] = nil }

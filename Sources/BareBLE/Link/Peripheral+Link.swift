@@ -24,6 +24,9 @@ extension Peripheral {
         let failure = loop.onReadable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.readable() }
         }
+        controls?.watchLoss { [weak self] in
+            self?.assumeIsolated { $0.controllerForgot() }
+        }
         if let failure {
             throw BLEError(
                 .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
@@ -180,6 +183,13 @@ extension Peripheral {
                 return linkEnded(errno)
             }
         }
+    }
+
+    /// The controller has the link no more: it was reset.
+    private func controllerForgot() {
+        // What had come before is there to be read; so may be the end, with its reason.
+        readable()
+        if !isEnding { close(.adapterLost) }
     }
 
     private func linkEnded(_ errno: Int32) {

@@ -22,6 +22,26 @@ import Testing
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.controls.rssi() }
     }
 
+    /// Row H15. The kernel does not know of such a reset, so the socket stays as it is.
+    @Test func aResetByAnotherProgramEndsTheLinksThatItTookAway() async throws {
+        let bench = try await AdapterBench()
+        await reachable(bench)
+        let central = Central(adapter: bench.adapter)
+        let device = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        async let unanswered: Void = {
+            await #expect(throws: BLEError(.disconnected, during: "", because: "")) {
+                try await device.read(.handle(3))
+            }
+        }()
+        await bench.controller.foreign(.reset)
+        #expect(await device.disconnected() == .adapterLost)
+        await unanswered
+        // The next one does not hear of it.
+        let again = try await central.connect(peer, ConnectOptions(mtu: 23, observesServiceChanges: false))
+        #expect(await again.isConnected)
+        await again.disconnect()
+    }
+
     @Test func theScanMakesWayAndGoesOn() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
