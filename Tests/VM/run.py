@@ -25,7 +25,7 @@ GROUPS = {
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
 }
-BEFORE = {"extended": ("scan", "screen", "record")}
+BEFORE = {"extended": ("scan", "screen", "record"), "daemon": ("recovery",)}
 
 
 def run_group(bed, name, only, cycles):

@@ -1,0 +1,127 @@
+"""The heart-rate daemon of the examples and its belt, for the tests of what lasts.
+
+The belt is Bumble's; it counts its beats and keeps a log of its own (peripherals/belt.py).
+"""
+
+import shutil
+import signal
+import time
+
+from harness import *
+
+LOGGER, TRIALS = os.environ["HEART_RATE_LOGGER"], os.environ["LINK_TRIALS"]
+BELT = "D1:00:00:00:00:05/random"
+CROWD = [f"D1:00:00:00:01:{number:02X}/random" for number in range(10)]
+BELT_LOG = Path("/run/vm/peers/Belt.log")
+STATE = Path("/run/vm/state")
+MTU, HASH, READ, WRITE = "ATT_EXCHANGE_MTU_REQUEST", "ATT_READ_BY_TYPE_REQUEST", "ATT_READ_REQUEST", "ATT_WRITE_REQUEST"
+SET_POWERED, CONTROL_CHANNEL, NO_DEVICE = 5, 3, 0xFFFF
+
+
+class BeltLog:
+    """What the belt has noted since this was made."""
+
+    def __init__(self):
+        self.start = BELT_LOG.stat().st_size
+
+    @property
+    def events(self):
+        with open(BELT_LOG) as log:
+            log.seek(self.start)
+            return [json.loads(line) for line in log if line.endswith("\n")]
+
+    @property
+    def links(self):
+        """The events of each link, from its beginning to its end."""
+        links = []
+        for event in self.events:
+            if event["event"] == "connected":
+                links.append([])
+            if links:
+                links[-1].append(event)
+        return links
+
+    def count(self, kind):
+        return sum(event["event"] == kind for event in self.events)
+
+    @property
+    def beats(self):
+        return [event["number"] for event in self.events if event["event"] == "beat"]
+
+
+def value_handle(uuid):
+    """Where the belt has the value of the characteristic of this kind."""
+    return next(row["handle"] for row in tree("Belt") if row.get("uuid") == uuid and "properties" in row)
+
+
+def beats_in(lines):
+    return [int(line.split()[1]) for line in lines if line.startswith("bpm ")]
+
+
+def daemon(*options):
+    return Program(*options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=180)
+
+
+def forget():
+    """Takes from the daemon what it has kept of earlier runs."""
+    shutil.rmtree(STATE, ignore_errors=True)
+    STATE.mkdir()
+
+
+def links_in(lines):
+    """What the daemon wrote, link by link: an interruption ends one."""
+    links = [[]]
+    for line in lines:
+        if line.startswith("interrupted "):
+            links.append([])
+        else:
+            links[-1].append(line.rstrip("\n"))
+    return links
+
+
+def beating(link, count=3):
+    """Waits for so many beats on the daemon's link of this number, from 1."""
+    def true(lines):
+        links = links_in(lines)
+        return len(links) >= link and len(beats_in(links[link - 1])) >= count
+    return true
+
+
+def check_handshakes(program, log, count):
+    """On each link, in the daemon's own words and in the belt's: first the handshake, then the subscription and beats."""
+    links = links_in(program.lines)
+    same(len(links), count, "links in the daemon's output")
+    for link in links:
+        same(link[0], "worn chest", "the first line of a link")
+        same(link.count("worn chest"), 1, "handshakes of a link")
+    counted = beats_in(program.lines)
+    same(counted, sorted(set(counted)), "beats in order, each once")
+    location, measurement = value_handle("2a38"), value_handle("2a37")
+    same(len(log.links), count, "links in the belt's log")
+    for number, link in enumerate(log.links):
+        requests = [event for event in link if event["event"] == "request"]
+        names = [event["name"] for event in requests]
+        handshake = next(i for i, r in enumerate(requests) if r["handle"] == location or r["type"] == "2a38")
+        # An exchange of sizes, and the Database Hash: the library's own.
+        same(names[:handshake], [MTU, HASH], f"requests before the handshake on link {number}")
+        written = [event["handle"] for event in requests if event["name"] == WRITE]
+        assert measurement + 1 in written, f"link {number}: no subscription: {requests}"
+
+
+def stop(program):
+    program.child.send_signal(signal.SIGTERM)
+    return program.finish().must(0)
+
+
+def set_powered(on, index=0):
+    """Switches an adapter as bluetoothctl does, by the kernel's management channel."""
+    with socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1) as management:
+        bind_to_adapter(management, NO_DEVICE, CONTROL_CHANNEL)
+        management.settimeout(10)
+        management.send(struct.pack("<HHHB", SET_POWERED, index, 1, on))
+        while True:
+            event = management.recv(512)
+            code, _, _, command = struct.unpack_from("<HHHH", event)
+            if code in (1, 2) and command == SET_POWERED:
+                same((code, event[8]), (1, 0), "answer to Set Powered")
+                return

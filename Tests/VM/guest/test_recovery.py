@@ -1,0 +1,211 @@
+"""Kernel tests of recovery without a restart (promise P11): one daemon, and what may happen to its adapter under it.
+
+Unplugging and switching off are in test_daemon.py. Ten links are lost at once.
+"""
+
+import contextlib
+import subprocess
+
+import bluez
+from belts import *
+
+HCI_RESET_IOCTL = 0x400448CB
+
+
+def recovers(program, link, what, seconds=60):
+    """The daemon notes that its link is lost, and beats come on the next one."""
+    program.wait_for(lambda lines: len(links_in(lines)) >= link, f"the daemon notes {what}")
+    program.wait_for(beating(link), f"beats after {what}", seconds)
+
+
+@contextlib.contextmanager
+def running(*options):
+    """The daemon with its first beats, on an adapter that begins anew; whatever comes of the test, both are gone behind it."""
+    control(HCI_DOWN)
+    control(HCI_UP)
+    program = daemon(*options)
+    try:
+        yield program.wait_for(beating(1), "first beats", 60)
+    finally:
+        program.child.kill()
+        program.finish()
+
+
+# Row H15.
+@test
+def the_daemon_goes_on_after_a_reset_by_the_kernel():
+    """Behind HCIDEVRESET the kernel sends no more LE data until the adapter was off and on: it forgets how many packets the
+    controller has room for. So links come up on which nothing is answered; the daemon goes on calling, and is there again behind
+    the switch.
+    """
+    with running(BELT) as program:
+        control(HCI_RESET_IOCTL)
+        program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes the reset")
+        time.sleep(10)
+        same(program.child.poll(), None, "the daemon's end")
+        went_on_by_itself = beating(2)([line.rstrip("\n") for line in program.lines])
+        control(HCI_DOWN)
+        control(HCI_UP)
+        program.wait_for(beating(len(links_in(program.lines))), "beats behind a switch of the adapter", 90)
+        stop(program)
+        return f"by itself: {went_on_by_itself}"
+
+
+# Row O05.
+@test
+def the_daemon_goes_on_after_rfkill():
+    """No call while it is blocked; unblocking alone leaves an adapter off, so somebody switches it on."""
+    switches = rfkill_switches()
+    assert switches, "this kernel shows no rfkill switch"
+    log = BeltLog()
+    with running(BELT) as program:
+        try:
+            switches[0].write_text("1")
+            program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes that its adapter is blocked")
+            until(lambda: "waiting for the adapter" in "".join(program.errors), "it says what it waits for")
+            said = len(program.errors)
+            time.sleep(5)
+            same(len(program.errors), said, f"lines while it is blocked: {program.errors[said:]}")
+        finally:
+            switches[0].write_text("0")
+        set_powered(True)
+        recovers(program, 2, "rfkill")
+        stop(program)
+        check_handshakes(program, log, 2)
+
+
+# Row O19.
+@test
+def the_daemon_goes_on_after_the_machine_went_to_sleep():
+    """The kernel's own rehearsal of a sleep: Bluetooth is told and ends its links, all processes are frozen for five seconds, and
+    nothing wakes up late. A real sleep of this guest has no end, as no alarm reaches it; the clock's leap is in the tests of the library.
+    """
+    rehearsal = Path("/sys/power/pm_test")
+    if not rehearsal.exists():
+        return "this kernel rehearses no sleep"
+    log = BeltLog()
+    with running(BELT) as program:
+        began = time.monotonic()
+        rehearsal.write_text("freezer")
+        try:
+            Path("/sys/power/state").write_text("freeze")
+        finally:
+            rehearsal.write_text("none")
+        slept = time.monotonic() - began
+        seen = len(beats_in(program.lines))
+        program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, "beats after the sleep", 90)
+        links = len(links_in(program.lines))
+        stop(program)
+        check_handshakes(program, log, links)
+        return f"{slept:.1f} s, {links} links"
+
+
+# Rows O06, O07.
+@test
+def bluetoothd_comes_and_goes_under_the_daemon():
+    """It takes the adapter as well, sets it up anew and hears what we do."""
+    log = BeltLog()
+    with running(BELT) as program:
+        children, out = [], open("/run/vm/bluez-beside.log", "w")
+        Path(bluez.BUS).unlink(missing_ok=True)
+        Path("/run/vm/bus.conf").write_text(bluez.BUS_CONFIGURATION)
+
+        def launch(name, *arguments):
+            children.append(subprocess.Popen(
+                [bluez.program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=bluez.environment()))
+            return children[-1]
+
+        def settled(what):
+            """Beats go on, on this link or on the next one; then they do after the link is lost."""
+            seen = len(beats_in(program.lines))
+            program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, f"beats {what}", 60)
+            link = len(links_in(program.lines))
+            radio("drop 0")
+            recovers(program, link + 1, f"a lost link {what}", 90)
+
+        try:
+            launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
+            until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
+            bluetoothd = launch("bluetoothd", "--nodetach", "--noplugin=*")
+            time.sleep(5)
+            same(bluetoothd.poll(), None, "bluetoothd's end")
+            settled("beside bluetoothd")
+            bluetoothd.terminate()
+            bluetoothd.wait(30)
+            # It may leave the adapter off; then somebody switches it on.
+            set_powered(True)
+            settled("after bluetoothd")
+        finally:
+            for child in reversed(children):
+                child.kill()
+                child.wait()
+        stop(program)
+        links = len(links_in(program.lines))
+        check_handshakes(program, log, links)
+        return f"{links} links"
+
+
+@test
+def another_program_scans_under_the_daemon():
+    """An active scan of another program, by commands and by the kernel's management, while links are lost and made anew."""
+    log = BeltLog()
+    with running(BELT) as program:
+        link = 1
+        for command in (["hcitool", "lescan", "--duplicates"], ["btmgmt", "find", "-l"]):
+            with open("/run/vm/scanner.log", "w") as out:
+                other = subprocess.Popen(
+                    [bluez.program(command[0]), *command[1:]], stdin=subprocess.PIPE, stdout=out, stderr=out,
+                    env=bluez.environment())
+            until(lambda: doing()["scanning"] or other.poll() is not None, f"{command[0]} does not scan", 10)
+            link += 1
+            radio("drop 0")
+            recovers(program, link, f"a lost link beside {' '.join(command)}", 90)
+            other.kill()
+            other.wait()
+        # What they have left behind: a controller that scans on, and a kernel that takes it for discovering.
+        link += 1
+        radio("drop 0")
+        recovers(program, link, "a lost link after the scans of others", 90)
+        stop(program)
+        check_handshakes(program, log, link)
+
+
+# Row O32.
+@test
+def the_daemon_ends_in_full_flow():
+    """Within two seconds of SIGTERM, with the link down and what it knows kept."""
+    forget()
+    with running("--state", str(STATE / "logger"), BELT) as program:
+        began = time.monotonic()
+        stop(program)
+        took = time.monotonic() - began
+        assert took <= 2, f"it took {took:.1f} s to end"
+        until(lambda: doing()["links"] == [] and not doing()["scanning"], "the controller has a link, or scans", 5)
+        assert (STATE / "logger.state").exists(), f"nothing is kept: {os.listdir(STATE)}"
+        return f"{took:.2f} s"
+
+
+@test
+def ten_links_at_once_are_lost_at_once_and_come_back():
+    radio("on Crowd")
+    program = Program("idle", *CROWD, program=TRIALS, timeout=300)
+
+    def began(times):
+        return lambda lines: all(lines.count(f"began {peer}") >= times for peer in CROWD)
+
+    try:
+        program.wait_for(began(1), "ten subscriptions", 90)
+        same(len(doing()["links"]), 10, "links of the controller")
+        started = time.monotonic()
+        radio("drop 0")
+        program.wait_for(began(2), "ten subscriptions after all links were lost", 120)
+        same(len(doing()["links"]), 10, "links of the controller")
+        return f"{time.monotonic() - started:.1f} s until all ten were back"
+    finally:
+        program.child.kill()
+        program.finish()
+        radio("off Crowd")
+
+
+if __name__ == "__main__":
+    main()
