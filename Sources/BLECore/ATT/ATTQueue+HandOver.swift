@@ -62,7 +62,7 @@ extension ATTQueue {
         receiveLimit = Self.clamped(max(remains.receiveLimit, remains.mtu))
         exchangedMTU = remains.exchangedMTU
         peerMTU = remains.peerMTU
-        confirmationsDue = min(Int(remains.confirmationsDue), 1)
+        confirmationsDue = min(Int(remains.confirmationsDue), Self.mostConfirmationsDue)
         answer = remains.answer
         guard let request = remains.unanswered else { return }
         let end = max(min(request.end, now + limits.responseTime), now + Self.readingTime)

@@ -27,7 +27,9 @@ extension ATTQueue {
     mutating func receivedIndication(_ pdu: [UInt8], _ actions: inout ATTActions) {
         if confirmationsDue > 0 {
             statistics.overlappingIndications += 1
-            if limits.isStrict || confirmationsDue > 1 { return close(.overlappingIndications, &actions) }
+            if limits.isStrict || confirmationsDue >= Self.mostConfirmationsDue {
+                return close(.overlappingIndications, &actions)
+            }
         }
         let value = value(of: pdu, &actions)
         if isClosed { return }
@@ -51,7 +53,7 @@ extension ATTQueue {
             do throws(MalformedPacket) {
                 let request = try ATTExchangeMTURequest(pdu)
                 statistics.peerMTURequests += 1
-                peerMTU = request.mtu
+                peerMTU = max(request.mtu, Self.defaultMTU)
                 answer = ATTExchangeMTUResponse(mtu: limits.mtu).bytes
                 return
             } catch {

@@ -44,6 +44,8 @@ package struct ATTQueue: ~Copyable {
     package static let defaultMTU: UInt16 = 23
     /// The largest MTU that is of use: a value of 512 bytes fits into a Prepare Write Request.
     package static let largestMTU: UInt16 = 517
+    /// How many confirmations a peer can be owed: one more than the specification lets it come to.
+    package static let mostConfirmationsDue = 2
 
     package let limits: Limits
     package internal(set) var statistics = ATTStatistics()
@@ -150,7 +152,7 @@ package struct ATTQueue: ~Copyable {
         guard let offered = request.offeredMTU else { return .success(pdu) }
         do throws(MalformedPacket) {
             let response = try ATTExchangeMTUResponse(pdu)
-            exchangedMTU = min(offered, response.mtu)
+            exchangedMTU = max(min(offered, response.mtu), Self.defaultMTU)
             return .success(pdu)
         } catch {
             return .failure(.malformed(error))

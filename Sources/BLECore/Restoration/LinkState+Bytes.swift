@@ -109,7 +109,9 @@ extension ByteReader {
                 opcode: request, handle: handle == 0 ? nil : handle, offeredMTU: offered == 0 ? nil : offered,
                 end: BootInstant(nanoseconds: Int64(bitPattern: end)))
         }
-        guard confirmations <= 1 else { throw .link(at: start, .invalidField("confirmations due")) }
+        guard confirmations <= ATTQueue.mostConfirmationsDue else {
+            throw .link(at: start, .invalidField("confirmations due"))
+        }
         client.queue.confirmationsDue = confirmations
         guard answerLength <= Layout.answerLimit else { throw .link(at: start, .invalidField("answer due")) }
         guard let answer = array(Int(answerLength)) else { throw .link(at: offset, .tooShort) }

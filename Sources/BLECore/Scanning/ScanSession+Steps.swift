@@ -41,7 +41,6 @@ extension ScanSession {
 
     /// Waits before the next attempt; without a failure the scanner is held by somebody else.
     mutating func fail(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
-        if failure?.reason == .adapterLost { return adapterDown() }
         let pause = nextPause()
         state = .waiting(until: now + pause)
         configured = nil

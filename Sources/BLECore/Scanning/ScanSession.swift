@@ -68,6 +68,13 @@ package struct ScanSession: ~Copyable {
         }
     }
 
+    private var hasCommandOut: Bool {
+        switch state {
+        case .disabling, .configuring, .enabling: true
+        case .resting, .asleep, .scanning, .waiting: false
+        }
+    }
+
     /// When `timePassed` is to be called at the latest. A report moves it later: there is no need to look after each.
     package var nextDeadline: BootInstant? {
         switch state {
@@ -127,6 +134,8 @@ extension ScanSession {
     /// The command that was sent last has been answered, or failed for the reason given.
     package mutating func commandFinished(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         let refused = failure?.status == .commandDisallowed
+        // There is nobody to be told anything more, not even that the scan is unwanted.
+        if hasCommandOut, failure?.reason == .adapterLost { return adapterDown() }
         switch state {
         case .resting, .scanning, .waiting, .asleep:
             return []

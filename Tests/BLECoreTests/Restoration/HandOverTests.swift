@@ -154,4 +154,22 @@ private final class HandedLink {
         #expect(link.sent == [[0x1E], [0x03, 0x05, 0x02]])
         #expect(link.mtu == 64)
     }
+
+    /// Found by fuzzing: a peer that does not wait for the confirmation made the hand-over fail.
+    @Test func everyIndicationIsConfirmed() throws {
+        link.takesPackets = false
+        link.receive([0x1D, 3, 0, 9])
+        link.receive([0x1D, 3, 0, 10])
+        link.takesPackets = true
+        try link.handOver()
+        #expect(link.sent == [[0x1E], [0x1E]])
+    }
+
+    /// Found by fuzzing: that the peer asked was forgotten.
+    @Test func aPeerThatAsksForNoMTUKeepsTheSmallest() throws {
+        link.receive([0x02, 0, 0])
+        try link.handOver()
+        link.exchangeMTU()
+        #expect(link.mtu == 23)
+    }
 }

@@ -174,6 +174,18 @@ import Testing
         #expect(session.adapterUp(at: start) == [])
     }
 
+    /// Found by fuzzing: a scan that nobody wanted any more was ended on an adapter that had gone.
+    @Test func nothingIsSentToAnAdapterThatIsGone() {
+        let lost = HCICommandFailure(opcode: .leSetScanParameters, reason: .adapterLost)
+        for steps in 0..<3 {
+            var session = ScanSession(Self.legacy)
+            _ = session.start(plan, at: start)
+            for _ in 0..<steps { _ = session.commandFinished(nil, at: start) }
+            #expect(session.stop(at: start) == [])
+            #expect(session.commandFinished(lost, at: start) == [.tell(.ended)])
+        }
+    }
+
     @Test func settingsAreChecked() throws {
         typealias Invalid = ScanSettings.Invalid
         #expect(throws: Invalid.interval) { try ScanSettings(interval: .milliseconds(2)) }

@@ -12,6 +12,8 @@ package struct CharacteristicDiscovery: GATTProcedure {
     private var characteristics: [GATTCharacteristic] = []
     /// How many of them are of the kinds asked for.
     private var count = 0
+    /// How many declarations the peer listed, those included that were left out.
+    private var declarations = 0
 
     package init(
         _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle>,
@@ -36,7 +38,7 @@ package struct CharacteristicDiscovery: GATTProcedure {
             }
             try place.check(first.handle)
             for entry in entries { try take(entry) }
-            guard characteristics.count <= GATTDatabase.attributeLimit else {
+            guard declarations <= GATTDatabase.attributeLimit else {
                 throw .databaseTooLarge(limit: GATTDatabase.attributeLimit)
             }
             return count < limit && place.count > 0 ? .send(request.bytes) : .finished(found())
@@ -52,6 +54,7 @@ package struct CharacteristicDiscovery: GATTProcedure {
         guard place.range.contains(entry.handle) else { throw .outOfRange(entry.handle) }
         guard Int(entry.handle) >= place.cursor, var characteristic = GATTCharacteristic(entry) else { return }
         place.cursor = Int(entry.handle) + 1
+        declarations += 1
         guard characteristic.valueHandle > entry.handle, place.range.contains(characteristic.valueHandle) else {
             return
         }

@@ -7,6 +7,8 @@
 package struct IncludeDiscovery: GATTProcedure {
     private var place: SearchRange
     private var includes: [GATTInclude] = []
+    /// How many declarations the peer listed, those included that were left out.
+    private var declarations = 0
     /// Those whose service is still to be read, as indices, the next one last.
     private var unnamed: [Int] = []
 
@@ -35,11 +37,12 @@ package struct IncludeDiscovery: GATTProcedure {
                 guard place.range.contains(entry.handle) else { throw .outOfRange(entry.handle) }
                 guard Int(entry.handle) >= place.cursor else { continue }
                 place.cursor = Int(entry.handle) + 1
+                declarations += 1
                 guard let include = GATTInclude(entry) else { continue }
                 if include.uuid == nil { unnamed.insert(includes.count, at: 0) }
                 includes.append(include)
             }
-            guard includes.count <= GATTDatabase.attributeLimit else {
+            guard declarations <= GATTDatabase.attributeLimit else {
                 throw .databaseTooLarge(limit: GATTDatabase.attributeLimit)
             }
             return next()

@@ -154,6 +154,28 @@ extension GATTVectors.Case {
         #expect(found.map(\.endHandle) == [20])
     }
 
+    /// Found by fuzzing: one impossible declaration an answer, for every handle that there is.
+    @Test func aListOfImpossibleDeclarationsHasAnEnd() {
+        var characteristics = CharacteristicDiscovery(in: 1...0xFFFF)
+        let valueBelow: [UInt8] = [2, 0, 0, 0x19, 0x2A]
+        #expect(requests(of: &characteristics, listing: valueBelow) == GATTDatabase.attributeLimit + 1)
+        var includes = IncludeDiscovery(in: 1...0xFFFF)
+        let backwards: [UInt8] = [9, 0, 8, 0, 0x19, 0x2A]
+        #expect(requests(of: &includes, listing: backwards) == GATTDatabase.attributeLimit + 1)
+    }
+
+    /// How many requests it takes a procedure to give up.
+    private func requests<Procedure: GATTProcedure>(of procedure: inout Procedure, listing value: [UInt8]) -> Int {
+        var step = procedure.begin()
+        var count = 0
+        while case .send(let request) = step {
+            count += 1
+            step = procedure.received(.response([0x09, UInt8(value.count + 2), request[1], request[2]] + value))
+        }
+        guard case .failed(.databaseTooLarge) = step else { return 0 }
+        return count
+    }
+
     @Test func aServiceThatSaysNotWhatItIsStaysWithoutKind() throws {
         var script = try ScriptedAnswers(["0906 0200 2000 2900", "010a 2000 05", "0108 0300 0a"])
         let found = try script.run(IncludeDiscovery(in: 1...20)).get()
