@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, interface, example, sanitizer, Embedded, linkage, packaging and kernel tests
+test: ## Run everything: unit, socketpair, interface, example, sanitizer, fuzz, Embedded, linkage, packaging and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
-	@python3 $(TOOLS)/checks.py unit api examples sanitized embedded linkage packaging kernel
+	@python3 $(TOOLS)/checks.py unit api examples sanitized fuzz embedded linkage packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
@@ -57,7 +57,7 @@ bench: ## Measure requests, parsing, round trips and size, and compare with the 
 	@$(TOOLS)/require python3 libbluetooth-dev
 	@Tests/Benchmarks/run
 
-fuzz: ## Fuzz every parser of peer bytes for SECONDS_EACH (20) seconds
+fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds; KEEP=1 minimises the corpus
 	@Tests/Fuzz/run
 
 docs: ## Build the DocC documentation of the public modules

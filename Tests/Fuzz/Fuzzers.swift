@@ -1,8 +1,10 @@
-// What libFuzzer calls: one function for every place where bytes of a peer, a controller or a file come in.
+// What libFuzzer calls: one function for every place where bytes of a peer, a controller or a file come in, and two for whole
+// sessions, whose input is a script.
 //
-// `run` compiles this file together with BLECore's sources into one program; BAREBLE_FUZZER names the function to use.
-// A trap is a finding; so is a broken promise, which `require` turns into one.
+// `run` links these files with BLECore into one program; BAREBLE_FUZZER names the function to use. A trap is a finding; so is a
+// broken promise, which `require` turns into one. Nothing outlives a run: each begins with fresh state.
 
+import BLECore
 import Glibc
 
 /// Ends the program when a promise about any input is broken.
@@ -13,131 +15,71 @@ func require(_ condition: Bool, _ promise: StaticString) {
 /// Keeps the optimiser from leaving out what is only read.
 @inline(never) func use<Value>(_ value: Value) {}
 
+/// Walks over an input; behind its end there are only zeros.
+struct Script {
+    private let bytes: [UInt8]
+    private var place = 0
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    var isAtEnd: Bool { place >= bytes.count }
+
+    mutating func byte() -> UInt8 {
+        guard place < bytes.count else { return 0 }
+        defer { place += 1 }
+        return bytes[place]
+    }
+
+    /// The number of two bytes.
+    mutating func word() -> UInt16 { UInt16(byte()) | UInt16(byte()) << 8 }
+
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        let end = min(place + count, bytes.count)
+        defer { place = end }
+        return Array(bytes[place..<end])
+    }
+
+    /// A length byte, then so many bytes.
+    mutating func piece() -> [UInt8] { bytes(Int(byte())) }
+
+    /// A packet that may be longer than a length byte can say: 255 is followed by a piece that is repeated up to 600 bytes.
+    mutating func packet() -> [UInt8] {
+        let length = byte()
+        guard length == 255 else { return bytes(Int(length)) }
+        let piece = piece()
+        guard !piece.isEmpty else { return [] }
+        return (0..<600).map { piece[$0 % piece.count] }
+    }
+
+    mutating func rest() -> [UInt8] { bytes(bytes.count) }
+
+    /// How far a clock goes on: mostly little, sometimes to either side of what a deadline is.
+    mutating func pause() -> Duration {
+        let pauses: [Duration] = [
+            .zero, .milliseconds(1), .milliseconds(50), .milliseconds(500), .seconds(1), .milliseconds(1_999),
+            .seconds(2),
+            .seconds(3), .seconds(5), .seconds(10), .milliseconds(29_999), .seconds(30), .seconds(60), .seconds(90),
+            .seconds(3_600), .seconds(86_400),
+        ]
+        return pauses[Int(byte()) % pauses.count]
+    }
+}
+
 /// Cuts the input into packets: a length byte, then so many bytes.
 func packets(_ input: [UInt8]) -> [[UInt8]] {
-    var reader = ByteReader(input.span)
+    var script = Script(input)
     var result: [[UInt8]] = []
-    while let length = reader.u8() {
-        result.append(reader.array(min(Int(length), reader.remaining)) ?? [])
-    }
+    while !script.isAtEnd { result.append(script.piece()) }
     return result
 }
 
-func fuzzAdvertisingData(_ input: [UInt8]) {
-    let data = AdvertisingData(input)
-    let structures = data.structures
-    require(structures.reduce(0) { $0 + $1.value.count + 2 } <= input.count, "structures are part of the payload")
-    use((data.defects, data.flags, data.localName?.text, data.shortenedLocalName, data.broadcastName))
-    use((data.txPowerLevel, data.appearance, data.classOfDevice, data.leRole, data.deviceAddress, data.targetAddresses))
-    use((data.uri, data.deviceID, data.meshProvisioning, data.meshMessage, data.meshBeacon, data.transportDiscovery))
-    use((data.indoorPositioning, data.threeDInformation, data.electronicShelfLabel, data.outOfBandFlags))
-    use((data.securityManagerTKValue, data.resolvableSetIdentifier, data.encryptedData, data.broadcastCode))
-    use((data.serviceUUIDs, data.solicitedServiceUUIDs, data.hasIncompleteServiceList))
-    use((data.serviceData, data.manufacturerData, data.connectionIntervalRange?.shortest, data.advertisingInterval))
-    use((data.leSupportedFeatures, data.channelMapUpdate, data.periodicResponseTiming, data.eddystone, data.iBeacon))
-    use((data.altBeacon, data.meanings.map(\.description)))
-}
-
-func fuzzHCIEvent(_ input: [UInt8]) {
-    var assembler = ReportAssembler()
-    var now = BootInstant(nanoseconds: 0)
-    for packet in packets(input) {
-        guard let event = try? HCIEvent(packet.span) else { continue }
-        guard case .advertisingReports(let batch) = event else { continue }
-        for report in batch.reports {
-            now = now.advanced(by: .milliseconds(5))
-            if let whole = assembler.received(report, at: now) { fuzzAdvertisingData(whole.data) }
-        }
-    }
-    use(try? HCIEvent(input.span))
-}
-
-func fuzzATTPacket(_ input: [UInt8]) {
-    guard let packet = try? ATTPacket(input) else { return }
-    require(packet.bytes == input, "what was decoded encodes to the same bytes")
-}
-
-/// A peer that answers a discovery and a long read with whatever the input holds.
-func fuzzGATTClient(_ input: [UInt8]) {
-    var client = GATTClient()
-    var now = BootInstant(nanoseconds: 0)
-    var finished: [OperationID: Int] = [:]
-    var isClosed = false
-
-    func obey(_ first: [GATTClient.Action], _ client: inout GATTClient) {
-        var waiting = first
-        while !waiting.isEmpty {
-            switch waiting.removeFirst() {
-            case .finish(let id, _): finished[id, default: 0] += 1
-            case .deliver: break
-            case .send(let pdu):
-                require(pdu.count <= Int(client.mtu), "a packet fits the MTU")
-                waiting += client.sent(at: now)
-            case .close: isClosed = true
-            }
-        }
-    }
-
-    let discovery = client.nextID()
-    let read = client.nextID()
-    obey(
-        client.start(
-            GATTDiscovery(level: .full, mtu: client.mtu), id: discovery, deadline: nil, at: now,
-            outcome: { .database($0) }), &client)
-    obey(
-        client.start(
-            ReadLong(handle: 3, mtu: client.mtu), id: read, deadline: nil, at: now, outcome: { .value($0) }), &client)
-    for packet in packets(input) where !isClosed {
-        now = now.advanced(by: .milliseconds(10))
-        obey(client.received(packet, at: now), &client)
-    }
-    obey(client.linkLost(104, at: now), &client)
-    require(finished[discovery] == 1 && finished[read] == 1, "every operation ends exactly once")
-}
-
-/// Two bytes of a characteristic's UUID, then a value that claims to be of this kind.
-func fuzzValues(_ input: [UInt8]) {
-    var reader = ByteReader(input.span)
-    guard let uuid = reader.u16() else { return }
-    use(ValueDescription.of(uuid: BluetoothUUID(uuid), value: reader.rest())?.text)
-}
-
-func fuzzCapture(_ input: [UInt8]) {
-    var reader = CaptureReader()
-    var reassembler = L2CAPReassembler()
-    do throws(CaptureError) {
-        // In pieces, so that records are cut at any place.
-        var at = 0
-        while at < input.count {
-            let end = min(at + 37, input.count)
-            reader.append(Array(input[at..<end]))
-            at = end
-            while let packet = try reader.next() {
-                if case .frame(let frame) = reassembler.received(packet) { use(try? ATTPacket(frame.payload)) }
-            }
-        }
-        try reader.finish()
-    } catch {
-        use(error.description)
-    }
-}
-
-func fuzzDialogue(_ input: [UInt8]) {
-    let text = String(decoding: input, as: UTF8.self)
-    guard let dialogue = try? Dialogue(text) else { return }
-    require((try? Dialogue(dialogue.text))?.text == dialogue.text, "a written dialogue reads as itself")
-}
-
-func fuzzText(_ input: [UInt8]) {
-    let text = String(decoding: input, as: UTF8.self)
-    if let uuid = BluetoothUUID(text) { require(BluetoothUUID(uuid.description) == uuid, "a UUID reads back") }
-    if let peer = PeerID(text) { require(PeerID(peer.description) == peer, "a peer's name reads back") }
-    use(BluetoothAddress(text))
-}
-
 let fuzzers: [String: @Sendable ([UInt8]) -> Void] = [
-    "advertising": fuzzAdvertisingData, "hci": fuzzHCIEvent, "att": fuzzATTPacket, "client": fuzzGATTClient,
-    "values": fuzzValues, "capture": fuzzCapture, "dialogue": fuzzDialogue, "text": fuzzText,
+    "advertising": fuzzAdvertisingData, "hci": fuzzHCIEvent, "reports": fuzzReports, "adapter": fuzzAdapter,
+    "att": fuzzATTPacket, "client": fuzzGATTClient, "lists": fuzzLists, "session": fuzzSession,
+    "values": fuzzValues, "capture": fuzzCapture, "traffic": fuzzTraffic, "dialogue": fuzzDialogue, "text": fuzzText,
+    "cache": fuzzCache, "daemon-state": fuzzDaemonState, "link-state": fuzzLinkState,
 ]
 
 let chosen: @Sendable ([UInt8]) -> Void = {

@@ -4,8 +4,9 @@
 
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
 Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), sanitized (the core's tests, release,
-with the address sanitizer), embedded (BLECore as Embedded Swift), linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a
-chroot), kernel (blescan and a daemon in a virtual machine).
+with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
+linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a chroot), kernel (blescan and a
+daemon in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -87,6 +88,11 @@ def sanitized():
         "BAREBLE_SHARED": os.environ.get("BAREBLE_SHARED") or str(ROOT.parent / "shared")}
 
 
+def fuzz():
+    # A short look at each place where foreign bytes come in; what was found once is replayed first.
+    yield ["Tests/Fuzz/run"], {"SECONDS_EACH": "5"}
+
+
 def embedded():
     yield ["Tests/Tools/compile-embedded"], {}
 
@@ -114,7 +120,7 @@ def kernel():
     yield ["python3", "Tests/VM/run.py"], {}
 
 
-STEPS = {step.__name__: step for step in (unit, api, examples, sanitized, embedded, linkage, packaging, kernel)}
+STEPS = {step.__name__: step for step in (unit, api, examples, sanitized, fuzz, embedded, linkage, packaging, kernel)}
 
 
 def run(name):
