@@ -44,7 +44,7 @@ func fuzzReports(_ input: [UInt8]) {
             if let peer = whole.peer, script.byte() & 15 == 0 { table.pinned.insert(peer) }
             guard let outcome = table.record(whole, at: now) else { continue }
             let sighting = table[outcome.place]
-            if let evicted = outcome.evicted {
+            for evicted in outcome.evicted {
                 list.lost(evicted)
                 _ = gate.forget(evicted.id)
             }
