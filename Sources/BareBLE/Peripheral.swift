@@ -89,6 +89,13 @@ public actor Peripheral {
     var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
     var uselessCures: Set<Cure> = []
 
+    /// Counts what the buffers of subscriptions have dropped.
+    let droppedValues = DropCounter()
+    var unwantedValues = 0
+    var troubleLog = TroubleLog()
+    /// What the socket has said of losses, kept when it is gone.
+    var droppedByKernel: UInt32 = 0
+
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     var timer: TimerID?
 
@@ -146,9 +153,6 @@ extension Peripheral {
     /// What is known of the peer's services: from a cache that was found valid, and from what was discovered; `nil` when
     /// nothing is. Where only some services were looked for, the others are not in it.
     public var database: GATTDatabase? { knowledge.database }
-
-    /// What happened on the link so far, counted: requests sent, values received, packets refused.
-    public var statistics: ATTStatistics { client.statistics }
 
     /// How well the controller hears the peer, in dBm.
     ///

@@ -45,6 +45,12 @@ public struct ATTStatistics: Hashable, Sendable {
     public var valuesWithoutHandle = 0
     /// Multiple Handle Value Notifications whose list does not add up; dropped as a whole.
     public var malformedLists = 0
+    /// Values of characteristics that nobody has subscribed to; dropped.
+    public var unwantedValues = 0
+    /// Values that found a subscription's buffer full; dropped by its `OverflowPolicy`, and told in its stream.
+    public var droppedValues = 0
+    /// Packets that the kernel dropped because they were not read in time. It says how many, not which.
+    public var droppedByKernel = 0
 
     /// MTU requests of the peer; answered.
     public var peerMTURequests = 0
@@ -59,4 +65,26 @@ public struct ATTStatistics: Hashable, Sendable {
 
     /// Nothing happened yet.
     public init() {}
+}
+
+extension ATTStatistics {
+    /// Calls `body` with each count of what should not happen, and with what it counts.
+    ///
+    /// Not in it are what callers do themselves (give up, ask for too much), and what a well-behaved peer may do,
+    /// such as a value that is under way when its subscription ends.
+    package func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+        body(droppedByKernel, "packets dropped by the kernel")
+        body(droppedValues, "values dropped by full buffers")
+        body(malformedAnswers, "malformed answers")
+        body(unexplainedAnswers, "answers to nothing")
+        body(oversizedAnswers, "answers longer than the MTU")
+        body(overlappingIndications, "indications ahead of a confirmation")
+        body(oversizedValues, "values that are too long")
+        body(shortValues, "values that are too short")
+        body(valuesWithoutHandle, "values for handle 0")
+        body(malformedLists, "malformed lists of values")
+        body(strayConfirmations, "confirmations of nothing")
+        body(emptyPackets, "empty packets")
+        body(unsendable, "packets that the system refused")
+    }
 }

@@ -73,9 +73,6 @@ package struct Subscriptions: ~Copyable {
 
     private var entries: [AttributeHandle: Entry] = [:]
 
-    /// How many values came that nobody wanted.
-    package private(set) var unwantedCount = 0
-
     package init() {}
 
     /// The values that have subscribers, in no order.
@@ -254,11 +251,7 @@ extension Subscriptions {
 
 extension Subscriptions {
     /// Who gets a value that the peer sent for `valueHandle`; none: nobody wants it.
-    package mutating func recipients(of valueHandle: AttributeHandle) -> [ID] {
-        if let ids = entries[valueHandle]?.subscribers, !ids.isEmpty { return ids }
-        unwantedCount &+= 1
-        return []
-    }
+    package func recipients(of valueHandle: AttributeHandle) -> [ID] { entries[valueHandle]?.subscribers ?? [] }
 }
 
 extension CharacteristicProperties {

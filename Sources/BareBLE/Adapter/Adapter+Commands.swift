@@ -101,6 +101,7 @@ extension Adapter {
         guard let owner = owners.removeValue(forKey: ticket) else { return }
         let failure: HCICommandFailure? =
             if case .failure(let failure) = result { failure } else { nil }
+        if failure?.reason == .timeout { counted.unansweredCommands += 1 }
         switch owner {
         case .nobody:
             return
@@ -137,6 +138,7 @@ extension Adapter {
     // MARK: Receiving
 
     func commandsReadable() {
+        defer { tellTroubles() }
         for _ in 0..<Self.packetsPerTurn {
             guard let input = sockets?.commands.receive(into: &inbound) else { return }
             guard let event = event(input) else { return }
@@ -149,11 +151,11 @@ extension Adapter {
             case .disconnectionComplete(let end):
                 linkEnded(end)
             case .hardwareError:
-                statistics.hardwareErrors += 1
+                counted.hardwareErrors += 1
             case .connectionComplete(let complete):
                 performCall { $0.received(complete, at: $1) }
             case .unknown, .unknownMeta, .emptyMeta:
-                statistics.unknownEvents += 1
+                counted.unknownEvents += 1
             case .encryptionChange, .readRemoteVersionComplete, .numberOfCompletedPackets, .connectionUpdateComplete,
                 .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete, .advertisingReports:
                 continue
@@ -162,13 +164,14 @@ extension Adapter {
     }
 
     func reportsReadable() {
+        defer { tellTroubles() }
         let now = loop.now()
         for _ in 0..<Self.packetsPerTurn {
             guard let input = sockets?.reports.receive(into: &inbound) else { return }
             guard let event = event(input) else { return }
             switch event {
             case .advertisingReports(let batch):
-                statistics.reportLosses += batch.losses
+                counted.reportLosses += batch.losses
                 for report in batch.reports { received(report, at: now) }
             case .connectionComplete(let complete):
                 linkBegan(complete)
@@ -178,7 +181,7 @@ extension Adapter {
             case .phyUpdateComplete(let complete):
                 linkUpdated(complete)
             case .unknown, .unknownMeta, .emptyMeta:
-                statistics.unknownEvents += 1
+                counted.unknownEvents += 1
             case .commandComplete, .commandStatus, .disconnectionComplete, .hardwareError, .encryptionChange,
                 .readRemoteVersionComplete, .numberOfCompletedPackets, .remoteFeaturesComplete, .dataLengthChange:
                 continue
@@ -200,7 +203,7 @@ extension Adapter {
             guard length == count, count > 1, inbound.first == HCIPacketType.event.rawValue,
                 let event = try? HCIEvent(packet.extracting(droppingFirst: 1))
             else {
-                statistics.malformedEvents += 1
+                counted.malformedEvents += 1
                 return .emptyMeta
             }
             return event

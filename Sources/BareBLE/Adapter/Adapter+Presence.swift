@@ -217,6 +217,7 @@ extension Adapter {
 
     /// Whatever the controller was doing has ended.
     func controllerReset() {
+        counted.losses += 1
         perform(queue.adapterLost())
         performSession { session, _ in session.adapterDown() }
         performCall { call, _ in call.adapterLost() }
@@ -227,6 +228,7 @@ extension Adapter {
         endingLinks = []
         allLinkUpdatesEnded()
         updatePins()
+        tellTroubles()
     }
 
     func letGoOfSockets() {

@@ -104,6 +104,7 @@ extension Adapter {
 
     func scanEvent(_ event: ScanSession.Event) {
         logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
+        count(event)
         switch event {
         case .started:
             let isNews = subscriptions.values.contains { $0.starter == nil }
@@ -128,6 +129,16 @@ extension Adapter {
         }
     }
 
+    private func count(_ event: ScanSession.Event) {
+        switch event {
+        case .disturbed: counted.disturbances += 1
+        case .stalled: counted.stalls += 1
+        case .unable, .scanBusy: counted.failedStarts += 1
+        case .started, .paused, .ended: return
+        }
+        tellTroubles()
+    }
+
     /// Tells every scan that has begun.
     func tellAll(_ notice: ScanNotice) {
         for subscription in subscriptions.values where subscription.starter == nil {
@@ -150,7 +161,7 @@ extension Adapter {
     // MARK: Reports
 
     func received(_ fragment: AdvertisingReport, at now: BootInstant) {
-        statistics.reports &+= 1
+        counted.reports &+= 1
         session?.reportSeen(hasData: !fragment.data.isEmpty, at: now)
         // Reports of another program's scan are no concern of anybody here.
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }

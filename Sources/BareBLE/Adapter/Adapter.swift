@@ -89,7 +89,10 @@ package actor Adapter {
     var isPausedForConnect = false
     var table = DeviceTable()
     var assembler = ReportAssembler()
-    package var statistics = AdapterStatistics()
+    var counted = AdapterStatistics()
+    var troubleLog = TroubleLog()
+    /// Counts what the buffers of scans have dropped.
+    let droppedEvents = DropCounter()
 
     var isTurnTaken = false
     var turnWaiters: [UInt64] = []
@@ -149,20 +152,6 @@ package actor Adapter {
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
-}
-
-/// What was read from an adapter and could not be used, counted.
-package struct AdapterStatistics: Hashable, Sendable {
-    /// Packets that are no events, and events that do not fit their layout.
-    package var malformedEvents = 0
-    /// Events and LE subevents that are not known.
-    package var unknownEvents = 0
-    /// Faults that the controller reported.
-    package var hardwareErrors = 0
-    /// Advertising reports read.
-    package var reports = 0
-    /// What events announced and did not deliver.
-    package var reportLosses = AdvertisingReport.Losses()
 }
 
 // MARK: - Waiting

@@ -167,10 +167,12 @@ extension Peripheral {
     // MARK: The socket
 
     private func readable() {
+        defer { tellTroubles() }
         for _ in 0..<Self.packetsPerTurn {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return }
             switch input {
             case .packet(let count, _):
+                droppedByKernel = socket?.droppedPackets ?? droppedByKernel
                 let pdu = Array(inbound.prefix(count))
                 let now = loop.now()
                 tellTrace(pdu, isOutgoing: false, at: now)
@@ -242,6 +244,7 @@ extension Peripheral {
         linkTrace?(.ended(reason, at: loop.now()))
         linkTrace = nil
         logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
+        tellTroubles(isEnd: true)
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))

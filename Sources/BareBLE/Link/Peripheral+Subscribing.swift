@@ -55,7 +55,8 @@ extension Peripheral {
             let found = try await resolve(characteristic, until: deadline, during: operation)
             if !knowledge.contradicts(found), let sequence = takeHeld(found.valueHandle) { return sequence }
             let buffer = StreamBuffer<ReceivedValue>(
-                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+                countingDropsIn: droppedValues)
             lastNumber &+= 1
             let id = Subscriptions.ID(lastNumber)
             let handle = try await listen(
@@ -201,7 +202,7 @@ extension Peripheral {
 
     // MARK: Values
 
-    /// Hands a value to everybody who listens. The machine counts those that nobody wants.
+    /// Hands a value to everybody who listens, and counts it when that is nobody.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
         let received = ReceivedValue(
             bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0)
@@ -217,8 +218,10 @@ extension Peripheral {
             guard case .stream(let buffer)? = listeners[id]?.destination else { continue }
             if !buffer.yield(received, bytes: value.count) { unsubscribeLater([id.number]) }
         }
+        let isOwn = handle == knowledge.serviceChangedHandle
+        if !isOwn, taps.isEmpty, !subscribers.isWanted(handle) { unwantedValues += 1 }
         // Behind it: obeying may end the subscription that the value is for.
-        if handle == knowledge.serviceChangedHandle {
+        if isOwn {
             serviceChanged(value)
         } else if isIndication, !subscribers.isWanted(handle) {
             mayBeServiceChanged(value, from: handle)

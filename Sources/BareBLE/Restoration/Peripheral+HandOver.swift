@@ -76,7 +76,8 @@ extension Peripheral {
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
-            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+            countingDropsIn: droppedValues)
         listeners[id] = Listener(handle: value.valueHandle, destination: .stream(buffer), sharing: .shared)
         held[value.valueHandle] = HeldValues(id: id, uuid: value.uuid, buffer: buffer)
         return id

@@ -86,7 +86,9 @@ public struct ScanSequence: AsyncSequence, Sendable {
 
     /// Begins to scan before anybody iterates.
     func beginNow() async throws(BLEError) -> BegunScan.Running {
-        let buffer = StreamBuffer<ScanEvent>(capacity: capacity, byteLimit: byteLimit, policy: .dropOldest)
+        let buffer = StreamBuffer<ScanEvent>(
+            capacity: capacity, byteLimit: byteLimit, policy: .dropOldest,
+            countingDropsIn: central.adapter.droppedEvents)
         return (try await central.beginScan(self, into: buffer), buffer)
     }
 

@@ -35,12 +35,15 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     private let capacity: Int
     private let byteLimit: Int
     private let policy: OverflowPolicy
+    private let drops: DropCounter?
 
-    init(capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy) {
+    /// - Parameter drops: Counts what is dropped here, beside what is dropped elsewhere.
+    init(capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy, countingDropsIn drops: DropCounter? = nil) {
         self.state = Lock(State())
         self.capacity = max(1, capacity)
         self.byteLimit = byteLimit
         self.policy = policy
+        self.drops = drops
     }
 
     /// How many elements have been dropped since the stream began.
@@ -51,8 +54,9 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     /// `losses` is how many elements were lost right before it, on its way to here.
     @discardableResult
     func yield(_ element: Element, bytes: Int = 0, behind losses: Int = 0) -> Bool {
-        let (waiter, goesOn) = state.withLock { state -> (Waiter?, Bool) in
-            guard !state.isFinished else { return (nil, true) }
+        let (waiter, goesOn, dropped) = state.withLock { state -> (Waiter?, Bool, Int) in
+            guard !state.isFinished else { return (nil, true, 0) }
+            let droppedSoFar = state.droppedInTotal
             state.droppedBefore += losses
             state.droppedInTotal += losses
             if !state.fits(bytes, capacity, byteLimit) {
@@ -62,7 +66,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                 case .dropNewest:
                     state.droppedBefore += 1
                     state.droppedInTotal += 1
-                    return (nil, true)
+                    return (nil, true, state.droppedInTotal - droppedSoFar)
                 case .fail:
                     state.droppedInTotal += 1
                     state.isFinished = true
@@ -71,15 +75,16 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                         .valuesLost, during: "keep up with a stream",
                         because: "\(count) values were waiting and another one found no room",
                         hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
-                    return (state.takeWaiter(), false)
+                    return (state.takeWaiter(), false, 1)
                 }
             }
             state.entries.append(Entry(element: element, droppedBefore: state.droppedBefore))
             state.bytes.append(bytes)
             state.waitingBytes += bytes
             state.droppedBefore = 0
-            return (state.takeWaiter(), true)
+            return (state.takeWaiter(), true, state.droppedInTotal - droppedSoFar)
         }
+        if dropped > 0 { drops?.add(dropped) }
         waiter?.resume(returning: true)
         return goesOn
     }

@@ -372,6 +372,20 @@ def an_adapter_that_is_down_is_switched_on_by_root():
 
 # Row O05.
 @test
+def a_plain_user_with_both_capabilities_switches_the_adapter_on():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY, "net_admin"])
+    first_of(outcome.must(DONE).objects, PULSE)
+
+
+@test
+def the_right_to_switch_the_adapter_on_is_none_to_scan():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "2s", user=PLAIN_USER, capabilities=["net_admin"]).must(NOT_PERMITTED)
+    assert "cap_net_raw" in outcome.err.lower(), outcome.tail
+
+
+@test
 def a_blocked_radio_is_named():
     switches = rfkill_switches()
     assert switches, "this kernel shows no rfkill switch"

@@ -1,0 +1,37 @@
+internal import BLECore
+
+/// Says when counts of what should not happen are worth a line in the log: at the first trouble at once, and from then on once a
+/// minute, however much there is. A peer that does wrong a thousand times a second fills no disk.
+struct TroubleLog {
+    typealias Counts = (_ body: (_ count: Int, _ what: StaticString) -> Void) -> Void
+
+    static let pause: Duration = .seconds(60)
+
+    private var told = 0
+    private var lastTime: BootInstant?
+
+    /// Whether there is more than was told, and now is the time to tell it.
+    mutating func isDue(counts: Counts, at now: BootInstant) -> Bool {
+        let total = Self.sum(counts)
+        guard total > told, lastTime.map({ now - $0 >= Self.pause }) ?? true else { return false }
+        told = total
+        lastTime = now
+        return true
+    }
+
+    /// Whether there is more than was told, at the end, when no other line will come.
+    func hasRest(counts: Counts) -> Bool { Self.sum(counts) > told }
+
+    /// Such as "3 malformed answers, 1 empty packets".
+    static func text(_ counts: Counts) -> String {
+        var parts: [String] = []
+        counts { count, what in if count > 0 { parts.append("\(count) \(what)") } }
+        return parts.joined(separator: ", ")
+    }
+
+    private static func sum(_ counts: Counts) -> Int {
+        var sum = 0
+        counts { count, _ in sum &+= count }
+        return sum
+    }
+}
