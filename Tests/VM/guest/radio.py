@@ -377,6 +377,8 @@ class Machine:
                 await self.plug(int(index))
             case ["deafen" | "undeafen" as verb, index]:
                 self.plugged[int(index)][0].deaf = verb == "deafen"
+            case ["error", index, code]:
+                self.plugged[int(index)][0].send_hci_packet(hci.HCI_Event(bytes([int(code, 0)]), event_code=0x10))
             case ["show", index]:
                 self.show(int(index))
             case ["off" | "on" as verb, name]:

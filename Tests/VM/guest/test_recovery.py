@@ -9,13 +9,19 @@ import subprocess
 import bluez
 from belts import *
 
-HCI_RESET_IOCTL = 0x400448CB
+HCI_RESET_IOCTL, HCI_RESET = 0x400448CB, bytes([1, 0x03, 0x0C, 0])
 
 
 def recovers(program, link, what, seconds=60):
     """The daemon notes that its link is lost, and beats come on the next one."""
     program.wait_for(lambda lines: len(links_in(lines)) >= link, f"the daemon notes {what}")
     program.wait_for(beating(link), f"beats after {what}", seconds)
+
+
+def send_to_controller(packet, index=0):
+    with socket.socket(31, socket.SOCK_RAW, 1) as raw:
+        bind_to_adapter(raw, index)
+        raw.send(packet)
 
 
 @contextlib.contextmanager
@@ -29,6 +35,21 @@ def running(*options):
     finally:
         program.child.kill()
         program.finish()
+
+
+# Row H15.
+@test
+def the_daemon_goes_on_after_a_reset_past_the_kernel():
+    """A command to the controller that the kernel did not send, and an error of the controller, which the kernel answers."""
+    forget()
+    log = BeltLog()
+    with running(BELT) as program:
+        send_to_controller(HCI_RESET)
+        recovers(program, 2, "a reset by a raw command")
+        radio("error 0 0x42")
+        recovers(program, 3, "a hardware error")
+        stop(program)
+        check_handshakes(program, log, 3)
 
 
 # Row H15.
