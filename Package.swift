@@ -80,6 +80,7 @@ let package = Package(
             path: "Tests/Benchmarks/Swift",
             swiftSettings: strict
         ),
+        .target(name: "FaultySystem", path: "Tests/FaultySystem"),
         .testTarget(
             name: "BLECoreTests",
             dependencies: ["BLECore"],
@@ -103,6 +104,11 @@ let package = Package(
         .testTarget(
             name: "BareBLETestKitTests",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "FaultTests",
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -14,10 +14,11 @@ package final class AppendedFile: Sendable {
     ///   symbolic link, behind which somebody else's choice of a file might be; and with EEXIST for a file that may not be emptied.
     package init(_ path: String, isReplacing: Bool = true) throws(SystemCallError) {
         let flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
-        var number = unsafe open(path, flags | O_CREAT | (isReplacing ? O_TRUNC : O_EXCL), 0o600)
+        let making = flags | O_CREAT | (isReplacing ? O_TRUNC : O_EXCL)
+        var number = SystemCallError.repeated { unsafe open(path, making, 0o600) }
         let isThere = number < 0 && errno == EEXIST
         // Opened without a change, to be looked at below.
-        if isThere { number = unsafe open(path, flags) }
+        if isThere { number = SystemCallError.repeated { unsafe open(path, flags) } }
         guard number >= 0 else { throw SystemCallError(call: "open", errno: isThere ? EEXIST : errno) }
         file = OwnedDescriptor(number)
         var status = stat()
@@ -38,8 +39,7 @@ package final class AppendedFile: Sendable {
         var written = 0
         while written < bytes.count {
             let rest = written == 0 ? bytes : Array(bytes.dropFirst(written))
-            let count = unsafe write(file.number, rest, rest.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCallError.repeated { unsafe write(file.number, rest, rest.count) }
             guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
             written += count
         }

@@ -147,6 +147,8 @@ package enum ConnectFailure: Hashable, Sendable {
     case tooManyLinks
     /// The link came up and broke down before it was usable, or the controller gave a status the kernel does not name.
     case notEstablished
+    /// The process or the machine has no descriptors or memory left.
+    case outOfResources
     /// Any other status of the controller, or an error number that stands for none.
     case other(errno: Int32)
 
@@ -168,6 +170,7 @@ package enum ConnectFailure: Hashable, Sendable {
             case EINVAL, EBADFD: .invalid
             case EMLINK: .tooManyLinks
             case ENOSYS: .notEstablished
+            case EMFILE, ENFILE, ENOMEM, ENOBUFS: .outOfResources
             default: .other(errno: errno)
             }
     }
@@ -186,6 +189,7 @@ package enum ConnectFailure: Hashable, Sendable {
         case .invalid: "The kernel did not accept the addresses of the connect."
         case .tooManyLinks: "The adapter cannot hold any more connections."
         case .notEstablished: "The connection was set up and lost before it could be used; trying again often helps."
+        case .outOfResources: "The process or the machine has no descriptors or memory left."
         case .other(let errno): "The connect failed with the kernel's error \(errno)."
         }
     }

@@ -18,6 +18,13 @@ extension EventLoop {
         var ended: (@Sendable () -> Void)?
     }
 
+    var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
+
+    func checkAccess() {
+        // Descriptors and timers belong to actors of the loop, whose code the runtime runs nowhere else.
+        precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
+    }
+
     /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
     package func start() {
         let first = inbox.withLock { inbox in

@@ -252,6 +252,13 @@ extension EventLoop {
         }
         var result = -ENOENT
         if known != nil { result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1) }
+        if let known, result < 0, result != -ENOENT {
+            // The kernel goes on with what it watched before, and so does the loop.
+            watched[descriptor] = Watch(
+                generation: known.generation, readable: known.readable == nil ? nil : watch.readable,
+                writable: known.writable == nil ? nil : watch.writable)
+            return SystemCallError(call: "epoll_ctl", errno: -result)
+        }
         if result == -ENOENT {
             // Closed behind our back and opened anew: what the old one waited for is void.
             if known != nil {
@@ -278,15 +285,8 @@ extension EventLoop {
         inbox.withLock { $0.woken = false }
     }
 
-    var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
-
     private func takeStop() -> Bool {
         stopping.load(ordering: .acquiring) && stopping.exchange(false, ordering: .acquiringAndReleasing)
-    }
-
-    func checkAccess() {
-        // Descriptors and timers belong to actors of the loop, whose code the runtime runs nowhere else.
-        precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
     }
 
     private static func open(_ call: String, _ descriptor: Int32) -> Int32 {

@@ -16,17 +16,20 @@ package struct FileLock: ~Copyable, Sendable {
 
     /// Takes the file, and makes it if it is not there.
     package init(_ path: String) throws(Failure) {
-        let number = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
+        let number = SystemCallError.repeated { unsafe open(path, flags, 0o600) }
         guard number >= 0 else { throw .system(SystemCallError(call: "open", errno: errno)) }
         let file = OwnedDescriptor(number)
-        guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
+        let result = SystemCallError.repeated { flock(file.number, LOCK_EX | LOCK_NB) }
+        guard result == 0 else {
             let reason = errno
             guard reason == EWOULDBLOCK else { throw .system(SystemCallError(call: "flock", errno: reason)) }
             let text = (try? StoredFile.readAll(of: file, limit: 64)).map { String(decoding: $0, as: UTF8.self) }
             throw .held(by: text?.split(separator: "\n").first.flatMap { Int32($0) })
         }
         // The number is for people; that it cannot be written, on a full disk, changes nothing.
-        if ftruncate(file.number, 0) == 0 { try? StoredFile.writeAll(Array("\(getpid())\n".utf8), to: file.number) }
+        let emptied = SystemCallError.repeated { ftruncate(file.number, 0) }
+        if emptied == 0 { try? StoredFile.writeAll(Array("\(getpid())\n".utf8), to: file.number) }
         self.file = file
     }
 

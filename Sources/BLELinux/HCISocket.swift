@@ -48,6 +48,7 @@ package struct HCISocket: ~Copyable, Sendable {
     private let owned: OwnedDescriptor
     private var goneReason: Int32?
     private var wokenForNothing = false
+    private var shortages = 0
 
     /// The descriptor, for the event loop only.
     package var descriptor: Int32 { owned.number }
@@ -100,6 +101,7 @@ package struct HCISocket: ~Copyable, Sendable {
         let length = unsafe buffer.withUnsafeMutableBytes { unsafe ble_receive(number, $0.baseAddress, $0.count, nil) }
         if length > 0 {
             wokenForNothing = false
+            shortages = 0
             return .packet(count: min(length, buffer.count), length: length)
         }
         if length == -Int(EAGAIN) {
@@ -109,8 +111,13 @@ package struct HCISocket: ~Copyable, Sendable {
                 return .wouldBlock
             }
         }
+        let error = SystemCallError(call: "recvmsg", errno: Int32(truncatingIfNeeded: -length))
+        if error.isShortage, shortages < LinkSocket.shortageLimit {
+            shortages += 1
+            return .wouldBlock
+        }
         // Nothing at all is read where a controller's stand-in has closed.
-        let reason = length == 0 || length == -Int(EAGAIN) ? EPIPE : Int32(truncatingIfNeeded: -length)
+        let reason = length == 0 || length == -Int(EAGAIN) ? EPIPE : error.errno
         goneReason = reason
         return .gone(errno: reason)
     }

@@ -39,6 +39,9 @@ package struct LinkSocket: ~Copyable, Sendable {
     /// How many bytes a buffer for `receive` needs: more than the 672 that the kernel accepts on the ATT channel.
     package static let bufferSize = 1024
 
+    /// How often in a row the kernel may have no memory for a read before the link counts as lost: the loop asks again at once.
+    static let shortageLimit = 3
+
     /// The descriptor, for the event loop only.
     package let descriptor: Int32
     /// How many packets the kernel has dropped because they were not read in time. It learns of a loss with the next packet
@@ -53,6 +56,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     private let isBluetooth: Bool
     private var endReason: Int32?
     private var wokenForNothing = false
+    private var shortages = 0
     private var isGivenAway = false
 
     /// Takes over a connected SEQPACKET descriptor, and makes it non-blocking.
@@ -88,6 +92,7 @@ package struct LinkSocket: ~Copyable, Sendable {
             switch length {
             case 1...:
                 wokenForNothing = false
+                shortages = 0
                 return .packet(count: min(length, buffer.count), length: length)
             case 0:
                 if isEnd() { return .ended(errno: endReason ?? toldReason?() ?? 0) }
@@ -105,7 +110,13 @@ package struct LinkSocket: ~Copyable, Sendable {
             default:
                 // The reason comes first; what arrived before it is still there.
                 if let endReason { return .ended(errno: endReason) }
-                endReason = Int32(truncatingIfNeeded: -length)
+                let error = SystemCallError(call: "recvmsg", errno: Int32(truncatingIfNeeded: -length))
+                // The packet is still there. That number is also a reason of the link's end.
+                if error.isShortage, shortages < Self.shortageLimit, !isHungUp {
+                    shortages += 1
+                    return .wouldBlock
+                }
+                endReason = error.errno
             }
         }
     }

@@ -8,7 +8,7 @@ package enum StoredFile {
     /// - Throws: `SystemCallError`; with EFBIG for more than `limit` bytes and EINVAL for what is no plain file.
     package static func read(_ path: String, limit: Int) throws(SystemCallError) -> [UInt8]? {
         // A pipe would keep the call waiting for a writer.
-        let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard number >= 0 else {
             if errno == ENOENT { return nil }
             throw SystemCallError(call: "open", errno: errno)
@@ -27,8 +27,7 @@ package enum StoredFile {
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 16_384)
         while true {
-            let count = unsafe Glibc.read(file.number, &part, part.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCallError.repeated { unsafe Glibc.read(file.number, &part, part.count) }
             guard count >= 0 else { throw SystemCallError(call: "read", errno: errno) }
             guard count > 0 else { return bytes }
             bytes += part.prefix(count)
@@ -53,10 +52,11 @@ package enum StoredFile {
             throw error
         }
         // The new name is on the disk when the directory is. A file system that cannot do that is no reason to fail.
-        let number = unsafe open(directory(of: path), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        let folderPath = directory(of: path)
+        let number = SystemCallError.repeated { unsafe open(folderPath, O_RDONLY | O_CLOEXEC | O_DIRECTORY) }
         guard number >= 0 else { return }
         let folder = OwnedDescriptor(number)
-        _ = fsync(folder.number)
+        _ = SystemCallError.repeated { fsync(folder.number) }
     }
 
     /// The plain file that `path` leads to, or `path` itself where there is nothing yet: a name that is put in the place of
@@ -95,7 +95,8 @@ package enum StoredFile {
                 return count
             }
             let temporary = "\(path).\(getpid()).\(number).tmp"
-            let descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+            let descriptor = SystemCallError.repeated { unsafe open(temporary, flags, 0o600) }
             if descriptor >= 0 { return (temporary, descriptor) }
             // Somebody of the same number left it behind.
             guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
@@ -105,15 +106,15 @@ package enum StoredFile {
     private static func write(_ bytes: [UInt8], to file: borrowing OwnedDescriptor) throws(SystemCallError) {
         guard fchmod(file.number, 0o600) == 0 else { throw SystemCallError(call: "fchmod", errno: errno) }
         try writeAll(bytes, to: file.number)
-        guard fsync(file.number) == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
+        let result = SystemCallError.repeated { fsync(file.number) }
+        guard result == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
     }
 
     static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
         var written = 0
         while written < bytes.count {
             let rest = Array(bytes.dropFirst(written))
-            let count = unsafe Glibc.write(descriptor, rest, rest.count)
-            if count < 0, errno == EINTR { continue }
+            let count = SystemCallError.repeated { unsafe Glibc.write(descriptor, rest, rest.count) }
             guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
             written += count
         }

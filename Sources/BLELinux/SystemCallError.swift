@@ -21,6 +21,17 @@ package struct SystemCallError: Error, Hashable, Sendable {
 }
 
 extension SystemCallError {
+    /// Makes a call again for as long as signals interrupt it.
+    static func repeated<Result: SignedInteger>(_ call: () -> Result) -> Result {
+        while true {
+            let result = call()
+            if result >= 0 || Glibc.errno != EINTR { return result }
+        }
+    }
+
+    /// Whether the kernel was short of memory, which passes, rather than the call wrong.
+    var isShortage: Bool { errno == ENOMEM || errno == ENOBUFS }
+
     /// The kernel's buffer is full.
     package static let tryAgain = EAGAIN
     /// A capability is lacking.

@@ -4,13 +4,13 @@ internal import Glibc
 package enum SystemFiles {
     /// The file's text without the newline at its end; `nil` when it cannot be read. Longer ones are cut at 64 KiB.
     package static func text(_ path: String) -> String? {
-        let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC) }
         guard number >= 0 else { return nil }
         let file = OwnedDescriptor(number)
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 4096)
         while bytes.count < 65536 {
-            let count = unsafe read(file.number, &part, part.count)
+            let count = SystemCallError.repeated { unsafe read(file.number, &part, part.count) }
             guard count > 0 else {
                 if count < 0 { return nil }
                 break
@@ -46,13 +46,15 @@ package enum SystemFiles {
         }
         return names.sorted()
     }
+
     /// Writes a setting of the kernel into the file that stands for it.
     static func write(_ text: String, to path: String) throws(SystemCallError) {
-        let number = unsafe open(path, O_WRONLY | O_CLOEXEC)
+        let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
         guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
         let file = OwnedDescriptor(number)
         let bytes = Array(text.utf8)
-        guard unsafe Glibc.write(file.number, bytes, bytes.count) == bytes.count else {
+        let count = SystemCallError.repeated { unsafe Glibc.write(file.number, bytes, bytes.count) }
+        guard count == bytes.count else {
             throw SystemCallError(call: "write", errno: errno)
         }
     }

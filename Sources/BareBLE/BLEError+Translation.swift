@@ -119,10 +119,25 @@ extension BLEError {
                 (.busy, "the server lets too many clients wait", "Try again when it has served them.")
             case ENAMETOOLONG:
                 (.invalidArgument, "the path is too long for a socket", "It may have at most 107 bytes.")
+            case EMFILE, ENFILE, ENOMEM, ENOBUFS:
+                (.system, "the process or the machine has no descriptors or memory left", error.remedy)
             default:
                 (.connectFailed, "no ATT server can be reached there", "Start the server first, and check the path.")
             }
         self.init(
             code, subject: "unix:\(path)", during: "connect", because: reason, hint: hint, errorNumber: number)
+    }
+}
+
+extension SystemCallError {
+    /// What to do when a call fails for a reason that lies in this machine.
+    var remedy: String {
+        switch errno {
+        case EMFILE: "Close what is not needed, or allow more open files (`ulimit -n`, `LimitNOFILE=`); then try again."
+        case ENFILE, ENOMEM, ENOBUFS: "End other programs, or try again when the machine has room."
+        case EIO: "The disk may be failing: see `dmesg`."
+        case ENOLCK, EOPNOTSUPP: "Its file system may lack that; name a directory on another one."
+        default: "See `dmesg`, and try again."
+        }
     }
 }

@@ -64,7 +64,12 @@ extension Adapter {
         let all: [ControllerInfo]
         do throws(SystemCallError) {
             all = try system.list()
-            if let found = all.first(where: isWanted) { return try open(found) }
+            if let found = all.first(where: isWanted) {
+                let isReturn = presence == .gone
+                try open(found)
+                if isReturn { returned(found) }
+                return
+            }
         } catch {
             throw BLEError(error, subject: subject, during: operation)
         }
@@ -180,15 +185,20 @@ extension Adapter {
         guard let found = try? system.list().first(where: isWanted) else { return }
         do throws(SystemCallError) {
             try open(found)
-            presence = .down
-            // Somebody switched off an adapter that is there; one that comes back is off by itself.
-            if keepsPower {
-                Task(executorPreference: loop) { _ = await self.powerUp(found.index) }
-            } else if found.isUp {
-                cameUp()
-            }
+            returned(found)
         } catch {
             logger.debug("adapter is back, but cannot be opened", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// An adapter that was gone is open again: what has waited for it goes on once it is on.
+    private func returned(_ found: ControllerInfo) {
+        presence = .down
+        // Somebody switched off an adapter that is there; one that comes back is off by itself.
+        if keepsPower {
+            Task(executorPreference: loop) { _ = await self.powerUp(found.index) }
+        } else if found.isUp {
+            cameUp()
         }
     }
 

@@ -35,9 +35,9 @@ extension BLEError {
             case .noAnswer:
                 (.timedOut, "the controller does not answer", "Unplug it and plug it in again.")
             case .outOfResources:
-                (.system, "the process or the machine has no descriptors or memory left", nil)
+                (.system, "the process or the machine has no descriptors or memory left", error.remedy)
             case .other:
-                (.system, "\(error.call) failed", nil)
+                (.system, "\(error.call) failed", error.remedy)
             }
         self.init(code, subject: subject, during: operation, because: reason, hint: hint, errorNumber: error.errno)
     }
@@ -136,8 +136,16 @@ extension BLEError {
                     .connectFailed, "the link came up and broke down at once",
                     "The peer is likely far away or disturbed; try again nearer to it."
                 )
+            case .outOfResources:
+                (
+                    .system, "the process or the machine has no descriptors or memory left",
+                    SystemCallError(call: "connect", errno: errno).remedy
+                )
             case .other:
-                (.connectFailed, "the kernel could not connect", nil)
+                (
+                    .connectFailed, "the kernel could not connect",
+                    SystemCallError(call: "connect", errno: errno).remedy
+                )
             }
         self.init(
             code, subject: "\(peer)", during: "connect", because: status?.name.lowercased() ?? reason, hint: hint,

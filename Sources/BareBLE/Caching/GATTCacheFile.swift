@@ -163,7 +163,7 @@ extension BLEError {
             case ENOSPC, EDQUOT:
                 (.system, "the disk is full", "Make room.")
             default:
-                (.system, "\(error.call) failed", nil)
+                (.system, "\(error.call) failed", error.remedy)
             }
         self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
     }

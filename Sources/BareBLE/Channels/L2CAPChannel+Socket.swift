@@ -42,6 +42,12 @@ extension L2CAPChannel {
         }
     }
 
+    /// Goes on after a pause, as soon as the kernel watches the socket again.
+    private func readAgain() {
+        guard end == nil, startReading() != nil else { return }
+        later { if !$0.isPaused { $0.readAgain() } }
+    }
+
     private func pauseReading() {
         guard let descriptor = socket?.descriptor else { return }
         isPaused = true
@@ -54,7 +60,7 @@ extension L2CAPChannel {
             if !received.isEmpty {
                 var batch: [[UInt8]] = []
                 swap(&batch, &received)
-                if isPaused { _ = startReading() }
+                if isPaused { readAgain() }
                 return batch
             }
             if end != nil || isClosing {
@@ -129,9 +135,11 @@ extension L2CAPChannel {
     /// Has what waits for room go on when there is some, or when the channel ends.
     func awaitRoom() {
         guard let descriptor = socket?.descriptor, !isEnding else { return }
-        loop.onWritable(descriptor) { [weak self] in
+        let failure = loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
+        // Looked at again a little later.
+        if failure != nil { later { $0.writable() } }
     }
 
     private func writable() {
@@ -143,8 +151,12 @@ extension L2CAPChannel {
 
     private func flushLater() {
         guard end == nil, !isEnding else { return }
+        later { $0.flush() }
+    }
+
+    private func later(_ body: @escaping @Sendable (isolated L2CAPChannel) -> Void) {
         _ = loop.schedule(at: loop.now() + .milliseconds(20)) { [weak self] in
-            self?.assumeIsolated { $0.flush() }
+            self?.assumeIsolated { body($0) }
         }
     }
 

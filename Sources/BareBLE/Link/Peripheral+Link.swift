@@ -30,7 +30,7 @@ extension Peripheral {
         if let failure {
             throw BLEError(
                 .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
-                errorNumber: failure.errno)
+                hint: failure.remedy, errorNumber: failure.errno)
         }
     }
 
@@ -146,9 +146,10 @@ extension Peripheral {
 
     private func awaitWritable() {
         guard let descriptor = socket?.descriptor, !isEnding else { return }
-        loop.onWritable(descriptor) { [weak self] in
+        let failure = loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
+        if failure != nil { sendAgainLater() }
     }
 
     private func sendAgainLater() {

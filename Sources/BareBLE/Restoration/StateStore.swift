@@ -42,7 +42,9 @@ public struct StateStore: Hashable, Sendable {
                 because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and no dot in front")
         }
         do {
-            return OpenStateStore(self, try FileLock(lockPath))
+            let lock = try FileLock(lockPath)
+            removeRemains()
+            return OpenStateStore(self, lock)
         } catch {
             switch error {
             case .held(let process):
@@ -53,6 +55,16 @@ public struct StateStore: Hashable, Sendable {
             case .system(let error):
                 throw BLEError(error, stateFile: lockPath, during: operation)
             }
+        }
+    }
+
+    /// Removes what processes have left behind that were killed while they wrote; to be called by who has the lock.
+    private func removeRemains() {
+        let (start, end) = ("\(identifier).state.", ".tmp")
+        for name in SystemFiles.names(in: directory) where name.hasPrefix(start) && name.hasSuffix(end) {
+            let numbers = name.dropFirst(start.count).dropLast(end.count).split(separator: ".")
+            guard numbers.count == 2, numbers.allSatisfy({ Int($0) != nil }) else { continue }
+            try? StoredFile.remove("\(directory)/\(name)")
         }
     }
 
@@ -171,7 +183,7 @@ extension BLEError {
             case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Make room; the old state is unharmed.")
             case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Make the directory first.")
             case ELOOP: (.notPermitted, "it is a symbolic link", "Remove it.")
-            default: (.system, "\(error.call) failed", nil)
+            default: (.system, "\(error.call) failed", error.remedy)
             }
         self.init(code, subject: path, during: operation, because: reason, hint: hint, errorNumber: error.errno)
     }

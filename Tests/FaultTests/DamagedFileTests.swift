@@ -1,0 +1,209 @@
+import BLELinux
+import BareBLE
+import Foundation
+import Testing
+
+/// O25, O26, O27, O28: files that are damaged, strange, old, or in somebody else's hands. States and caches; there are no bonds yet.
+@Suite(.serialized) struct DamagedFileTests {
+    private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
+        do throws(BLEError) {
+            try body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    /// Loads `bytes`: a state is moved aside and told, a cache is refused.
+    private func isRefused(_ thing: StoredThing, _ bytes: [UInt8], in folder: Folder) throws -> Bool {
+        try Data(bytes).write(to: URL(filePath: thing.path(in: folder)))
+        do throws(BLEError) {
+            return try thing.load(from: folder) == nil
+        } catch {
+            #expect(error.code == .unusableCache)
+            #expect(error.hint != nil)
+            return true
+        }
+    }
+
+    // Row O25.
+    @Test("empty, cut anywhere, each bit flipped", arguments: StoredThing.all) func damaged(thing: StoredThing)
+        throws
+    {
+        let folder = try Folder()
+        let bytes = thing.bytes(.old)
+        for count in 0..<bytes.count { #expect(try isRefused(thing, Array(bytes.prefix(count)), in: folder)) }
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var flipped = bytes
+                flipped[index] ^= 1 << bit
+                #expect(try isRefused(thing, flipped, in: folder), "byte \(index), bit \(bit)")
+            }
+        }
+        #expect(try isRefused(thing, bytes + [0], in: folder))
+        #expect(try !isRefused(thing, bytes, in: folder))
+    }
+
+    // Row O25.
+    @Test("100 MB, of which little is read", arguments: StoredThing.all) func huge(thing: StoredThing) throws {
+        let folder = try Folder()
+        let path = thing.path(in: folder)
+        try Data(thing.bytes(.old)).write(to: URL(filePath: path))
+        let grown = unsafe truncate(path, 100_000_000)
+        #expect(grown == 0)
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        switch thing.description {
+        case "cache": #expect(code { () throws(BLEError) in _ = try thing.load(from: folder) } == .unusableCache)
+        default: #expect(try thing.load(from: folder) == nil)
+        }
+        let read = plan.notes.filter { $0.call == .read && $0.result > 0 }.reduce(0) { $0 + Int($1.result) }
+        #expect(read < 2_000_000)
+        #expect(plan.openCount == 0)
+        try thing.save(.new, in: folder)
+        #expect(try thing.load(from: folder) == .new)
+    }
+
+    // Row O25.
+    @Test("the same peer twice") func duplicates() throws {
+        let folder = try Folder()
+        let peer = WantedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
+        let store = try StateStore(directory: folder.path, identifier: "hub").open()
+        try store.save(DaemonState(peers: [peer, peer]))
+        let contents = try store.load()
+        #expect(contents.damage == nil)
+        #expect(contents.state.peers.count <= 2)
+    }
+
+    // Row O25.
+    @Test("a file that cannot be moved aside is an error, not a loss") func notMovable() throws {
+        let folder = try Folder()
+        let thing = StoredThing.state
+        try Data([1, 2, 3]).write(to: URL(filePath: thing.path(in: folder)))
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        plan.set(SystemCalls(.rename), .fail(EROFS))
+        #expect(code { () throws(BLEError) in _ = try thing.load(from: folder) } == .notPermitted)
+        #expect(try Data(contentsOf: URL(filePath: thing.path(in: folder))) == Data([1, 2, 3]))
+        #expect(plan.openCount == 0)
+    }
+
+    // Row O25.
+    @Test("reading fails at each call", arguments: StoredThing.all, [EIO, EACCES, EMFILE, ENOMEM])
+    func unreadable(thing: StoredThing, errno: Int32) throws {
+        let folder = try Folder()
+        try thing.save(.old, in: folder)
+        let kinds = SystemCalls(.open, .read, .fstat, .flock)
+        var index = 0
+        while true {
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(kinds, .fail(errno), skip: index)
+            do throws(BLEError) {
+                #expect(try thing.load(from: folder) == .old)
+            } catch {
+                #expect(error.errorNumber == errno)
+                #expect(error.hint != nil, "\(error)")
+            }
+            #expect(plan.openCount == 0)
+            guard plan.hits == 1 else { break }
+            plan.clear()
+            #expect(try thing.load(from: folder) == .old, "nothing was lost")
+            index += 1
+        }
+        #expect(index >= 3)
+    }
+
+    // Row O26.
+    @Test("what others could read is theirs no more", arguments: StoredThing.all) func modes(thing: StoredThing)
+        throws
+    {
+        let folder = try Folder()
+        try thing.save(.old, in: folder)
+        let opened = unsafe chmod(thing.path(in: folder), 0o644)
+        #expect(opened == 0)
+        try thing.save(.new, in: folder)
+        let attributes = try FileManager.default.attributesOfItem(atPath: thing.path(in: folder))
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    // Row O26.
+    @Test("the mode of a new file is not the umask's", arguments: StoredThing.all) func creation(
+        thing: StoredThing
+    ) throws {
+        let folder = try Folder()
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        try thing.save(.new, in: folder)
+        let calls = plan.notes.map(\.call)
+        let mode = try #require(calls.lastIndex(of: .fchmod))
+        let write = try #require(calls.lastIndex(of: .write))
+        #expect(mode < write, "nobody may read it before it has bytes")
+    }
+
+    // Row O26.
+    @Test("a lock that is a symbolic link is refused") func link() throws {
+        let folder = try Folder()
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/hub.lock", withDestinationPath: folder.path + "/elsewhere")
+        do throws(BLEError) {
+            _ = try StateStore(directory: folder.path, identifier: "hub").open()
+            Issue.record("followed a link")
+        } catch {
+            #expect(error.code == .notPermitted)
+            #expect(error.hint != nil)
+        }
+        #expect(folder.names == ["hub.lock"])
+    }
+
+    // Row O27.
+    @Test("an older file that is sound is used", arguments: StoredThing.all) func older(thing: StoredThing) throws {
+        let folder = try Folder()
+        try thing.save(.old, in: folder)
+        let backup = try Data(contentsOf: URL(filePath: thing.path(in: folder)))
+        try thing.save(.new, in: folder)
+        try backup.write(to: URL(filePath: thing.path(in: folder)))
+        #expect(try thing.load(from: folder) == .old)
+    }
+
+    // Rows O28, O08.
+    @Test("the second writer fails, until the first has gone") func twoWriters() throws {
+        let folder = try Folder()
+        let store = StateStore(directory: folder.path, identifier: "hub")
+        var first: OpenStateStore? = try store.open()
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        for _ in 0..<3 {
+            do throws(BLEError) {
+                _ = try store.open()
+                Issue.record("opened twice")
+            } catch {
+                #expect(error.code == .busy)
+                #expect(error.reason == "this process has it")
+                #expect(error.hint != nil)
+            }
+        }
+        #expect(plan.openCount == 0)
+        #expect(plan.count(SystemCalls(.flock)) == 3, "nobody waits for it")
+        try first?.save(DaemonState())
+        first = nil
+        _ = try store.open()
+    }
+
+    // Row O28.
+    @Test("a file system without locks", arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws {
+        let folder = try Folder()
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        plan.set(SystemCalls(.flock), .fail(errno))
+        do throws(BLEError) {
+            _ = try StateStore(directory: folder.path, identifier: "hub").open()
+            Issue.record("opened without a lock")
+        } catch {
+            #expect(error.code == .system)
+            #expect(error.errorNumber == errno)
+            #expect(error.hint != nil)
+        }
+        #expect(plan.openCount == 0)
+    }
+}

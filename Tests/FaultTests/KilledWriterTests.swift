@@ -1,0 +1,148 @@
+import BLELinux
+import BareBLE
+import Foundation
+import Testing
+
+/// O22, O24: a process that is killed, or a disk that fails, at each system call of a write.
+///
+/// The catalogue speaks of bonds. There is no store for those yet; what is stored today, states and caches, keeps the same promise by the
+/// same code.
+@Suite(.serialized) struct KilledWriterTests {
+    /// A directory with `before` in it, and a plan for what happens there from now on.
+    private func disk(_ thing: StoredThing, _ before: StoredThing.Version) throws -> (Folder, FaultPlan) {
+        let folder = try Folder()
+        if before != .nothing { try thing.save(before, in: folder) }
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        return (folder, plan)
+    }
+
+    /// How many calls a save makes.
+    private func calls(_ thing: StoredThing, _ before: StoredThing.Version, _ kinds: SystemCalls) throws -> Int {
+        let (folder, plan) = try disk(thing, before)
+        try thing.save(.new, in: folder)
+        #expect(plan.openCount == 0)
+        return plan.count(kinds)
+    }
+
+    /// What was written is on the disk before it gets its name, and the name before the call returns.
+    // Row O22.
+    @Test("the order of a write", arguments: StoredThing.all) func order(thing: StoredThing) throws {
+        let (folder, plan) = try disk(thing, .old)
+        try thing.save(.new, in: folder)
+        let order = plan.notes.map(\.call).filter { [.write, .fsync, .rename].contains($0) }
+        #expect(order.suffix(4) == [.write, .fsync, .rename, .fsync])
+        #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [])
+    }
+
+    // Row O22.
+    @Test("killed at each call", arguments: StoredThing.all, [StoredThing.Version.nothing, .old])
+    func killed(thing: StoredThing, before: StoredThing.Version) throws {
+        let count = try calls(thing, before, .changing)
+        #expect(count >= 6)
+        var seen: Set<StoredThing.Version> = []
+        for index in 0..<count {
+            for written: Int32 in [0, 1, 30] {
+                let (folder, plan) = try disk(thing, before)
+                plan.set(.changing, .stop(written), skip: index)
+                try? thing.save(.new, in: folder)
+                #expect(plan.isStopped)
+                #expect(plan.openCount == 0)
+                plan.leavePaths()
+                try restarted(thing, in: folder) { found in
+                    #expect(found == before || found == .new, "killed at call \(index)")
+                    if let found { seen.insert(found) }
+                }
+            }
+        }
+        #expect(seen == [before, .new])
+    }
+
+    /// The next process: it finds one of the versions, and can write.
+    private func restarted(
+        _ thing: StoredThing, in folder: Folder, _ check: (StoredThing.Version?) -> Void
+    ) throws {
+        let copy = try Folder()
+        for name in folder.names {
+            try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(copy.path)/\(name)")
+        }
+        check(try thing.load(from: copy))
+        if thing.description == "state" { #expect(!copy.names.contains { $0.hasSuffix(".tmp") }, "nothing is left") }
+        try thing.save(.new, in: copy)
+        #expect(try thing.load(from: copy) == .new)
+    }
+
+    // Row O24.
+    @Test("each call fails", arguments: StoredThing.all, [ENOSPC, EDQUOT, EROFS, EIO, EACCES, EMFILE, ENOMEM])
+    func failing(thing: StoredThing, errno: Int32) throws {
+        let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .stat, .flock, .opendir))
+        let count = try calls(thing, .old, kinds)
+        var failures = 0
+        for index in 0..<count {
+            let (folder, plan) = try disk(thing, .old)
+            plan.set(kinds, .fail(errno), skip: index)
+            do throws(BLEError) {
+                try thing.save(.new, in: folder)
+                plan.clear()
+                #expect(try thing.load(from: folder) == .new, "call \(index)")
+            } catch {
+                plan.clear()
+                failures += 1
+                #expect(error.errorNumber == errno)
+                #expect(error.hint != nil, "\(error)")
+                #expect(error.code == code(errno, thing), "\(error)")
+                #expect(try thing.load(from: folder) == .old, "call \(index)")
+            }
+            #expect(plan.hits == 1)
+            #expect(plan.openCount == 0)
+            #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [], "call \(index)")
+            // The disk is well again.
+            try thing.save(.new, in: folder)
+            #expect(try thing.load(from: folder) == .new)
+        }
+        #expect(failures > 3)
+    }
+
+    private func code(_ errno: Int32, _ thing: StoredThing) -> BLEError.Code {
+        switch errno {
+        case ENOSPC, EDQUOT: thing.fullDisk
+        case EROFS, EACCES: .notPermitted
+        default: .system
+        }
+    }
+
+    /// A disk that fills up in the middle of a write.
+    // Row O24.
+    @Test("a write that gets half of it out", arguments: StoredThing.all) func halfWritten(thing: StoredThing)
+        throws
+    {
+        let (folder, plan) = try disk(thing, .old)
+        plan.take(path: folder.path)
+        plan.set(SystemCalls(.write), .short(7), times: 3)
+        plan.set(SystemCalls(.write), .fail(ENOSPC))
+        do throws(BLEError) {
+            try thing.save(.new, in: folder)
+            Issue.record("saved on a full disk")
+        } catch {
+            #expect(error.code == thing.fullDisk)
+        }
+        #expect(try thing.load(from: folder) == .old)
+        plan.clear()
+        plan.set(SystemCalls(.write), .short(7), times: nil)
+        try thing.save(.new, in: folder)
+        #expect(try thing.load(from: folder) == .new, "in many pieces")
+    }
+
+    // Row O09.
+    @Test("each call on a file is interrupted", arguments: StoredThing.all) func interrupted(thing: StoredThing)
+        throws
+    {
+        let (folder, plan) = try disk(thing, .old)
+        let kinds = SystemCalls(.open, .read, .write, .fsync, .flock, .ftruncate, .close)
+        plan.set(kinds, .interrupt, times: nil)
+        try thing.save(.new, in: folder)
+        #expect(try thing.load(from: folder) == .new)
+        #expect(plan.hits > 5)
+        #expect(plan.openCount == 0)
+    }
+}

@@ -1,0 +1,141 @@
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#include "Plans.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Reading and writing.
+
+BEHIND(read)
+ssize_t read(int fd, void *buffer, size_t capacity) {
+    struct verdict verdict = judge(FAULTY_READ, fd, NULL);
+    if (failed(verdict)) return noted(verdict, FAULTY_READ, fd, -1);
+    if (verdict.effect == FAULTY_RETURN) return noted(verdict, FAULTY_READ, fd, verdict.value);
+    if (verdict.effect == FAULTY_SHORT && capacity > (size_t)verdict.value) capacity = (size_t)verdict.value;
+    return noted(verdict, FAULTY_READ, fd, behind_read()(fd, buffer, capacity));
+}
+
+BEHIND(write)
+ssize_t write(int fd, const void *bytes, size_t count) {
+    struct verdict verdict = judge(FAULTY_WRITE, fd, NULL);
+    int is_short = verdict.effect == FAULTY_SHORT || verdict.effect == FAULTY_STOP;
+    if (is_short && count > (size_t)verdict.value) count = (size_t)verdict.value;
+    if (verdict.effect == FAULTY_STOP && count) (void)!behind_write()(fd, bytes, count);
+    if (failed(verdict)) return noted(verdict, FAULTY_WRITE, fd, -1);
+    return noted(verdict, FAULTY_WRITE, fd, behind_write()(fd, bytes, count));
+}
+
+BEHIND(ioctl)
+int ioctl(int fd, unsigned long request, ...) {
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    struct verdict verdict = judge(FAULTY_IOCTL, fd, NULL);
+    if (failed(verdict)) return (int)noted(verdict, FAULTY_IOCTL, fd, -1);
+    int number = pretending(fd);
+    int result = number ? pretended_ioctl(number, request, argument) : behind_ioctl()(fd, request, argument);
+    return (int)noted(verdict, FAULTY_IOCTL, fd, result);
+}
+
+BEHIND(close)
+int close_behind(int fd) { return behind_close()(fd); }
+
+int close(int fd) {
+    struct verdict verdict = judge(FAULTY_CLOSE, fd, NULL);
+    near_end_closed(fd);
+    set_owner(fd, 0);
+    int result = behind_close()(fd);
+    if (result == 0 && failed(verdict)) result = -1;
+    return (int)noted(verdict, FAULTY_CLOSE, fd, result);
+}
+
+BEHIND(lseek)
+off_t lseek(int fd, off_t offset, int from) { JUDGED(FAULTY_LSEEK, fd, NULL, -1, behind_lseek()(fd, offset, from)); }
+
+// Files.
+
+#define OPENING(name)                                                                                  \
+    BEHIND(name)                                                                                       \
+    int name(const char *path, int flags, ...) {                                                       \
+        va_list arguments;                                                                             \
+        va_start(arguments, flags);                                                                    \
+        mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;                 \
+        va_end(arguments);                                                                             \
+        struct verdict verdict = judge(FAULTY_OPEN, -1, path);                                         \
+        /* A process that was killed has read nothing since either. */                                 \
+        if (failed(verdict)) return (int)noted(verdict, FAULTY_OPEN, -1, -1);                          \
+        return opened(verdict, FAULTY_OPEN, behind_##name()(path, flags, mode));                       \
+    }
+OPENING(open)
+OPENING(open64)
+
+BEHIND(fsync)
+int fsync(int fd) { JUDGED(FAULTY_FSYNC, fd, NULL, -1, behind_fsync()(fd)); }
+
+BEHIND(fstat)
+int fstat(int fd, struct stat *status) { JUDGED(FAULTY_FSTAT, fd, NULL, -1, behind_fstat()(fd, status)); }
+
+BEHIND(lstat)
+int lstat(const char *restrict path, struct stat *restrict status) {
+    JUDGED(FAULTY_LSTAT, -1, path, -1, behind_lstat()(path, status));
+}
+
+BEHIND(stat)
+int stat(const char *restrict path, struct stat *restrict status) {
+    JUDGED(FAULTY_STAT, -1, path, -1, behind_stat()(path, status));
+}
+
+BEHIND(rename)
+int rename(const char *path, const char *other) { JUDGED(FAULTY_RENAME, -1, other, -1, behind_rename()(path, other)); }
+
+BEHIND(unlink)
+int unlink(const char *path) { JUDGED(FAULTY_UNLINK, -1, path, -1, behind_unlink()(path)); }
+
+BEHIND(fchmod)
+int fchmod(int fd, mode_t mode) { JUDGED(FAULTY_FCHMOD, fd, NULL, -1, behind_fchmod()(fd, mode)); }
+
+BEHIND(ftruncate)
+int ftruncate(int fd, off_t length) { JUDGED(FAULTY_FTRUNCATE, fd, NULL, -1, behind_ftruncate()(fd, length)); }
+
+BEHIND(flock)
+int flock(int fd, int operation) { JUDGED(FAULTY_FLOCK, fd, NULL, -1, behind_flock()(fd, operation)); }
+
+BEHIND(realpath)
+char *realpath(const char *restrict path, char *restrict buffer) {
+    struct verdict verdict = judge(FAULTY_REALPATH, -1, path);
+    if (failed(verdict)) return noted(verdict, FAULTY_REALPATH, -1, -1), NULL;
+    return noted(verdict, FAULTY_REALPATH, -1, 0), behind_realpath()(path, buffer);
+}
+
+BEHIND(opendir)
+DIR *opendir(const char *path) {
+    struct verdict verdict = judge(FAULTY_OPENDIR, -1, path);
+    if (failed(verdict)) return noted(verdict, FAULTY_OPENDIR, -1, -1), NULL;
+    return noted(verdict, FAULTY_OPENDIR, -1, 0), behind_opendir()(path);
+}
+
+BEHIND(pipe2)
+int pipe2(int fds[2], int flags) {
+    struct verdict verdict = judge(FAULTY_PIPE, -1, NULL);
+    if (failed(verdict)) return (int)noted(verdict, FAULTY_PIPE, -1, -1);
+    int result = behind_pipe2()(fds, flags);
+    if (result == 0 && verdict.plan) set_owner(fds[0], verdict.plan), set_owner(fds[1], verdict.plan);
+    return (int)noted(verdict, FAULTY_PIPE, -1, result);
+}
+
+BEHIND(memfd_create)
+int memfd_create(const char *name, unsigned flags) {
+    struct verdict verdict = judge(FAULTY_MEMFD, -1, NULL);
+    if (failed(verdict)) return (int)noted(verdict, FAULTY_MEMFD, -1, -1);
+    return opened(verdict, FAULTY_MEMFD, behind_memfd_create()(name, flags));
+}
