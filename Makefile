@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench fuzz docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench soak fuzz docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, interface, example, sanitizer, fuzz, Embedded, linkage, packaging and kernel tests
+test: ## Run everything: unit, socketpair, interface, example, sanitizer, fuzz, Embedded, linkage, load, packaging and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
-	@python3 $(TOOLS)/checks.py unit api examples sanitized fuzz embedded linkage packaging kernel
+	@python3 $(TOOLS)/checks.py unit api examples sanitized fuzz embedded linkage load packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
@@ -56,6 +56,11 @@ format: ## Put all Swift into the project's format
 bench: ## Measure requests, parsing, round trips and size, and compare with the thresholds
 	@$(TOOLS)/require python3 libbluetooth-dev
 	@Tests/Benchmarks/run
+
+soak: ## Put the library under load: many links, values, reports, cycles, simulated days; SHORT=1 for a fraction
+	@$(TOOLS)/require libbluetooth-dev
+	swift build $(CONFIG) --product load-trials
+	.build/release/load-trials $(if $(SHORT),--short)
 
 fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds; KEEP=1 minimises the corpus
 	@Tests/Fuzz/run

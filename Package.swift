@@ -74,6 +74,19 @@ let package = Package(
             path: "Tests/LinkTrials",
             swiftSettings: strict
         ),
+        .target(
+            name: "CHeapUse",
+            path: "Tests/LoadTrials/C"
+        ),
+        .executableTarget(
+            name: "load-trials",
+            dependencies: [
+                "BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "CHeapUse",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/LoadTrials/Swift",
+            swiftSettings: strict
+        ),
         .executableTarget(
             name: "benchmarks",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore"],

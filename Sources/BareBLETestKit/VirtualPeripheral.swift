@@ -35,6 +35,7 @@ public actor VirtualPeripheral {
     private var answers = true
     var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
+    private var keepsTranscript = true
     /// Told of each PDU that the client has sent, before it is answered, and of each that was sent to it.
     var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
     /// How many links the peripheral has had.
@@ -231,7 +232,12 @@ public actor VirtualPeripheral {
     }
 
     func record(_ event: Dialogue.Event) {
-        if steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
+        if keepsTranscript, steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
+    }
+
+    /// From now on nothing is written down, so that memory does not grow over days.
+    package func keepNoTranscript() {
+        keepsTranscript = false
     }
 
     private func updatePlans() {

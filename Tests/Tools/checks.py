@@ -5,8 +5,8 @@
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
 Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), sanitized (the core's tests, release,
 with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
-linkage (what a daemon links), packaging (manual pages, completions, and the Debian package in a chroot), kernel (blescan and a
-daemon in a virtual machine).
+linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, and the Debian package in
+a chroot), kernel (blescan and a daemon in a virtual machine).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -104,6 +104,11 @@ def linkage():
     yield ["Tests/Tools/check-linkage"], {}
 
 
+def load():
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "load-trials"], {}
+    yield [".build/release/load-trials", "--short"], {}
+
+
 def packaging():
     yield ["swift", "build", "--product", "blescan"], {}
     yield ["Tests/Tools/check-manuals", ".build/debug/blescan"], {}
@@ -120,7 +125,8 @@ def kernel():
     yield ["python3", "Tests/VM/run.py"], {}
 
 
-STEPS = {step.__name__: step for step in (unit, api, examples, sanitized, fuzz, embedded, linkage, packaging, kernel)}
+STEPS = {step.__name__: step for step in (
+    unit, api, examples, sanitized, fuzz, embedded, linkage, load, packaging, kernel)}
 
 
 def run(name):

@@ -1,0 +1,90 @@
+import Glibc
+
+/// The library under load: many links, many values, many reports, many cycles, many days.
+///
+///     load-trials [--short] [TRIAL...]
+///
+/// All trials without a name. Each prints `ok NAME` with its figures, or `not ok NAME: why`; `--short` is a fraction of each. Status 1
+/// when one was not ok. What is asserted are counts and bytes, which hold on every machine; times are only told.
+@main
+enum LoadTrials {
+    private static var trials: [any Trial.Type] {
+        [
+            LinksTrial.self, NotificationTrial.self, FloodTrial.self, ReportTrial.self, CycleTrial.self,
+            SoakTrial.self, MemoryTrial.self,
+        ]
+    }
+
+    static func main() async {
+        var names = Array(CommandLine.arguments.dropFirst())
+        let scale: Scale = names.contains("--short") ? .short : .full
+        names.removeAll { $0 == "--short" }
+        let unknown = names.filter { name in !trials.contains { $0.name == name } }
+        guard unknown.isEmpty else {
+            print("load-trials: no trial \(unknown[0]); there are \(trials.map { $0.name }.joined(separator: ", "))")
+            exit(64)
+        }
+        var isGood = true
+        for trial in trials where names.isEmpty || names.contains(trial.name) {
+            let start = ContinuousClock.now
+            do {
+                let figures = try await trial.run(scale)
+                say("ok load, \(trial.name): \(trial.what) (\(Self.seconds(since: start)) s)")
+                for figure in figures { say("    \(figure)") }
+            } catch {
+                isGood = false
+                say("not ok load, \(trial.name): \(error)")
+            }
+        }
+        exit(isGood ? 0 : 1)
+    }
+
+    private static func seconds(since start: ContinuousClock.Instant) -> Int64 {
+        (ContinuousClock.now - start).components.seconds
+    }
+
+    private static func say(_ line: String) {
+        print(line)
+        // Whoever reads a pipe wants the line now.
+        fflush(nil)
+    }
+}
+
+/// How much of everything.
+enum Scale {
+    /// For every change: together less than a minute.
+    case short
+    /// What Docs/reliability.md says.
+    case full
+}
+
+/// One kind of load.
+protocol Trial {
+    static var name: String { get }
+    /// What must hold, in a line.
+    static var what: String { get }
+    /// Runs it; throws when something does not hold.
+    static func run(_ scale: Scale) async throws -> [Figure]
+}
+
+/// Something that was measured.
+struct Figure: CustomStringConvertible {
+    let name: String
+    let value: String
+
+    init(_ name: String, _ value: some CustomStringConvertible) {
+        self.name = name
+        self.value = value.description
+    }
+
+    var description: String { "\(name): \(value)" }
+}
+
+/// What did not hold.
+struct TrialFailure: Error, CustomStringConvertible {
+    let description: String
+}
+
+func require(_ condition: Bool, _ why: @autoclosure () -> String) throws(TrialFailure) {
+    if !condition { throw TrialFailure(description: why()) }
+}
