@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench soak fuzz docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench soak fuzz coverage mutations docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,12 @@ soak: ## Put the library under load: many links, values, reports, cycles, simula
 
 fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds; KEEP=1 minimises the corpus
 	@Tests/Fuzz/run
+
+coverage: ## Print how many lines of the core's folders its tests reach; at least 95 % of parsers and state machines
+	@$(TOOLS)/coverage
+
+mutations: ## Put faults of other Bluetooth stacks back into a copy of the core; the tests have to catch at least 85 %
+	@Tests/Mutations/run
 
 docs: ## Build the DocC documentation of the public modules
 	@$(TOOLS)/require libbluetooth-dev
