@@ -168,7 +168,8 @@ extension Adapter {
         guard let outcome = table.record(report, at: now) else { return }
         let sighting = table[outcome.place]
         let listened = listening.reading(at: now)
-        for id in subscriptions.keys {
+        // An array of their own: the dictionary's view would have each change copy everything that a scan remembers.
+        for id in Array(subscriptions.keys) {
             for evicted in outcome.evicted { subscriptions[id]?.forget(evicted) }
             subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
         }
@@ -193,6 +194,6 @@ extension Adapter {
 
     private func tellLosses() {
         let listened = listening.reading(at: loop.now())
-        for id in subscriptions.keys { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
+        for id in Array(subscriptions.keys) { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
     }
 }
