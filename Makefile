@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm embedded api reliability man lint format bench soak fuzz coverage mutations docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak fuzz coverage mutations docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,9 +20,9 @@ build: ## Build blescan for release (static Swift runtime)
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product blescan
 
-test: ## Run everything: unit, socketpair, interface, example, sanitizer, fuzz, Embedded, linkage, load, packaging and kernel tests
+test: ## Run everything: unit, socketpair, interface, example, simulation, sanitizer, fuzz, Embedded, linkage, load, packaging and kernel tests
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients man-db zsh fish dpkg-dev lintian libcap2-bin mmdebstrap systemd
-	@python3 $(TOOLS)/checks.py unit api examples sanitized fuzz embedded linkage load packaging kernel
+	@python3 $(TOOLS)/checks.py unit api examples simulation sanitized fuzz embedded linkage load packaging kernel
 
 test-fast: ## Run the unit and socketpair tests only (debug)
 	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
@@ -31,6 +31,10 @@ test-fast: ## Run the unit and socketpair tests only (debug)
 test-vm: ## Run the kernel tests only: blescan on virtual controllers in a virtual machine
 	@$(TOOLS)/require python3 libbluetooth-dev
 	@python3 $(TOOLS)/checks.py kernel
+
+simulate: ## Play SEEDS (0..<10000) of the simulation, in a release build
+	@$(TOOLS)/require libbluetooth-dev
+	@SEEDS='$(or $(SEEDS),0..<10000)' python3 $(TOOLS)/checks.py simulation
 
 embedded: ## Compile BLECore as Embedded Swift
 	@$(TOOLS)/compile-embedded

@@ -94,6 +94,12 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(name: "FaultySystem", path: "Tests/FaultySystem"),
+        .executableTarget(
+            name: "simulation",
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            path: "Tests/Simulation",
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "BLECoreTests",
             dependencies: ["BLECore"],
@@ -122,6 +128,11 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["simulation", "BareBLE", "BLECore"],
             swiftSettings: strict
         ),
         .testTarget(

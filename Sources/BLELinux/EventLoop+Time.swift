@@ -96,6 +96,12 @@ extension EventLoop {
         if time == .virtual, !isOnThread { _ = ble_wake(wakefd) }
     }
 
+    /// Moves a time of the loop's own on by `distance` at once, as a machine's does that was suspended: what is due by then is late.
+    package func jump(by distance: Duration) {
+        guard time == .virtual else { return }
+        virtualTime.store((now() + distance).nanoseconds, ordering: .relaxed)
+    }
+
     /// Whether time may leap to the next deadline; one at the end of all time stands for none.
     var mayLeap: Bool {
         guard time == .virtual, elsewhere.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {

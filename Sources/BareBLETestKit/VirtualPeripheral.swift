@@ -36,12 +36,18 @@ public actor VirtualPeripheral {
     var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
+    /// Decides what is sent because of a PDU of the client's, instead of the server.
+    private var behaviour: Behaviour?
     /// Told of each PDU that the client has sent, before it is answered, and of each that was sent to it.
     var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
     /// How many links the peripheral has had.
     public private(set) var connectionCount = 0
     /// How many PDUs the client has sent, over all connections.
     public private(set) var receivedCount = 0
+
+    /// What is sent because of a PDU of the client's, and how much later each; `answer` is what the server makes of a PDU.
+    package typealias Behaviour =
+        @Sendable (_ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])]
 
     struct RunningPlan {
         var sent = 0
@@ -172,6 +178,11 @@ public actor VirtualPeripheral {
         server.becomeUnaware()
     }
 
+    /// Puts something between the client and the server, for peers that break the rules; `nil` takes it away.
+    package func behave(_ behaviour: Behaviour?) {
+        self.behaviour = behaviour
+    }
+
     /// Sends any PDU as it is, for peers that break the rules.
     public func send(raw pdu: [UInt8]) {
         send(pdu)
@@ -210,11 +221,29 @@ public actor VirtualPeripheral {
         record(.sent(pdu))
         exchanged?(true)
         guard answers, link != nil else { return }
+        if let behaviour { return behave(behaviour, pdu) }
         guard latency > .zero else { return answer(pdu) }
+        later(latency) { $0.answer(pdu) }
+    }
+
+    private func behave(_ behaviour: Behaviour, _ pdu: [UInt8]) {
+        for reaction in behaviour(pdu, { pdu in self.assumeIsolated { $0.server.received(pdu) } }) {
+            let delay = latency + reaction.delay
+            guard delay > .zero else {
+                send(reaction.pdu)
+                continue
+            }
+            later(delay) { $0.send(reaction.pdu) }
+        }
+        updatePlans()
+    }
+
+    /// Does something after a while, if the link is still the same.
+    private func later(_ delay: Duration, _ body: @escaping @Sendable (isolated VirtualPeripheral) -> Void) {
         let connection = connectionCount
-        _ = loop.schedule(at: loop.now() + latency) { [weak self] in
+        _ = loop.schedule(at: loop.now() + delay) { [weak self] in
             self?.assumeIsolated { peripheral in
-                if peripheral.connectionCount == connection, peripheral.isConnected { peripheral.answer(pdu) }
+                if peripheral.connectionCount == connection, peripheral.isConnected { body(peripheral) }
             }
         }
     }

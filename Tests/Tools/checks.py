@@ -3,8 +3,8 @@
     N passed, N failed, N skipped
 
 Steps: unit (all Swift tests, debug), api (the public interface and the catalogue of faults are as Docs/api.md and
-Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), sanitized (the core's tests, release,
-with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
+Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested and run), simulation (ten thousand seeds,
+release), sanitized (the core's tests, release, with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
 linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, and the Debian package in
 a chroot), kernel (blescan and a daemon in a virtual machine).
 
@@ -76,6 +76,11 @@ def examples():
     yield ["swift", "test", *package, "--skip-build", "--disable-xctest", "--no-parallel"], {}
 
 
+def simulation():
+    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "simulation"], {}
+    yield ["Tests/Tools/simulate", os.environ.get("SEEDS") or "0..<10000"], {}
+
+
 def sanitized():
     # Every truncated and flipped byte runs once more, optimised, with out-of-bounds accesses made visible.
     options = [
@@ -126,7 +131,7 @@ def kernel():
 
 
 STEPS = {step.__name__: step for step in (
-    unit, api, examples, sanitized, fuzz, embedded, linkage, load, packaging, kernel)}
+    unit, api, examples, simulation, sanitized, fuzz, embedded, linkage, load, packaging, kernel)}
 
 
 def run(name):

@@ -62,7 +62,7 @@ package struct ScanGate {
     package mutating func lost(silentFor patience: Duration, listened: Duration) -> [AdvertiserID] {
         var lost: [(id: AdvertiserID, lastHeard: Duration)] = []
         for (id, known) in passed where listened - known.lastHeard > patience { lost.append((id, known.lastHeard)) }
-        lost.sort { $0.lastHeard < $1.lastHeard }
+        lost.sort { ($0.lastHeard, $0.id.place) < ($1.lastHeard, $1.id.place) }
         for (id, _) in lost { passed[id] = nil }
         return lost.map { $0.id }
     }
@@ -82,5 +82,12 @@ package struct ScanGate {
         guard let rssi else { return false }
         guard let last = known.lastRSSI else { return true }
         return abs(Int(rssi) - Int(last)) >= delta
+    }
+}
+
+extension AdvertiserID {
+    /// Some order, so that those who were heard together are in the same one each time.
+    fileprivate var place: UInt64 {
+        (peer?.address.rawValue ?? 0) << 8 | UInt64(sid ?? 0xFF)
     }
 }

@@ -54,6 +54,13 @@ extension ScanSession {
         return settle()
     }
 
+    /// Ends the scan once more after a pause; who waits for its end is told meanwhile.
+    mutating func endLater(at now: BootInstant) -> [Action] {
+        state = .waiting(until: now + nextPause())
+        configured = nil
+        return settle()
+    }
+
     /// Answers what was asked for while the radio was not free.
     mutating func settle() -> [Action] {
         var actions = settleEnded()

@@ -15,6 +15,7 @@
 //   completion of a scan enable leads to a fresh start half a second later, not at once, because the kernel may be
 //   calling a peer just then.
 // - A report without data is no sign of life: stuck controllers go on sending those (row H16).
+// - A scan whose end the controller did not confirm is ended again, before the next call or after a pause.
 // - `pause` and `stop` are answered exactly once, by `paused` and `ended`, when the radio no longer scans for us.
 //
 // The session never acts; it returns commands to send and events to tell, in order.
@@ -140,8 +141,12 @@ extension ScanSession {
         case .resting, .scanning, .waiting, .asleep:
             return []
         case .disabling(let again):
-            // Whatever the answer, there is nothing more to do against a scan that nobody wants.
-            guard shouldScan else { return rest(at: now) }
+            guard shouldScan else {
+                // Without an answer the scan may run on, and keep the controller from taking calls.
+                if failure?.reason == .timeout { return endLater(at: now) }
+                // Whatever the answer, there is nothing more to do against a scan that nobody wants.
+                return rest(at: now)
+            }
             if let failure, !refused { return fail(failure, at: now) }
             return configure(again: again)
         case .configuring(let again):

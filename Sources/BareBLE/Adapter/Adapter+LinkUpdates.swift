@@ -20,7 +20,7 @@ struct LinkIdentity: Sendable {
 
 /// An update of a link that is out.
 struct LinkUpdate {
-    enum Kind: Hashable {
+    enum Kind: Hashable, Comparable {
         case parameters
         case phy
     }
@@ -192,7 +192,9 @@ extension Adapter {
 
     func allLinkUpdatesEnded() {
         linkParameters = [:]
-        for key in linkUpdates.keys { ended(key, .linkLost) }
+        for key in linkUpdates.keys.sorted(by: { ($0.handle, $0.kind) < ($1.handle, $1.kind) }) {
+            ended(key, .linkLost)
+        }
     }
 
     func ended(_ key: LinkUpdate.Key, _ end: LinkUpdate.End) {

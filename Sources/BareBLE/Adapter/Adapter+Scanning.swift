@@ -96,7 +96,7 @@ extension Adapter {
     }
 
     private func applyPlan() {
-        guard let plan = ScanPlan(covering: subscriptions.values.map(\.gate.settings)) else { return }
+        guard let plan = ScanPlan(covering: subscriptions.inOrder.map(\.gate.settings)) else { return }
         performSession { $0.start(plan, at: $1) }
     }
 
@@ -141,17 +141,17 @@ extension Adapter {
 
     /// Tells every scan that has begun.
     func tellAll(_ notice: ScanNotice) {
-        for subscription in subscriptions.values where subscription.starter == nil {
+        for subscription in subscriptions.inOrder where subscription.starter == nil {
             subscription.receive(.notice(notice))
         }
     }
 
     private func started() {
-        for subscription in subscriptions.values { if let starter = subscription.starter { wake(starter) } }
+        for subscription in subscriptions.inOrder { if let starter = subscription.starter { wake(starter) } }
     }
 
     private func failStarters(_ error: BLEError) {
-        for subscription in subscriptions.values {
+        for subscription in subscriptions.inOrder {
             guard let starter = subscription.starter, sleepers[starter] != nil else { continue }
             startFailures[starter] = error
             wake(starter)
@@ -169,7 +169,7 @@ extension Adapter {
         let sighting = table[outcome.place]
         let listened = listening.reading(at: now)
         // An array of their own: the dictionary's view would have each change copy everything that a scan remembers.
-        for id in Array(subscriptions.keys) {
+        for id in subscriptions.keys.sorted() {
             for evicted in outcome.evicted { subscriptions[id]?.forget(evicted) }
             subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
         }
@@ -194,6 +194,6 @@ extension Adapter {
 
     private func tellLosses() {
         let listened = listening.reading(at: loop.now())
-        for id in Array(subscriptions.keys) { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
+        for id in subscriptions.keys.sorted() { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
     }
 }

@@ -140,6 +140,6 @@ extension Adapter {
     func tellState(_ state: AdapterState) {
         guard !stateObservers.isEmpty, state != toldState else { return }
         toldState = state
-        for observer in stateObservers.values { observer.yield(state) }
+        for observer in stateObservers.inOrder { observer.yield(state) }
     }
 }

@@ -1,8 +1,12 @@
 package import BLECore
 
 /// Names one scan of an adapter.
-package struct ScanID: Hashable, Sendable {
+package struct ScanID: Hashable, Comparable, Sendable {
     let number: UInt64
+
+    package static func < (left: ScanID, right: ScanID) -> Bool {
+        left.number < right.number
+    }
 }
 
 /// What a scan is told, on the event loop, in order.

@@ -251,7 +251,7 @@ extension Peripheral {
     }
 
     func tellServiceChange(_ range: ClosedRange<AttributeHandle>) {
-        for buffer in changeObservers.values { buffer.yield(ServiceChange(handles: range)) }
+        for buffer in changeObservers.inOrder { buffer.yield(ServiceChange(handles: range)) }
     }
 
     /// The link is gone: who waits is told.

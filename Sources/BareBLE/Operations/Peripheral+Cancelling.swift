@@ -25,7 +25,8 @@ extension Peripheral {
         }
         stopWaitingForRaises()
         resumeSettling(false)
-        for (id, listener) in listeners where listener.starter != nil { giveUp(id, .operation(.cancelled)) }
+        let starting = listeners.filter { $0.value.starter != nil }.keys.sorted { $0.number < $1.number }
+        for id in starting { giveUp(id, .operation(.cancelled)) }
         endGatherings()
     }
 }

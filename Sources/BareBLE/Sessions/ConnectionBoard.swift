@@ -22,7 +22,7 @@ final class ConnectionBoard: Sendable {
     func tell(_ event: ConnectionEvent, _ state: SessionState?) {
         content.withLock { content in
             if let state { content.state = state }
-            for listener in content.listeners.values {
+            for listener in content.listeners.inOrder {
                 listener.yield(event)
                 if state == .ended { listener.finish() }
             }

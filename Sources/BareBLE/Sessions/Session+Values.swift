@@ -178,7 +178,7 @@ extension Session {
 
     /// Ends all of them: with what the session gave up with, or without an error.
     func endStandingSubscriptions(_ failure: BLEError?) {
-        for subscription in standing.values {
+        for subscription in standing.inOrder {
             subscription.pump?.cancel()
             subscription.buffer.finish(failure)
         }

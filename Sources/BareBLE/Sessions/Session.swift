@@ -208,7 +208,7 @@ extension Session {
             result = .failure(error)
         }
         // They end with the link, behind the values that it had.
-        let pumps = standing.values.compactMap(\.pump)
+        let pumps = standing.inOrder.compactMap(\.pump)
         for pump in pumps { pump.cancel() }
         for pump in pumps { await pump.value }
         keeper = nil

@@ -54,7 +54,7 @@ extension VirtualRadio {
         guard let index = index(of: name) else { return }
         machine.withLock { $0.adapters.removeAll { $0.index == index } }
         fallSilent(index)
-        for client in controllers[index]?.clients.values ?? [:].values {
+        for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
             client.commands.close()
             client.reports.close()
         }
@@ -92,6 +92,12 @@ extension VirtualRadio {
         _ = machine.withLock { machine in
             if isOn { machine.withoutLowEnergy.remove(index) } else { machine.withoutLowEnergy.update(with: index) }
         }
+    }
+
+    /// Has an adapter's controller take commands without a word, or answer them again.
+    package func silence(_ isSilent: Bool, _ name: String = "hci0") {
+        guard let index = index(of: name) else { return }
+        controllers[index]?.isSilent = isSilent
     }
 
     // MARK: Inside
@@ -149,7 +155,7 @@ extension VirtualRadio {
 
     private func received(_ packet: [UInt8], _ index: UInt16) {
         exchanged?(true)
-        guard isUp(index), packet.first == HCIPacketType.command.rawValue,
+        guard isUp(index), controllers[index]?.isSilent == false, packet.first == HCIPacketType.command.rawValue,
             let command = try? HCICommandPacket(packet.span.extracting(droppingFirst: 1)),
             let actions = controllers[index]?.controller.received(command)
         else { return }

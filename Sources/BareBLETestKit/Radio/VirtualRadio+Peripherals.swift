@@ -60,7 +60,10 @@ extension VirtualRadio {
         forEachLink(of: peripheral) { index, handle in
             if let rssi = proximity.rssi {
                 controllers[index]?.controller.links[handle]?.rssi = rssi
-                if controllers[index]?.links[handle]?.isAttached == true { keepUp(index, handle) }
+                // One that the peripheral forgot when it was reset is lost for good.
+                if let link = controllers[index]?.links[handle], link.isAttached, !link.isForgotten {
+                    keepUp(index, handle)
+                }
             } else {
                 loseTouch(index, handle)
             }

@@ -62,6 +62,8 @@ public actor VirtualRadio {
         var links: [ConnectionHandle: RadioLink] = [:]
         /// Connects that were left to the kernel.
         var kernelCalls: [KernelCall] = []
+        /// Whether it leaves commands unanswered.
+        var isSilent = false
     }
 
     /// One program's pair of sockets.

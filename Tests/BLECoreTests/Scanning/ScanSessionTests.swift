@@ -74,6 +74,29 @@ import Testing
         #expect(session.timePassed(start + .milliseconds(500)) == [off])
     }
 
+    @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainBeforeACall() {
+        var session = running()
+        #expect(session.stop(at: start) == [off])
+        let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
+        #expect(session.commandFinished(failure, at: start) == [.tell(.ended)])
+        #expect(session.pause(at: start) == [off])
+        #expect(session.commandFinished(nil, at: start) == [.tell(.paused)])
+        // Now it is known to be off.
+        #expect(session.resume(at: start) == [])
+        #expect(session.pause(at: start) == [.tell(.paused)])
+    }
+
+    @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainAfterAPause() {
+        var session = running()
+        _ = session.stop(at: start)
+        let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
+        #expect(session.commandFinished(failure, at: start) == [.tell(.ended)])
+        #expect(session.timePassed(start + .milliseconds(500)) == [off])
+        #expect(session.commandFinished(nil, at: start) == [])
+        let isResting = session.isResting
+        #expect(isResting)
+    }
+
     // Row H12.
     @Test func aStrangersScanCommandLeadsToAFreshStart() {
         var session = running()

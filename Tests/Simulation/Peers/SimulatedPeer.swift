@@ -1,0 +1,152 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+
+/// One device of a simulation: what it serves, how it behaves, and what of its values a client may have seen.
+///
+/// It belongs to its `World`, on whose loop everything happens.
+final class SimulatedPeer {
+    /// A characteristic, and the values that it has had.
+    struct Value {
+        let uuid: BluetoothUUID
+        let properties: CharacteristicProperties
+        /// How many different values it has been given.
+        var versions = 1
+        /// How many values it has sent unasked.
+        var sent: UInt32 = 0
+        /// The writes of this value that may take effect at any moment.
+        var writes = 0
+        /// Whether a write was given up, so that nobody knows when it takes effect.
+        var isUncertain = false
+        /// How many writes have begun.
+        var writesBegun = 0
+    }
+
+    let number: Int
+    let kind: Script.PeerKind
+    var peer: PeerID
+    let peripheral: VirtualPeripheral
+    let device: VirtualDevice
+    var values: [Value]
+    let adapter: Int
+    var conduct: Conduct
+
+    // What the applications have of it.
+    var link: Peripheral?
+    var session: Session?
+
+    // What happens to it now.
+    var answersToDrop = 0
+    var isHealed = false
+    /// Whether the second form of its services is served.
+    var isChanged = false
+
+    var readable: [Int] { values.indices.filter { values[$0].properties.contains(.read) } }
+    var writable: [Int] { values.indices.filter { values[$0].properties.contains(.write) } }
+    var commandable: [Int] { values.indices.filter { values[$0].properties.contains(.writeWithoutResponse) } }
+    var subscribable: [Int] { values.indices.filter { values[$0].properties.canSubscribe } }
+
+    init(_ number: Int, _ script: Script, _ radio: VirtualRadio, adapter: Int) {
+        var numbers = Numbers(seed: script.seed, .device, number)
+        self.number = number
+        self.adapter = adapter
+        kind = script.peers[number]
+        peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0100 + UInt64(number)), type: .random)
+        (device, values) = Self.device(number, &numbers)
+        peripheral = radio.peripheral(device, latency: .milliseconds(numbers.pick([0, 1, 30, 30, 100])))
+        conduct = Conduct(kind, mtu: device.maximumMTU, Numbers(seed: script.seed, .conduct, number))
+    }
+
+    /// How it advertises: an adversary, by random bytes.
+    func advertisement(_ script: Script) -> VirtualAdvertisement {
+        var numbers = Numbers(seed: script.seed, .device, 1000 + number)
+        let interval = Duration.milliseconds(numbers.pick([100, 500, 1000, 1500]))
+        guard kind == .adversary else { return VirtualAdvertisement(device, interval: interval) }
+        var data = VirtualAdvertisement(device).data
+        switch numbers.pick(0...3) {
+        case 0: data = numbers.bytes(0...31)
+        case 1: data = numbers.bytes(32...600)
+        case 2:
+            for _ in 0..<3 where !data.isEmpty { data[numbers.pick(0...data.count - 1)] = numbers.byte() }
+        default: data += numbers.bytes(0...8)
+        }
+        return VirtualAdvertisement(data, scanResponse: numbers.bytes(0...31), interval: interval)
+    }
+
+    // MARK: Services
+
+    private static func device(_ number: Int, _ numbers: inout Numbers) -> (VirtualDevice, [Value]) {
+        var services: [VirtualService] = [.genericAccess(name: "Peer \(number)", appearance: 0)]
+        if numbers.chance(70) { services.append(.genericAttribute) }
+        var values: [Value] = []
+        for service in 0..<numbers.pick(1...3) {
+            var characteristics: [VirtualCharacteristic] = []
+            for _ in 0..<numbers.pick(1...4) {
+                let uuid = BluetoothUUID(UInt16(0xA000 + values.count))
+                let properties = numbers.pick(
+                    [.read, [.read, .write], [.read, .write], [.writeWithoutResponse], .notify, .notify, .indicate]
+                        as [CharacteristicProperties])
+                let length = numbers.pick([4, 8, 19, 20, 22, 23, 60, 200, 512])
+                characteristics.append(
+                    VirtualCharacteristic(
+                        uuid, properties, value: pattern(number, values.count, 0, length)))
+                values.append(Value(uuid: uuid, properties: properties))
+            }
+            services.append(VirtualService(BluetoothUUID(UInt16(0xF000 + service)), characteristics))
+        }
+        // One that can be read is in every device: the last phase reads it.
+        if !values.contains(where: { $0.properties.contains(.read) }) {
+            services[services.count - 1].characteristics.append(
+                VirtualCharacteristic(0xA0FF, .read, value: pattern(number, values.count, 0, 8)))
+            values.append(Value(uuid: 0xA0FF, properties: .read))
+        }
+        let mtu = UInt16(numbers.pick([23, 24, 64, 185, 247, 517]))
+        return (VirtualDevice(name: "Peer \(number)", services: services, maximumMTU: mtu), values)
+    }
+
+    /// The services after an update: another one in front, so that all handles move.
+    var changedDevice: VirtualDevice {
+        var changed = device
+        changed.services.insert(VirtualService(0xFE00, [VirtualCharacteristic(0xFE01, .read, value: [1])]), at: 1)
+        return changed
+    }
+
+    // MARK: Values that tell what they are
+
+    /// The value of that version: whose it is, which one, and nothing else fits to it.
+    static func pattern(_ peer: Int, _ value: Int, _ version: Int, _ length: Int) -> [UInt8] {
+        let head = [
+            UInt8(truncatingIfNeeded: peer), UInt8(truncatingIfNeeded: value), UInt8(truncatingIfNeeded: version),
+            UInt8(truncatingIfNeeded: version >> 8),
+        ]
+        let rest = (0..<max(0, length - 4)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ version &* 13 &+ value) }
+        return head + rest
+    }
+
+    /// What is wrong with a value that was read; `nil` when it is one that this characteristic has had.
+    func fault(_ bytes: [UInt8], of value: Int, mayBeTorn: Bool) -> String? {
+        guard bytes.count >= 4, bytes[0] == UInt8(truncatingIfNeeded: number),
+            bytes[1] == UInt8(truncatingIfNeeded: value)
+        else { return "the value of another characteristic" }
+        if mayBeTorn { return nil }
+        let version = Int(bytes[2]) | Int(bytes[3]) << 8
+        guard version < values[value].versions, bytes == Self.pattern(number, value, version, bytes.count) else {
+            return "a value that it never had"
+        }
+        return nil
+    }
+
+    /// The value that it sends unasked for the so-manyth time.
+    func sentValue(_ value: Int) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: value)]
+            + (0..<4).map { UInt8(truncatingIfNeeded: values[value].sent >> (8 * UInt32($0))) }
+    }
+
+    /// Whose the value is, and which one in the row.
+    func place(_ bytes: [UInt8], of value: Int) -> UInt32? {
+        guard bytes.count == 6, bytes[0] == UInt8(truncatingIfNeeded: number),
+            bytes[1] == UInt8(truncatingIfNeeded: value)
+        else { return nil }
+        return bytes[2...].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}

@@ -1,0 +1,115 @@
+// What a seed brings. Each seed leaves out a random part of what may happen, so that what is left happens often.
+
+extension Script {
+    /// The script of a seed.
+    init(seed: UInt64) {
+        self.init(seed: seed, adapters: [])
+        var world = Numbers(seed: seed, .world)
+        var kinds = Numbers(seed: seed, .peers)
+        var schedule = Numbers(seed: seed, .schedule)
+        adapters = (0..<(world.chance(80) ? 1 : 2)).map { _ in world.chance(75) }
+        // Most worlds are small, so that many of them fit into a minute.
+        let count = world.chance(70) ? world.pick(1...2) : world.chance(80) ? world.pick(3...4) : world.pick(5...8)
+        length = 1000 * (world.chance(80) ? world.pick(5...25) : world.pick(25...90))
+        let usual = kinds.some(of: [PeerKind.vendor, .adversary, .slow, .amnesiac]) + [.honest]
+        peers = (0..<count).map { _ in kinds.chance(40) ? .honest : kinds.pick(usual) }
+        steps = applications(&schedule) + disturbances(&schedule)
+        steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
+    }
+
+    private func applications(_ schedule: inout Numbers) -> [Step] {
+        var numbers = Numbers(seed: seed, .applications)
+        var steps: [Step] = []
+        func add(_ step: Step) {
+            var step = step
+            step.number = steps.count
+            steps.append(step)
+        }
+        // Who wants a link, and how.
+        for peer in peers.indices {
+            let verb: Verb = numbers.chance(50) ? .session : .connect
+            add(Step(number: 0, time: schedule.pick(0...1500), verb: verb, subject: peer))
+        }
+        if numbers.chance(40) {
+            add(
+                Step(
+                    number: 0, time: schedule.pick(0...length / 2), verb: .scan, subject: numbers.pick(0...1),
+                    first: numbers.pick(500...length), second: numbers.pick([1, 2, 64])))
+        }
+        for peer in peers.indices {
+            for verb in Self.favourites[peers[peer]] ?? [] where numbers.chance(60) {
+                var step = Step(number: 0, time: schedule.pick(1000...length), verb: verb, subject: peer)
+                step.first = numbers.pick(0...1)
+                step.second = verb == .write ? 200 : length * 8 + 7
+                add(step)
+            }
+        }
+        let verbs = usedVerbs(&numbers)
+        for _ in 0..<numbers.pick(5...20) * (peers.count < 4 ? 1 : 2) {
+            let verb = numbers.pick(verbs)
+            var step = Step(
+                number: 0, time: schedule.pick(500...length), verb: verb, subject: numbers.pick(0...peers.count - 1))
+            step.first = numbers.pick(0...11)
+            step.second = numbers.pick([4, 12, 20, 60, 200, 512])
+            step.limit = numbers.chance(25) ? numbers.pick([1, 30, 200, 1000, 5000]) : 0
+            switch verb {
+            case .subscribe: step.second = numbers.pick([50, 500, 3000, length]) * 8 + numbers.pick([1, 2, 7])
+            case .burst: step.second = numbers.pick([2, 3, 10, 70])
+            case .exclusively: step.second = numbers.pick([0, 100, 2000])
+            case .cancel: step.first = steps.isEmpty ? 0 : numbers.pick(0...steps.count - 1)
+            case .notify: step.second = numbers.pick([1, 5, 40])
+            case .disconnect, .discover, .changeServices: step.first = numbers.pick(0...1)
+            case .scan:
+                step.subject = numbers.pick(0...1)
+                step.first = numbers.pick([100, 3000, length])
+                step.second = numbers.pick([1, 2, 64])
+            default: break
+            }
+            // One that no peer has, now and then.
+            if verb == .read, numbers.chance(5) { step.first = -1 }
+            // Calls that begin at one moment, and a cancel while a call is under way.
+            if let last = steps.last, numbers.chance(20) { step.time = last.time }
+            if verb == .cancel, let aim = steps.first(where: { $0.number == step.first }) {
+                step.time = aim.time + numbers.pick([0, 1, 31, 100, 700])
+            }
+            add(step)
+        }
+        return steps
+    }
+
+    /// What brings out the nature of a kind of peer.
+    private static let favourites: [PeerKind: [Verb]] = [
+        .amnesiac: [.subscribe, .changeServices, .changeServices, .outOfSync], .adversary: [.provoke, .provoke],
+        .vendor: [.discover, .write, .write],
+    ]
+
+    private func usedVerbs(_ numbers: inout Numbers) -> [Verb] {
+        let rare: [Verb] = [
+            .connect, .disconnect, .endSession, .session, .discover, .command, .burst, .exclusively, .cancelAll, .rssi,
+            .cancel, .scan, .changeServices, .outOfSync, .provoke,
+        ]
+        return [.read, .read, .write, .subscribe, .notify] + numbers.some(of: rare)
+    }
+
+    private func disturbances(_ schedule: inout Numbers) -> [Step] {
+        var numbers = Numbers(seed: seed, .faults)
+        let kinds = numbers.some(of: Self.faults)
+        guard !kinds.isEmpty else { return [] }
+        return (0..<numbers.pick(0...8)).map { index in
+            let verb = numbers.pick(kinds)
+            var step = Step(
+                number: 1000 + index, time: schedule.pick(0...length), verb: verb,
+                subject: numbers.pick(0...(verb.isOnAdapter ? 1 : peers.count - 1)))
+            switch verb {
+            case .hangUp: step.first = numbers.pick([0x08, 0x13, 0x14, 0x15, 0x22, 0x3D])
+            case .refuse:
+                step.first = numbers.pick([0x3E, 0x0D, 0x09, 0x3C])
+                step.second = numbers.pick(1...4)
+            case .dropAnswers: step.first = numbers.pick(1...3)
+            case .suspend: step.first = numbers.pick([1, 20, 60, 8 * 3600])
+            default: step.first = numbers.pick([1, 40, 500, 3000, 12_000, 40_000])
+            }
+            return step
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// The text form of a script, one thing a line; `#` opens a comment.
+//
+//     seed 42
+//     adapter extended
+//     peer honest
+//     length 10000
+//     at 1500 step 3 read 0 2 0 limit 500
+
+extension Script {
+    /// Where a text is no script.
+    struct Malformed: Error, CustomStringConvertible {
+        let line: Int
+        var description: String { "line \(line) is no line of a script" }
+    }
+
+    var text: String {
+        var lines = ["seed \(seed)"]
+        lines += adapters.map { "adapter \($0 ? "extended" : "legacy")" }
+        lines += peers.map { "peer \($0.rawValue)" }
+        lines.append("length \(length)")
+        for step in steps {
+            lines.append(
+                "at \(step.time) step \(step.number) \(step.verb.rawValue) \(step.subject) \(step.first) "
+                    + "\(step.second) limit \(step.limit)")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    init(text: String) throws(Malformed) {
+        self.init(seed: 0, adapters: [])
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let words = line.prefix { $0 != "#" }.split(separator: " ").map(String.init)
+            guard !words.isEmpty else { continue }
+            guard read(words) else { throw Malformed(line: index + 1) }
+        }
+    }
+
+    private mutating func read(_ words: [String]) -> Bool {
+        switch (words[0], words.count) {
+        case ("seed", 2):
+            guard let seed = UInt64(words[1]) else { return false }
+            self.seed = seed
+        case ("adapter", 2):
+            adapters.append(words[1] == "extended")
+        case ("peer", 2):
+            guard let kind = PeerKind(rawValue: words[1]) else { return false }
+            peers.append(kind)
+        case ("length", 2):
+            guard let length = Int(words[1]) else { return false }
+            self.length = length
+        case ("at", 10):
+            guard let verb = Verb(rawValue: words[4]), let time = Int(words[1]), let number = Int(words[3]),
+                let subject = Int(words[5]), let first = Int(words[6]), let second = Int(words[7]),
+                let limit = Int(words[9])
+            else { return false }
+            steps.append(
+                Step(
+                    number: number, time: time, verb: verb, subject: subject, first: first, second: second,
+                    limit: limit))
+        default: return false
+        }
+        return true
+    }
+}

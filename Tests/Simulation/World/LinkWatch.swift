@@ -1,0 +1,53 @@
+import BLECore
+import BareBLE
+
+// What must hold of every link, whatever the peer does, looked at with each PDU that crosses it.
+
+/// One link as its client's trace shows it.
+struct LinkWatch {
+    let peer: String
+    /// The opcode of the request that is out.
+    private var outstanding: UInt8?
+    private(set) var isOver = false
+    private var indicationsOwed = 0
+
+    init(peer: String) {
+        self.peer = peer
+    }
+
+    /// What is wrong with an event; `nil` when it may happen.
+    mutating func see(_ event: TracedLink.Event) -> String? {
+        if isOver { return "something happened on a link that had ended (\(peer))" }
+        switch event {
+        case .ended:
+            isOver = true
+            return nil
+        case .pdu(let pdu):
+            return pdu.isOutgoing ? sent(pdu.bytes) : received(pdu.bytes)
+        }
+    }
+
+    private mutating func sent(_ pdu: [UInt8]) -> String? {
+        guard let first = pdu.first else { return "an empty PDU was sent (\(peer))" }
+        let opcode = ATTOpcode(rawValue: first)
+        if opcode.isRequest {
+            if let outstanding {
+                return "a request \(first) was sent while \(outstanding) was out (\(peer))"
+            }
+            outstanding = first
+        }
+        if opcode == .handleValueConfirmation {
+            indicationsOwed -= 1
+            if indicationsOwed < 0 { return "a confirmation was sent that nobody was owed (\(peer))" }
+        }
+        return nil
+    }
+
+    private mutating func received(_ pdu: [UInt8]) -> String? {
+        guard let first = pdu.first else { return nil }
+        if first == 0x1D { indicationsOwed += 1 }
+        // What a malformed answer is taken for is the library's affair; an answer of another kind ends no request.
+        if let request = outstanding, first == 0x01 || first == request &+ 1 { outstanding = nil }
+        return nil
+    }
+}

@@ -1,0 +1,26 @@
+extension Sightings {
+    /// What has to have happened in a run of a thousand seeds and more; else the run says little about it.
+    static let wanted: [String] =
+        Script.faults.map { "fault.\($0.rawValue)" }
+        + Conduct.Violation.allCases.map { "violation.\($0.rawValue)" }
+        + Conduct.Quirk.allCases.map { "quirk.\($0.rawValue)" }
+        + [
+            "done.read", "done.write", "done.command", "done.discover", "done.connect", "done.subscribed", "done.value",
+            "done.exclusively", "done.rssi", "done.scan", "done.disconnect", "done.endSession", "call.cancelAll",
+        ]
+        + ["connecting", "connected", "ready", "disconnected", "servicesChanged", "ended"].map { "session.\($0)" }
+        + [
+            "requested", "byPeer", "supervisionTimeout", "attTimeout", "protocolViolation", "adapterLost", "other",
+        ].map { "reason.\($0)" }
+        + [
+            "noAdapter", "adapterDown", "busy", "timedOut", "connectFailed", "disconnected", "disconnecting",
+            "attributeNotFound", "refusedByPeer", "insufficientSecurity", "notSupported", "malformedReply", "tooLong",
+            "servicesChanged", "queueFull", "cancelled",
+        ].map { "error.\($0)" }
+        + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
+        + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
+        + ["recovered.link", "recovered.read", "recovered.scan"]
+
+    /// What is wanted and has not happened.
+    var missing: [String] { Self.wanted.filter { counts[$0] == nil } }
+}

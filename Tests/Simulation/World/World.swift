@@ -1,0 +1,219 @@
+// One simulation: a virtual radio with its adapters, the peers in the air, and programs that use them, all on one loop with a time of
+// its own. It plays a script, looks at what must hold with each event, and ends with a time in which nothing goes wrong any more and
+// everything has to work again.
+//
+// Duties
+// - Each call of an application is begun and ended in the log, with its outcome; a call ends once, and in time.
+// - The first thing that is wrong is kept in `failure`; the play ends there.
+//
+// Invariants
+// - Everything is on the loop, and nothing here goes by a hash's order, an address or another clock: the same script makes the same
+//   log in every process.
+
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+
+/// What came of one simulation.
+struct Outcome: Sendable {
+    let hash: UInt64
+    let events: Int
+    let failure: String?
+    let sightings: Sightings
+    let lines: [String]
+    /// How much time passed in it.
+    let duration: Duration
+}
+
+/// One simulation, while it runs.
+actor World {
+    /// A program with an adapter of its own.
+    struct Host {
+        let name: String
+        let adapter: Adapter
+        let central: Central
+    }
+
+    nonisolated let loop: EventLoop
+    let time: VirtualTime
+    let script: Script
+    let radio: VirtualRadio
+    var hosts: [Host] = []
+    var peers: [SimulatedPeer] = []
+    var log: EventLog
+    var sightings = Sightings()
+    private(set) var failure: String?
+
+    var links: [LinkWatch] = []
+    /// The links that applications have got.
+    var made: [WeakLink] = []
+    var tasks: [Int: Task<Void, any Error>] = [:]
+    /// Calls that are under way, by their steps.
+    var pending: [Int: String] = [:]
+    /// How much time was leapt over by being suspended.
+    var suspended = Duration.zero
+    /// Whether the faults are over.
+    var isHealed = false
+    /// How many scans have heard something since then.
+    var scansHeard = 0
+
+    struct WeakLink {
+        weak var link: Peripheral?
+    }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        unsafe loop.asUnownedSerialExecutor()
+    }
+
+    private init(_ script: Script, _ time: VirtualTime, keepsLines: Bool) {
+        self.script = script
+        self.time = time
+        loop = time.loop
+        radio = VirtualRadio(time: time)
+        log = EventLog(keepsLines: keepsLines)
+    }
+
+    /// Plays a script to its end, or to the first thing that is wrong.
+    static func play(_ script: Script, keepsLines: Bool = false) async -> Outcome {
+        await VirtualTime.run { time in
+            let world = World(script, time, keepsLines: keepsLines)
+            await world.play()
+            return await world.outcome
+        }
+    }
+
+    private var outcome: Outcome {
+        Outcome(
+            hash: log.hash, events: log.count, failure: failure, sightings: sightings, lines: log.lines,
+            duration: loop.now() - BootInstant(nanoseconds: 0))
+    }
+
+    // MARK: The play
+
+    private func play() async {
+        await setUp()
+        let watched = loop.watchedCount
+        let start = loop.now()
+        for step in script.steps where step.time <= script.length {
+            await sleep(until: start + .milliseconds(step.time) + suspended)
+            if failure != nil { return }
+            perform(step)
+        }
+        await sleep(until: start + .milliseconds(script.length) + suspended)
+        if failure == nil { await recover() }
+        if failure == nil { await tidyUp(watched) }
+    }
+
+    private func setUp() async {
+        for (index, isExtended) in script.adapters.enumerated() {
+            // The radio comes with a first adapter that has all commands; another one takes its place where it must not.
+            if index > 0 || !isExtended { await radio.addAdapter(isExtended: isExtended) }
+            if index == 0, !isExtended { await radio.unplug("hci0") }
+        }
+        let names = script.adapters.indices.map { "hci\(script.adapters[0] ? $0 : $0 + 1)" }
+        for name in names { hosts.append(host(name)) }
+        for index in script.peers.indices where script.peers[index] != .absent {
+            let peer = SimulatedPeer(index, script, radio, adapter: index % hosts.count)
+            peers.append(peer)
+            await radio.place(peer.peripheral, as: peer.peer, advertising: peer.advertisement(script))
+            await peer.peripheral.behave { [weak self] pdu, answer in
+                self?.assumeIsolated { $0.react(index, pdu, answer) } ?? []
+            }
+        }
+        for host in hosts {
+            do {
+                try await host.central.ready()
+            } catch {
+                fail("an adapter that is there was not ready: \(error)")
+            }
+        }
+    }
+
+    private func host(_ name: String) -> Host {
+        var configuration = Configuration()
+        configuration.adapter = .named(name)
+        configuration.traceLinks = { [weak self] link in
+            self?.assumeIsolated { $0.began(link) } ?? { _ in }
+        }
+        let adapter = Adapter(
+            configuration.adapter, loop: loop, logger: configuration.logger,
+            trace: { [weak self] packet in self?.assumeIsolated { $0.traced(packet) } }, system: radio.system)
+        return Host(name: name, adapter: adapter, central: Central(configuration, adapter: adapter))
+    }
+
+    func peer(_ number: Int) -> SimulatedPeer? {
+        peers.first { $0.number == number }
+    }
+
+    func host(_ number: Int) -> Host {
+        hosts[number % hosts.count]
+    }
+
+    // MARK: What is seen
+
+    private func began(_ link: TracedLink) -> TracedLink.Observer {
+        let number = links.count
+        links.append(LinkWatch(peer: link.peer))
+        note("+", "link \(number) \(link.peer)")
+        return { [weak self] event in self?.assumeIsolated { $0.see(event, number) } }
+    }
+
+    private func see(_ event: TracedLink.Event, _ number: Int) {
+        switch event {
+        case .pdu(let pdu): log.add(pdu.time, pdu.isOutgoing ? "<" : ">", "\(number)", pdu.bytes)
+        case .ended(let reason, let time):
+            log.add(time, "-", "link \(number): \(reason)")
+            sightings.add("reason.\(Self.name(reason))")
+        }
+        if let wrong = links[number].see(event) { fail(wrong) }
+    }
+
+    private func traced(_ packet: TracedHCIPacket) {
+        log.add(packet.time, packet.isOutgoing ? "c" : "e", packet.adapter, packet.bytes)
+    }
+
+    private func react(_ number: Int, _ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [Conduct.Reaction]
+    {
+        guard let peer = peer(number) else { return [] }
+        if peer.isHealed { return answer(pdu).map { (.zero, $0) } }
+        var reactions = peer.conduct.react(to: pdu, answer) { sightings.add($0) }
+        if peer.answersToDrop > 0, !reactions.isEmpty {
+            peer.answersToDrop -= 1
+            reactions = []
+            sightings.add("effect.answerDropped")
+        }
+        return reactions
+    }
+
+    func note(_ kind: Character, _ text: String) {
+        log.add(loop.now(), kind, text)
+    }
+
+    func fail(_ what: String) {
+        guard failure == nil else { return }
+        failure = what
+        note("!", what)
+    }
+
+    func sleep(until deadline: BootInstant) async {
+        try? await time.clock.sleep(until: deadline)
+    }
+
+    func sleep(_ duration: Duration) async {
+        await sleep(until: loop.now() + duration)
+    }
+
+    static func name(_ reason: DisconnectReason) -> String {
+        switch reason {
+        case .requested: "requested"
+        case .detached: "detached"
+        case .byPeer: "byPeer"
+        case .supervisionTimeout: "supervisionTimeout"
+        case .attTimeout: "attTimeout"
+        case .protocolViolation: "protocolViolation"
+        case .adapterLost: "adapterLost"
+        case .other: "other"
+        }
+    }
+}

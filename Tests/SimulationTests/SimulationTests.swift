@@ -1,0 +1,110 @@
+import BLECore
+import BareBLE
+import Glibc
+import Testing
+
+@testable import simulation
+
+/// A short form of `make simulate`, which plays thousands of seeds in a release build.
+@Suite struct SimulationTests {
+    @Test(arguments: UInt64(0)..<12)
+    func sameSeedMakesTheSameLog(seed: UInt64) async {
+        let script = Script(seed: seed)
+        let first = await World.play(script)
+        let second = await World.play(script)
+        #expect(first.failure == nil)
+        #expect(first.hash == second.hash)
+        #expect(first.events > 10)
+    }
+
+    @Test func differentSeedsMakeDifferentLogs() async {
+        var hashes: Set<UInt64> = []
+        for seed in UInt64(100)..<110 { hashes.insert(await World.play(Script(seed: seed)).hash) }
+        #expect(hashes.count == 10)
+    }
+
+    @Test func streamsDoNotDisturbEachOther() {
+        var first = Numbers(seed: 7, .faults)
+        let expected = (0..<10).map { _ in first.next() }
+        var other = Numbers(seed: 7, .applications)
+        for _ in 0..<1000 { _ = other.next() }
+        var second = Numbers(seed: 7, .faults)
+        #expect((0..<10).map { _ in second.next() } == expected)
+        var neighbour = Numbers(seed: 8, .faults)
+        #expect((0..<10).map { _ in neighbour.next() } != expected)
+    }
+
+    @Test(arguments: UInt64(0)..<50)
+    func scriptsAreTheirText(seed: UInt64) throws {
+        let script = Script(seed: seed)
+        #expect(try Script(text: script.text) == script)
+    }
+
+    @Test(arguments: ["sed 1", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0"])
+    func otherTextIsNoScript(text: String) {
+        #expect(throws: Script.Malformed.self) { try Script(text: text) }
+    }
+
+    @Test(arguments: fixtures)
+    func whatOnceFailedPasses(file: String) async throws {
+        var bytes: [UInt8] = []
+        let stream = try #require(unsafe fopen(folder + file, "r"))
+        while case let byte = unsafe fgetc(stream), byte != EOF { bytes.append(UInt8(truncatingIfNeeded: byte)) }
+        unsafe fclose(stream)
+        let outcome = await World.play(try Script(text: String(decoding: bytes, as: UTF8.self)))
+        #expect(outcome.failure == nil, "\(file): simulation --fixture \(folder)\(file)")
+    }
+
+    // MARK: What must hold is seen when it does not
+
+    private func event(_ bytes: [UInt8], isOutgoing: Bool) -> TracedLink.Event {
+        .pdu(TracedPDU(isOutgoing: isOutgoing, bytes: bytes, peer: "peer", time: BootInstant(nanoseconds: 0)))
+    }
+
+    @Test func secondRequestIsSeen() {
+        var watch = LinkWatch(peer: "peer")
+        #expect(watch.see(event([0x0A, 3, 0], isOutgoing: true)) == nil)
+        #expect(watch.see(event([0x1B, 3, 0], isOutgoing: false)) == nil)
+        #expect(watch.see(event([0x0A, 5, 0], isOutgoing: true)) != nil)
+    }
+
+    @Test func requestBehindTheAnswerMayBe() {
+        var watch = LinkWatch(peer: "peer")
+        #expect(watch.see(event([0x0A, 3, 0], isOutgoing: true)) == nil)
+        #expect(watch.see(event([0x0B, 3], isOutgoing: false)) == nil)
+        #expect(watch.see(event([0x0A, 5, 0], isOutgoing: true)) == nil)
+        #expect(watch.see(event([0x01, 0x0A, 5, 0, 1], isOutgoing: false)) == nil)
+        #expect(watch.see(event([0x12, 5, 0, 1], isOutgoing: true)) == nil)
+    }
+
+    @Test func lifeAfterTheEndIsSeen() {
+        var watch = LinkWatch(peer: "peer")
+        #expect(watch.see(.ended(.requested, at: BootInstant(nanoseconds: 0))) == nil)
+        #expect(watch.see(event([0x52, 3, 0], isOutgoing: true)) != nil)
+    }
+
+    @Test func confirmationOfNothingIsSeen() {
+        var watch = LinkWatch(peer: "peer")
+        #expect(watch.see(event([0x1D, 3, 0, 1], isOutgoing: false)) == nil)
+        #expect(watch.see(event([0x1E], isOutgoing: true)) == nil)
+        #expect(watch.see(event([0x1E], isOutgoing: true)) != nil)
+    }
+}
+
+private let folder: String = {
+    let here = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    return "/\(here)/Fixtures/simulation/"
+}()
+
+private let fixtures: [String] = {
+    guard let directory = unsafe opendir(folder) else { return [] }
+    defer { unsafe closedir(directory) }
+    var names: [String] = []
+    while let entry = unsafe readdir(directory) {
+        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name.hasSuffix(".script") { names.append(name) }
+    }
+    return names.sorted()
+}()
