@@ -1,8 +1,8 @@
 import BLECore
-import BareBLE
 import Glibc
 import Testing
 
+@testable import BareBLE
 @testable import simulation
 
 /// A short form of `make simulate`, which plays thousands of seeds in a release build.
@@ -48,7 +48,10 @@ import Testing
     @Test(arguments: fixtures)
     func whatOnceFailedPasses(file: String) async throws {
         var bytes: [UInt8] = []
-        let stream = try #require(unsafe fopen(folder + file, "r"))
+        guard let stream = unsafe fopen(folder + file, "r") else {
+            Issue.record("\(file) cannot be read")
+            return
+        }
         while case let byte = unsafe fgetc(stream), byte != EOF { bytes.append(UInt8(truncatingIfNeeded: byte)) }
         unsafe fclose(stream)
         let outcome = await World.play(try Script(text: String(decoding: bytes, as: UTF8.self)))

@@ -57,11 +57,12 @@ extension VirtualRadio {
     public func move(_ peripheral: VirtualPeripheral, to proximity: VirtualProximity) {
         change(peripheral) { $0.proximity = proximity }
         peripheral.assumeIsolated { $0.hold(proximity.rssi == nil) }
+        let isLinked = peripheral.assumeIsolated { $0.isConnected }
         forEachLink(of: peripheral) { index, handle in
             if let rssi = proximity.rssi {
                 controllers[index]?.controller.links[handle]?.rssi = rssi
-                // One that the peripheral forgot when it was reset is lost for good.
-                if let link = controllers[index]?.links[handle], link.isAttached, !link.isForgotten {
+                // One that the peripheral forgot when it was reset, or whose socket is gone, is lost for good.
+                if let link = controllers[index]?.links[handle], link.isAttached, !link.isForgotten, isLinked {
                     keepUp(index, handle)
                 }
             } else {

@@ -173,7 +173,7 @@ extension Conduct {
         case otherHandle
         /// Every answer is longer than the MTU.
         case oversized
-        /// No way to look for descriptors, or for services by their kind.
+        /// No way to agree on an MTU, to look for descriptors, or for services by their kind.
         case poor
         /// It says nothing more after some requests.
         case dies
@@ -231,7 +231,7 @@ extension Conduct {
         case .oversized:
             guard opcode == 0x0A else { return nil }
             return [[0x0B] + [UInt8](repeating: 0x66, count: 600)]
-        case .poor: return opcode == 0x04 || opcode == 0x06 ? refusal(0x06) : nil
+        case .poor: return opcode == 0x02 || opcode == 0x04 || opcode == 0x06 ? refusal(0x06) : nil
         case .dies:
             readsAnswered += 1
             return readsAnswered > 12 ? [] : nil

@@ -104,10 +104,12 @@ final class SimulatedPeer {
         return (VirtualDevice(name: "Peer \(number)", services: services, maximumMTU: mtu), values)
     }
 
-    /// The services after an update: another one in front, so that all handles move.
+    /// The services after an update: another one in front of the device's own, whose handles move.
     var changedDevice: VirtualDevice {
         var changed = device
-        changed.services.insert(VirtualService(0xFE00, [VirtualCharacteristic(0xFE01, .read, value: [1])]), at: 1)
+        let standard = changed.services.prefix { $0.uuid == 0x1800 || $0.uuid == 0x1801 }.count
+        changed.services.insert(
+            VirtualService(0xFE00, [VirtualCharacteristic(0xFE01, .read, value: [1])]), at: standard)
         return changed
     }
 
