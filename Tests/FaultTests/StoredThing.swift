@@ -44,14 +44,28 @@ struct StoredThing: Sendable, CustomStringConvertible {
             })
     }
 
+    /// A program that another test starts has the lock as well for a moment, between fork and exec.
+    private static func open(_ folder: String) throws(BLEError) -> OpenStateStore {
+        let store = StateStore(directory: folder, identifier: "hub")
+        for _ in 0..<1_000 {
+            do throws(BLEError) {
+                return try store.open()
+            } catch {
+                guard error.code == .busy else { throw error }
+            }
+            usleep(1_000)
+        }
+        return try store.open()
+    }
+
     static let state = StoredThing(
         description: "state", file: "hub.state", fullDisk: .diskFull,
         bytes: { state($0).bytes },
         write: { folder, version throws(BLEError) in
-            try StateStore(directory: folder, identifier: "hub").open().save(state(version))
+            try open(folder).save(state(version))
         },
         read: { folder throws(BLEError) in
-            let contents = try StateStore(directory: folder, identifier: "hub").open().load()
+            let contents = try open(folder).load()
             if contents.damage != nil { return nil }
             return [.nothing, .old, .new].first { state($0) == contents.state }
         })
