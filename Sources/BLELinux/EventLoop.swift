@@ -222,8 +222,13 @@ extension EventLoop {
             precondition(count == 0 || count == -EINTR, "epoll_wait failed")
             return
         }
-        for event in ready.prefix(Int(count)) { serve(event) }
+        // What has arrived goes before the deadlines: where this process did not run for a while, both are there at once.
+        let events = ready.prefix(Int(count))
+        for event in events where !isTime(event) { serve(event) }
+        for event in events where isTime(event) { serve(event) }
     }
+
+    private func isTime(_ event: ble_ready) -> Bool { Int32(truncatingIfNeeded: event.tag) == timerfd }
 
     private func serve(_ event: ble_ready) {
         let descriptor = Int32(truncatingIfNeeded: event.tag)

@@ -12,7 +12,7 @@ public actor Central {
     public nonisolated let configuration: Configuration
 
     nonisolated let loop: EventLoop
-    let adapter: Adapter
+    package let adapter: Adapter
     /// The sessions by their peers, as long as somebody holds them.
     var sessions: [PeerID: WeakSession] = [:]
     /// Keeps what is wanted for the next start, from `restore` to `suspend`.

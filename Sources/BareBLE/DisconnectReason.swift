@@ -71,6 +71,8 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         case .supervisionTimeout: "Move closer, or check its battery; then connect again."
         case .attTimeout, .protocolViolation: "The peer's software is at fault; connect again."
         case .adapterLost: "Check that it is plugged in, powered and not blocked (`rfkill list`)."
+        case .other(.micFailure?, _), .other(.keyMissing?, _), .other(.authenticationFailure?, _):
+            "The keys of the two sides differ, or somebody interferes: find out which before connecting again."
         case .other: "Connect again."
         }
     }

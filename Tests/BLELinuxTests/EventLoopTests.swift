@@ -86,6 +86,28 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         #expect(loop.now() >= start + .milliseconds(4))
     }
 
+    // Row O21.
+    @Test func whatHasArrivedGoesBeforeADeadlineThatHasPassed() throws {
+        let loop = EventLoop()
+        let (near, far) = try LinkSocket.pair()
+        var socket = LinkSocket(adopting: near)
+        defer { _ = LinkSocket(adopting: far) }
+        var calls: [String] = []
+        loop.onReadable(socket.descriptor) {
+            if socket.receivePacket() != nil { calls.append("packet") }
+        }
+        let deadline = loop.now() + .milliseconds(300)
+        _ = loop.schedule(at: deadline) { calls.append("deadline") }
+        // One turn, which sets the kernel's timer; then this thread is away for too long.
+        poke(far)
+        loop.run { !calls.isEmpty }
+        while loop.now() < deadline + .milliseconds(1) {}
+        poke(far)
+        loop.run { calls.count == 3 }
+        #expect(calls == ["packet", "packet", "deadline"])
+        loop.letGo(socket.descriptor)
+    }
+
     @Test func aTimerInThePastFiresOnceAndNotAtOnce() {
         let loop = EventLoop()
         var fired = 0

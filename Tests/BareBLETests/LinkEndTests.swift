@@ -93,6 +93,16 @@ import Testing
         #expect(DisconnectReason(errno: 103, status: nil) == .adapterLost)
         #expect(DisconnectReason(errno: 110, status: .connectionTimeout) == .supervisionTimeout)
         #expect(DisconnectReason(errno: 104, status: .remoteUserTerminated) == .byPeer(.remoteUserTerminated))
+        // The kernel has the same number for most of these.
+        let statuses: [HCIStatus] = [
+            .connectionTimeout, .remoteUserTerminated, .localHostTerminated, .linkResponseTimeout, .micFailure,
+            .connectionFailedToBeEstablished,
+        ]
+        #expect(statuses.map(\.rawValue) == [0x08, 0x13, 0x16, 0x22, 0x3D, 0x3E])
+        let reasons = statuses.map { DisconnectReason(errno: 38, status: $0) }
+        #expect(Set(reasons).count == 6)
+        #expect(reasons.map(\.hciStatus) == statuses)
+        #expect(reasons[4].description.contains("mic failure"))
         // Another program has ended the link; `.requested` is for this one.
         let foreign = DisconnectReason(errno: 103, status: .localHostTerminated)
         #expect(foreign == .other(.localHostTerminated, errorNumber: 103))

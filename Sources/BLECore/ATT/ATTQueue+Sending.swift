@@ -17,13 +17,9 @@ extension ATTQueue {
         _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, isExempt: Bool = false, at now: BootInstant
     ) -> ATTActions {
         var actions = ATTActions()
-        closeIfUnanswered(&actions, at: now)
         if case .closed(let reason) = slot {
-            // When it closed just now, `.close` stays last.
-            var late = ATTActions()
-            late.append(.finish(id, .failure(.closed(reason))))
-            for action in actions { late.append(action) }
-            return late
+            actions.append(.finish(id, .failure(.closed(reason))))
+            return actions
         }
         guard let first = pdu.first else {
             actions.append(.finish(id, .failure(.malformed(MalformedPacket("ATT PDU", at: 0, .tooShort)))))
@@ -152,8 +148,8 @@ extension ATTQueue {
         return actions
     }
 
-    /// Closes the link when the peer has been silent for too long; also called before a late packet is looked at.
-    mutating func closeIfUnanswered(_ actions: inout ATTActions, at now: BootInstant) {
+    /// Closes the link when the peer has been silent for too long.
+    private mutating func closeIfUnanswered(_ actions: inout ATTActions, at now: BootInstant) {
         if case .taken(let request) = slot, request.end <= now { close(.responseTimeout, &actions) }
     }
 

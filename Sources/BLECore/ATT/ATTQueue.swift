@@ -8,7 +8,9 @@
 // Invariants:
 // - At most one request is outstanding. Its slot is free again when the answer came, never earlier: a caller that gives
 //   up leaves an orphan behind, and the late answer to it is discarded. Else it would be taken for the next answer.
-// - 30 s after a request was sent the link closes for good. Nothing restarts that timer.
+// - 30 s after a request was sent the link closes for good. Nothing restarts that timer. Only `timePassed` judges it: an answer
+//   that comes to be looked at late, because this process did not run, has come in time (row O21). So the owner reads what
+//   there is before it says that time has passed.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
 // - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked` or `refused` before it does anything else, and
 //   a packet counts as sent only then; until then it can be taken back.
@@ -81,7 +83,6 @@ package struct ATTQueue: ~Copyable {
     /// Takes one packet from the peer, as it was read.
     package mutating func received(_ pdu: [UInt8], at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
-        closeIfUnanswered(&actions, at: now)
         if isClosed { return actions }
         guard let first = pdu.first else {
             statistics.emptyPackets += 1

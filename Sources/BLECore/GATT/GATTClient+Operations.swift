@@ -8,6 +8,7 @@ extension GATTClient {
             return false
         }
         guard running.count < queue.limits.operations else {
+            queue.statistics.refusedByFullQueue += 1
             actions.append(.finish(id, .failure(.queueFull(limit: queue.limits.operations))))
             return false
         }

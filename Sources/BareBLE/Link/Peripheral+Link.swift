@@ -16,10 +16,14 @@ struct WaitingCaller {
 extension Peripheral {
     /// How many packets one wake-up may take before the loop looks at its other descriptors.
     private static let packetsPerTurn = 64
+    /// How many turns are taken at most before a deadline is judged.
+    private static let turnsBeforeTheTime = 16
 
     /// Begins to read the socket.
     func startReading() throws(BLEError) {
         guard let descriptor = socket?.descriptor else { return }
+        // Twice the usual room for what comes faster than this thread gets to it. With less it works too.
+        try? socket?.raiseReceiveBuffer()
         linkTrace = traceLinks?(TracedLink(peer: name, id: id, time: loop.now()))
         let failure = loop.onReadable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.readable() }
@@ -169,8 +173,14 @@ extension Peripheral {
 
     private func readable() {
         defer { tellTroubles() }
+        readPackets()
+    }
+
+    /// Takes what one turn may take; answers whether there may be more.
+    @discardableResult
+    private func readPackets() -> Bool {
         for _ in 0..<Self.packetsPerTurn {
-            guard !isEnding, let input = socket?.receive(into: &inbound) else { return }
+            guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):
                 droppedByKernel = socket?.droppedPackets ?? droppedByKernel
@@ -179,13 +189,15 @@ extension Peripheral {
                 tellTrace(pdu, isOutgoing: false, at: now)
                 perform(client.received(pdu, at: now))
                 // Values come in bursts, but behind an answer there is seldom anything, and the loop would call again.
-                if ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return }
+                if ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return false }
             case .wouldBlock:
-                return
+                return false
             case .ended(let errno):
-                return linkEnded(errno)
+                linkEnded(errno)
+                return false
             }
         }
+        return true
     }
 
     /// The controller has the link no more: it was reset.
@@ -230,6 +242,10 @@ extension Peripheral {
 
     private func timePassed() {
         timer = nil
+        if let deadline = client.nextDeadline, deadline <= loop.now() {
+            // What has arrived in time counts, however late this process comes to look at it. The kernel keeps no more than this.
+            for _ in 0..<Self.turnsBeforeTheTime where !readPackets() { break }
+        }
         perform(client.timePassed(loop.now()))
     }
 

@@ -66,12 +66,26 @@ import Testing
         #expect(pauses.last == .seconds(30))
     }
 
-    @Test func h13ASilentControllerIsTriedAgain() {
+    @Test func h13ASilentControllerIsTriedAgainEverMoreRarely() {
         var session = ScanSession(Self.legacy)
-        _ = session.start(plan, at: start)
+        var now = start
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
-        #expect(session.commandFinished(failure, at: start) == [.tell(.unable(failure, retry: .milliseconds(500)))])
-        #expect(session.timePassed(start + .milliseconds(500)) == [off])
+        var pauses: [Duration] = []
+        #expect(session.start(plan, at: now) == [off])
+        for _ in 0..<9 {
+            guard case .tell(.unable(failure, let pause))? = session.commandFinished(failure, at: now).first else {
+                Issue.record("the failure is not told")
+                return
+            }
+            pauses.append(pause)
+            #expect(session.timePassed(now + pause - .nanoseconds(1)) == [])
+            now = now + pause
+            #expect(session.timePassed(now) == [off])
+        }
+        #expect(pauses.prefix(4) == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4)])
+        #expect(pauses.last == .seconds(30))
+        // An answer at any time, and the scan goes on.
+        #expect(session.commandFinished(nil, at: now) == [set])
     }
 
     @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainBeforeACall() {

@@ -89,8 +89,17 @@ import Testing
         await bench.controller.sendRaw([0x02, 0x00])
         await bench.controller.advertise(thermometer, [])
         await deliveries.wait { $0.count == 1 }
-        #expect(await bench.adapter.statistics.malformedEvents == 2)
-        #expect(await bench.adapter.statistics.unknownEvents == 3)
+        // And a report of which one byte has been left out, and an event that nobody knows.
+        await bench.controller.sendRaw([0x04, 0x3E, 0x0B, 0x02, 0x01, 0x00, 0x01, 1, 2, 3, 4, 5, 6, 0])
+        await bench.controller.sendRaw([0x04, 0xFE, 0x01, 0x00])
+        await bench.controller.advertise(thermometer, [1, 2])
+        await deliveries.wait { $0.count == 2 }
+        let statistics = await Central(adapter: bench.adapter).statistics
+        #expect(statistics.malformedEvents == 2)
+        // What cannot be read counts as unknown too.
+        #expect(statistics.unknownEvents == 4)
+        #expect(statistics.reportLosses.missing == 1)
+        #expect(statistics.reports == 2)
         await bench.adapter.unsubscribe(scan)
     }
 

@@ -54,7 +54,7 @@ struct HostileLinkTests {
     func flood(kind: SubscriptionKind) async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
-        let count = 600
+        let count = kind == .notifications ? 10_000 : 600
         for number in 0..<count {
             let bytes = UInt16(number).wireBytes
             await link.peer.send([kind == .notifications ? 0x1B : 0x1D, 3, 0] + bytes)

@@ -1,0 +1,134 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// What applications do to themselves, rows C of the catalogue; and to their threads.
+@Suite("Ends of calls", .timeLimit(.minutes(1)))
+struct CallEndTests {
+    @Test("C01: calls, the end of the subscription and the end of the link from inside the loop over values")
+    func fromInside() async throws {
+        let link = try await HostileLink(HostileLink.table())
+        let values = try await link.device.subscribe(to: .handle(3))
+        await link.peer.send([0x1B, 3, 0, 1])
+        var seen: [[UInt8]] = []
+        for try await value in values {
+            seen.append(value.bytes)
+            switch seen.count {
+            case 1:
+                #expect(try await link.device.read(.handle(3)) == [0x64])
+                try await link.device.write([2], to: .handle(3))
+                await link.peer.send([0x1B, 3, 0, 2])
+            case 2:
+                try await values.unsubscribe()
+                await link.device.disconnect()
+            default: Issue.record("a value behind the end")
+            }
+        }
+        #expect(seen == [[1], [2]])
+        try await link.end()
+    }
+
+    @Test("C02: a link that is closed twice at a time, with a call under way, ends once")
+    func closedTwice() async throws {
+        let link = try await HostileLink { _ in [] }
+        let (device, peer) = (link.device, link.peer)
+        async let reading = HostileLink.code { () throws(BLEError) in _ = try await device.read(.handle(3)) }
+        await link.wait(for: 1, of: 0x0A)
+        async let first: Void = device.disconnect()
+        async let second: Void = device.disconnect()
+        _ = await (first, second)
+        #expect(await reading == .disconnected)
+        #expect(await device.disconnectReason == .requested)
+        #expect(await device.disconnected() == .requested)
+        #expect(await peer.received.count == 1)
+        try await link.end()
+    }
+
+    @Test("C02: a link that nobody holds but a call that waits lives as long as that")
+    func letGoOf() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        var device: Peripheral? = try await Central().attach(to: peripheral)
+        weak let link = device
+        await peripheral.stopAnswering()
+        let reading = Task { [device] in
+            await HostileLink.code { () throws(BLEError) in _ = try await device?.read(.handle(3)) }
+        }
+        device = nil
+        while await peripheral.receivedCount < 2, !Task.isCancelled { await Task.yield() }
+        await peripheral.disconnect()
+        #expect(await reading.value == .disconnected)
+        while link != nil, !Task.isCancelled { await Task.yield() }
+    }
+
+    @Test("C03: five hundred calls, and the link ends: each call ends once, those for which there is no room at once")
+    func manyCalls() async throws {
+        let link = try await HostileLink { _ in [] }
+        let device = link.device
+        let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
+            for _ in 0..<500 {
+                group.addTask {
+                    await HostileLink.code { () throws(BLEError) in _ = try await device.read(.handle(3)) }
+                }
+            }
+            while await device.statistics.refusedByFullQueue < 500 - 64, !Task.isCancelled { await Task.yield() }
+            await device.disconnect()
+            return await group.reduce(into: [BLEError.Code?: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(codes == [.queueFull: 500 - 64, .disconnected: 64])
+        #expect(await link.peer.received.count == 1)
+        try await link.end()
+    }
+
+    @Test("O21: an answer that came while this process did not run counts, whatever the clock says")
+    func processWasStopped() async throws {
+        var configuration = Configuration()
+        configuration.responseTime = .milliseconds(50)
+        let link = try await HostileLink(configuration: configuration) { $0.first == 0x0A ? [] : nil }
+        let (device, peer) = (link.device, link.peer)
+        async let reading = device.read(.handle(3))
+        await link.wait(for: 1, of: 0x0A)
+        let isAnswered = Lock(false)
+        // The thread of the link stands until the answer is there, behind more packets than one turn takes, and its time is over.
+        async let stopped: Void = Central().run { Self.block { isAnswered.withLock { $0 } } }
+        for _ in 0..<200 { await peer.send([0x1B, 9, 0, 1]) }
+        await peer.send([0x0B, 7])
+        isAnswered.withLock { $0 = true }
+        await stopped
+        #expect(try await reading == [7])
+        #expect(await device.isConnected)
+        #expect(await device.statistics.notifications == 200)
+        try await link.end()
+    }
+
+    @Test("O29: an application that blocks its thread loses nothing that there is room for")
+    func consumerBlocks() async throws {
+        let link = try await HostileLink(HostileLink.table())
+        let count = 1_000
+        let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(capacity: count))
+        let goesOn = Lock(false)
+        let consumer = Task.detached {
+            var (seen, lost) = (0, 0)
+            for try await value in values {
+                if seen == 0 { Self.block { goesOn.withLock { $0 } } }
+                (seen, lost) = (seen + 1, lost + value.droppedBefore)
+                if seen + lost == count { break }
+            }
+            return (seen, lost)
+        }
+        for number in 0..<count { await link.peer.send([0x1B, 3, 0] + UInt16(number).wireBytes) }
+        while await link.device.statistics.notifications < count, !Task.isCancelled { await Task.yield() }
+        #expect(try await link.device.read(.handle(3)) == [0x64])
+        goesOn.withLock { $0 = true }
+        let (seen, lost) = try await consumer.value
+        #expect(seen == count && lost == 0)
+        try await link.end()
+    }
+
+    /// Keeps the thread until `isOver`, and for a tenth of a second at least.
+    private static func block(until isOver: () -> Bool) {
+        let end = ContinuousClock.now + .milliseconds(100)
+        while !isOver() && !Task.isCancelled || ContinuousClock.now < end {}
+    }
+}
