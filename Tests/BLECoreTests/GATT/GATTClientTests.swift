@@ -11,6 +11,7 @@ private final class ClientLink {
 
     var nextDeadline: BootInstant? { client.nextDeadline }
     var operationCount: Int { client.operationCount }
+    var statistics: ATTStatistics { client.statistics }
 
     func read(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
         let id = client.nextID()
@@ -168,6 +169,7 @@ private final class ClientLink {
         let last = link.read(65)
         #expect(link.outcome(of: last) == .failure(.queueFull(limit: 64)))
         #expect(link.operationCount == 64)
+        #expect(link.statistics.refusedByFullQueue == 1)
     }
 
     @Test func aRefusalIsTheOperationsAndNotTheLinks() {
