@@ -78,7 +78,7 @@ import Testing
                 return
             }
             pauses.append(pause)
-            #expect(session.timePassed(now + pause - .nanoseconds(1)) == [])
+            #expect(session.timePassed(now + (pause - .nanoseconds(1))) == [])
             now = now + pause
             #expect(session.timePassed(now) == [off])
         }
