@@ -370,7 +370,6 @@ def an_adapter_that_is_down_is_switched_on_by_root():
     first_of(blescan("scan", "--for", "3s", "--json").must(DONE).objects, PULSE)
 
 
-# Row O05.
 @test
 def a_plain_user_with_both_capabilities_switches_the_adapter_on():
     control(HCI_DOWN)
@@ -385,6 +384,7 @@ def the_right_to_switch_the_adapter_on_is_none_to_scan():
     assert "cap_net_raw" in outcome.err.lower(), outcome.tail
 
 
+# Row O05.
 @test
 def a_blocked_radio_is_named():
     switches = rfkill_switches()
