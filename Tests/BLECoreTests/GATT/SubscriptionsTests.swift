@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func everySubscriberGetsEveryValueInOrder() {
-        var subscriptions = subscribed(ID(5), ID(2), ID(9))
+        let subscriptions = subscribed(ID(5), ID(2), ID(9))
         let recipients = subscriptions.recipients(of: 3)
         #expect(recipients == [ID(5), ID(2), ID(9)])
     }
