@@ -11,7 +11,7 @@ FORMATTED := Package.swift Sources Tests Docs/examples
 .PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak fuzz coverage mutations docs deb install uninstall clean
 
 help: ## List the targets
-	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## Build a release and look around: a live scan, or recorded packets and a virtual peripheral
 	@$(TOOLS)/show-main-job .build/release/blescan

@@ -165,16 +165,6 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 // MARK: - One turn
 
 extension EventLoop {
-    private struct Watch {
-        let generation: UInt32
-        var readable: Handler?
-        var writable: Handler?
-
-        var interest: Int32 {
-            (readable == nil ? 0 : BLE_READABLE) | (writable == nil ? 0 : BLE_WRITABLE)
-        }
-    }
-
     private func add(_ job: Job) {
         let wake = inbox.withLock { inbox in
             inbox.jobs.append(job)

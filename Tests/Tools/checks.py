@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / ".build" / "checks"
 STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 
+# What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
+LIMIT = ["timeout", "--kill-after=30", "45m"]
+
 # Swift Testing says "✔ Test name() passed after 0.1 seconds.", the other steps "ok name" and "not ok name: why". A test of a
 # suite that cannot run is a skipped one; the line "SKIPPED: suite: why" beside it is shown, not counted.
 SWIFT_TEST = re.compile(r"^\S+ +Test (?!run |case )(?:.+?) (passed(?= after \d)|failed(?= after \d)|skipped(?=$|[.:]))")
@@ -143,7 +146,7 @@ def run(name):
             failed_before = tally.failed
             log.write(f"$ {' '.join(command)}\n")
             child = subprocess.Popen(
-                command, cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
             for line in child.stdout:
                 log.write(line)

@@ -140,12 +140,15 @@ package final class SessionCheck {
         }
         let before = queue.statistics
         var reason: Reason?
-        for action in queue.received(pdu, at: now) {
-            switch action {
-            case .finish(_, let result): reason = reason ?? answered(result)
-            case .send: _ = queue.sent(at: now)
-            case .close(let cause): reason = reason ?? .closed(cause)
-            case .deliver: continue
+        // A recording says when a packet came, not when somebody looked at it: one that is too late has no excuse.
+        for actions in [queue.timePassed(now), queue.received(pdu, at: now)] {
+            for action in actions {
+                switch action {
+                case .finish(_, let result): reason = reason ?? answered(result)
+                case .send: _ = queue.sent(at: now)
+                case .close(let cause): reason = reason ?? .closed(cause)
+                case .deliver: continue
+                }
             }
         }
         return reason ?? Self.difference(before, queue.statistics) ?? Self.malformation(of: pdu).map { .malformed($0) }

@@ -126,6 +126,8 @@ extension Adapter {
             // A kernel that has not done it goes on with links that the controller has forgotten: nothing would ever come on them
             // again, and nobody would tell.
             let handlers = lossHandlers.sorted { $0.key < $1.key }
+            // The kernel resets it as well when it switches it on.
+            if presence == .up { counted.losses += 1 }
             controllerReset()
             for (_, handler) in handlers { handler() }
             // While it is being switched on, the kernel is not done yet.

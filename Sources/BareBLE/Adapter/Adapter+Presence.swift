@@ -67,7 +67,11 @@ extension Adapter {
             if let found = all.first(where: isWanted) {
                 let isReturn = presence == .gone
                 try open(found)
-                if isReturn { returned(found) }
+                if isReturn {
+                    returned(found)
+                    // Who has called wants to know how it is now.
+                    if found.isUp { cameUp() }
+                }
                 return
             }
         } catch {
@@ -221,13 +225,13 @@ extension Adapter {
         tellState(how == .gone ? .absent : .poweredOff)
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
+        counted.losses += 1
         controllerReset()
         tellAll(.adapterLost)
     }
 
     /// Whatever the controller was doing has ended.
     func controllerReset() {
-        counted.losses += 1
         perform(queue.adapterLost())
         performSession { session, _ in session.adapterDown() }
         performCall { call, _ in call.adapterLost() }

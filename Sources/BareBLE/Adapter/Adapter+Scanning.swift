@@ -30,6 +30,7 @@ extension Adapter {
         let id = ScanID(number: lastNumber)
         // What was said long before this scan is not told as if it had been said now.
         if subscriptions.isEmpty { _ = table.expire(olderThan: loop.now() + (.zero - Self.memory)) }
+        scanOrder.append(id)
         subscriptions[id] = ScanSubscription(
             gate: ScanGate(settings), lostAfter: lostAfter, excluded: excluded, pinned: pinned, receive: receive)
         updatePins()
@@ -50,6 +51,7 @@ extension Adapter {
     /// Ends a scan; with the last one, waits until the radio no longer scans.
     package func unsubscribe(_ id: ScanID) async {
         guard subscriptions.removeValue(forKey: id) != nil else { return }
+        scanOrder.removeAll { $0 == id }
         updatePins()
         watchPresence()
         watchLosses()
@@ -60,6 +62,7 @@ extension Adapter {
     /// Ends every scan, and waits until the radio no longer scans: soon nobody drives the loop any more.
     package func unsubscribeAll() async {
         subscriptions = [:]
+        scanOrder = []
         updatePins()
         watchPresence()
         watchLosses()
@@ -168,8 +171,8 @@ extension Adapter {
         guard let outcome = table.record(report, at: now) else { return }
         let sighting = table[outcome.place]
         let listened = listening.reading(at: now)
-        // An array of their own: the dictionary's view would have each change copy everything that a scan remembers.
-        for id in subscriptions.keys.sorted() {
+        // Not the dictionary's own view of its keys: with that, each change would copy everything that a scan remembers.
+        for id in scanOrder {
             for evicted in outcome.evicted { subscriptions[id]?.forget(evicted) }
             subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
         }
@@ -194,6 +197,6 @@ extension Adapter {
 
     private func tellLosses() {
         let listened = listening.reading(at: loop.now())
-        for id in subscriptions.keys.sorted() { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
+        for id in scanOrder { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
     }
 }

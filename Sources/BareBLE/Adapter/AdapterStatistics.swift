@@ -2,10 +2,10 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-/// What an adapter's radio handed up, and what became of it, counted since the central was made: nothing is dropped without leaving a
-/// number here.
+/// What an adapter's radio handed up, and what became of it, counted since the central was made.
 ///
-/// What the kernel drops of a controller's events, because they were not read in time, it tells nobody.
+/// Whatever the library drops leaves a number here. What the kernel drops of a controller's events, because they were not read in
+/// time, it tells nobody.
 public struct AdapterStatistics: Hashable, Sendable {
     /// Advertising reports read, those that no scan was told of included.
     public var reports = 0
@@ -19,6 +19,8 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var cutAdvertisements = 0
     /// Devices forgotten because the table was full.
     public var evictedDevices = 0
+    /// Reports of newcomers that were dropped because every device in the table is pinned.
+    public var refusedDevices = 0
     /// Events of scans that were dropped because nobody took them; told in the scans too.
     public var droppedEvents = 0
 
@@ -44,7 +46,7 @@ public struct AdapterStatistics: Hashable, Sendable {
 
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
-    /// Devices without a place in the table and events without a reader are not in it: their scans are told.
+    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans are told.
     func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans begun again")
         body(disturbances, "scans changed by somebody else")
@@ -66,6 +68,7 @@ extension Adapter {
         statistics.abandonedAdvertisements = assembler.losses.abandoned
         statistics.cutAdvertisements = assembler.losses.cut
         statistics.evictedDevices = table.evictions
+        statistics.refusedDevices = table.refusals
         statistics.droppedEvents = droppedEvents.count
         return statistics
     }

@@ -178,7 +178,7 @@ extension Peripheral {
 
     /// Takes what one turn may take; answers whether there may be more.
     @discardableResult
-    private func readPackets() -> Bool {
+    private func readPackets(pastAnswers: Bool = false) -> Bool {
         for _ in 0..<Self.packetsPerTurn {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
@@ -189,7 +189,7 @@ extension Peripheral {
                 tellTrace(pdu, isOutgoing: false, at: now)
                 perform(client.received(pdu, at: now))
                 // Values come in bursts, but behind an answer there is seldom anything, and the loop would call again.
-                if ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return false }
+                if !pastAnswers, ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return false }
             case .wouldBlock:
                 return false
             case .ended(let errno):
@@ -244,7 +244,7 @@ extension Peripheral {
         timer = nil
         if let deadline = client.nextDeadline, deadline <= loop.now() {
             // What has arrived in time counts, however late this process comes to look at it. The kernel keeps no more than this.
-            for _ in 0..<Self.turnsBeforeTheTime where !readPackets() { break }
+            for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastAnswers: true) { break }
         }
         perform(client.timePassed(loop.now()))
     }

@@ -1,7 +1,7 @@
 internal import BLECore
 
 /// Says when counts of what should not happen are worth a line in the log: at the first trouble at once, and from then on once a
-/// minute, however much there is. A peer that does wrong a thousand times a second fills no disk.
+/// minute, however much there is. A peer that does wrong a thousand times a second fills no disk that way.
 struct TroubleLog {
     typealias Counts = (_ body: (_ count: Int, _ what: StaticString) -> Void) -> Void
 

@@ -84,14 +84,16 @@ struct CallEndTests {
     @Test("O21: an answer that came while this process did not run counts, whatever the clock says")
     func processWasStopped() async throws {
         var configuration = Configuration()
-        configuration.responseTime = .milliseconds(50)
+        configuration.responseTime = .seconds(1)
         let link = try await HostileLink(configuration: configuration) { $0.first == 0x0A ? [] : nil }
         let (device, peer) = (link.device, link.peer)
         async let reading = device.read(.handle(3))
         await link.wait(for: 1, of: 0x0A)
         let isAnswered = Lock(false)
         // The thread of the link stands until the answer is there, behind more packets than one turn takes, and its time is over.
-        async let stopped: Void = Central().run { Self.block { isAnswered.withLock { $0 } } }
+        async let stopped: Void = Central().run {
+            Self.block(for: .milliseconds(1_100)) { isAnswered.withLock { $0 } }
+        }
         for _ in 0..<200 { await peer.send([0x1B, 9, 0, 1]) }
         await peer.send([0x0B, 7])
         isAnswered.withLock { $0 = true }
@@ -126,9 +128,9 @@ struct CallEndTests {
         try await link.end()
     }
 
-    /// Keeps the thread until `isOver`, and for a tenth of a second at least.
-    private static func block(until isOver: () -> Bool) {
-        let end = ContinuousClock.now + .milliseconds(100)
+    /// Keeps the thread until `isOver`, and for a time at least.
+    private static func block(for time: Duration = .milliseconds(100), until isOver: () -> Bool) {
+        let end = ContinuousClock.now + time
         while !isOver() && !Task.isCancelled || ContinuousClock.now < end {}
     }
 }

@@ -5,9 +5,8 @@ import BareBLETestKit
 
 /// What a peer does that means no good, all the time.
 enum Hostility: String, CaseIterable, Sendable {
-    case silence, notifications, lists, indications, unknownHandles, garbage, requests, responses, serviceChanges,
-        drops,
-        advertisements, everything
+    case silence, notifications, lists, indications, unknownHandles, garbage
+    case requests, responses, serviceChanges, drops, advertisements, everything
 }
 
 /// A peer that misbehaves, and an application that cannot let go of it: a session, a subscription that nobody takes values from, and

@@ -5,7 +5,7 @@ import Glibc
 ///     load-trials [--short] [TRIAL...]
 ///
 /// All trials without a name. Each prints `ok NAME` with its figures, or `not ok NAME: why`; `--short` is a fraction of each. Status 1
-/// when one was not ok. What is asserted are counts and bytes, which hold on every machine; times are only told.
+/// when one was not ok. What is asserted are counts and bytes; times are only told.
 @main
 enum LoadTrials {
     private static var trials: [any Trial.Type] {
