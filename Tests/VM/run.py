@@ -1,4 +1,5 @@
-"""run.py [GROUP]... [--only TEST]: the kernel tests. Boots the bed once per group and runs that group's tests inside.
+"""run.py [GROUP]... [--only TEST]: the kernel tests. Boots the bed once per group and runs that group's tests inside; without a
+GROUP all but `recovery`.
 
 Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .build/checks.
 """
@@ -24,8 +25,12 @@ GROUPS = {
     "doctor": ("extended", 2, ("pulse",)),
     "daemon": ("extended", 1, ("belt", "crowd")),
     "dual": ("dual", 2, ()),
+    "recovery": ("extended", 1, ("belt", "crowd")),
 }
-BEFORE = {"extended": ("scan", "screen", "record"), "daemon": ("recovery",)}
+BEFORE = {"extended": ("scan", "screen", "record")}
+# Only when asked for: resets and rehearsed sleep now and then leave a guest's kernel behind that dies, and beside other load on the
+# machine its controller may be given up.
+BY_HAND = ("recovery",)
 
 
 def run_group(bed, name, only, cycles):
@@ -77,7 +82,7 @@ def main():
     try:
         bed = Bed()
         print(f"Debian's kernel {bed.release}", flush=True)
-        for name in chosen.groups or GROUPS:
+        for name in chosen.groups or [name for name in GROUPS if name not in BY_HAND]:
             good = run_group(bed, name, chosen.only, chosen.cycles) and good
     except BedError as error:
         print(f"not ok kernel, the bed: {error}", flush=True)
