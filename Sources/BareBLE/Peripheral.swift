@@ -93,8 +93,8 @@ public actor Peripheral {
     let droppedValues = DropCounter()
     var unwantedValues = 0
     var troubleLog = TroubleLog()
-    /// What the socket has said of losses, kept when it is gone.
-    var droppedByKernel: UInt32 = 0
+    /// How many packets the kernel had dropped when the socket went.
+    var formerDrops: UInt32 = 0
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     var timer: TimerID?

@@ -88,6 +88,6 @@ package struct ScanGate {
 extension AdvertiserID {
     /// Some order, so that those who were heard together are in the same one each time.
     fileprivate var place: UInt64 {
-        (peer?.address.rawValue ?? 0) << 8 | UInt64(sid ?? 0xFF)
+        UInt64(peer?.type.rawValue ?? 0xFF) << 56 | (peer?.address.rawValue ?? 0) << 8 | UInt64(sid ?? 0xFF)
     }
 }

@@ -30,19 +30,20 @@ extension Adapter {
         let id = ScanID(number: lastNumber)
         // What was said long before this scan is not told as if it had been said now.
         if subscriptions.isEmpty { _ = table.expire(olderThan: loop.now() + (.zero - Self.memory)) }
-        scanOrder.append(id)
-        subscriptions[id] = ScanSubscription(
-            gate: ScanGate(settings), lostAfter: lostAfter, excluded: excluded, pinned: pinned, receive: receive)
+        subscriptions.append(
+            ScanSubscription(
+                id: id, gate: ScanGate(settings), lostAfter: lostAfter, excluded: excluded, pinned: pinned,
+                receive: receive))
         updatePins()
         watchPresence()
         watchLosses()
         let (wake, number) = await suspend { number in
-            subscriptions[id]?.starter = number
+            setStarter(of: id, number)
             applyPlan()
             if isPausedForConnect || session?.isScanning ?? false { started() }
         }
         let failure = startFailures.removeValue(forKey: number)
-        subscriptions[id]?.starter = nil
+        setStarter(of: id, nil)
         if wake == .resumed, failure == nil { return id }
         await unsubscribe(id)
         throw failure ?? cancelledError(during: "scan")
@@ -50,8 +51,8 @@ extension Adapter {
 
     /// Ends a scan; with the last one, waits until the radio no longer scans.
     package func unsubscribe(_ id: ScanID) async {
-        guard subscriptions.removeValue(forKey: id) != nil else { return }
-        scanOrder.removeAll { $0 == id }
+        guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }
+        subscriptions.remove(at: index)
         updatePins()
         watchPresence()
         watchLosses()
@@ -61,12 +62,16 @@ extension Adapter {
 
     /// Ends every scan, and waits until the radio no longer scans: soon nobody drives the loop any more.
     package func unsubscribeAll() async {
-        subscriptions = [:]
-        scanOrder = []
+        subscriptions = []
         updatePins()
         watchPresence()
         watchLosses()
         await stopScanning()
+    }
+
+    private func setStarter(of id: ScanID, _ number: UInt64?) {
+        guard let index = subscriptions.firstIndex(where: { $0.id == id }) else { return }
+        subscriptions[index].starter = number
     }
 
     private func stopScanning() async {
@@ -82,7 +87,7 @@ extension Adapter {
     }
 
     /// How many scans have begun and not ended.
-    package var runningScans: Int { subscriptions.values.reduce(0) { $0 + ($1.starter == nil ? 1 : 0) } }
+    package var runningScans: Int { subscriptions.reduce(0) { $0 + ($1.starter == nil ? 1 : 0) } }
 
     /// What is known of a device: when somebody scans, or has scanned.
     package func sighting(of peer: PeerID) -> Sighting? { table.newest(of: peer) }
@@ -95,11 +100,11 @@ extension Adapter {
     /// Asks every scan again who keeps a place in the table. So does who is connected: it does not advertise meanwhile, and
     /// what it is like is wanted for calling it again.
     package func updatePins() {
-        table.pinned = subscriptions.values.reduce(into: Set(linkedPeers.values)) { $0.formUnion($1.wanted) }
+        table.pinned = subscriptions.reduce(into: Set(linkedPeers.values)) { $0.formUnion($1.wanted) }
     }
 
     private func applyPlan() {
-        guard let plan = ScanPlan(covering: subscriptions.inOrder.map(\.gate.settings)) else { return }
+        guard let plan = ScanPlan(covering: subscriptions.map(\.gate.settings)) else { return }
         performSession { $0.start(plan, at: $1) }
     }
 
@@ -110,7 +115,7 @@ extension Adapter {
         count(event)
         switch event {
         case .started:
-            let isNews = subscriptions.values.contains { $0.starter == nil }
+            let isNews = subscriptions.contains { $0.starter == nil }
             started()
             if isNews { tellAll(.resumed) }
         case .disturbed:
@@ -144,17 +149,17 @@ extension Adapter {
 
     /// Tells every scan that has begun.
     func tellAll(_ notice: ScanNotice) {
-        for subscription in subscriptions.inOrder where subscription.starter == nil {
+        for subscription in subscriptions where subscription.starter == nil {
             subscription.receive(.notice(notice))
         }
     }
 
     private func started() {
-        for subscription in subscriptions.inOrder { if let starter = subscription.starter { wake(starter) } }
+        for subscription in subscriptions { if let starter = subscription.starter { wake(starter) } }
     }
 
     private func failStarters(_ error: BLEError) {
-        for subscription in subscriptions.inOrder {
+        for subscription in subscriptions {
             guard let starter = subscription.starter, sleepers[starter] != nil else { continue }
             startFailures[starter] = error
             wake(starter)
@@ -171,15 +176,15 @@ extension Adapter {
         guard let outcome = table.record(report, at: now) else { return }
         let sighting = table[outcome.place]
         let listened = listening.reading(at: now)
-        // Not the dictionary's own view of its keys: with that, each change would copy everything that a scan remembers.
-        for id in scanOrder {
-            for evicted in outcome.evicted { subscriptions[id]?.forget(evicted) }
-            subscriptions[id]?.take(sighting, outcome.change, at: now, listened: listened)
+        // In place: a copy would have everything copied that a scan remembers.
+        for index in subscriptions.indices {
+            for evicted in outcome.evicted { subscriptions[index].forget(evicted) }
+            subscriptions[index].take(sighting, outcome.change, at: now, listened: listened)
         }
     }
 
     private func watchLosses() {
-        guard let shortest = subscriptions.values.compactMap(\.lostAfter).min() else {
+        guard let shortest = subscriptions.compactMap(\.lostAfter).min() else {
             if let lossTimer { loop.cancel(lossTimer) }
             lossTimer = nil
             return
@@ -197,6 +202,6 @@ extension Adapter {
 
     private func tellLosses() {
         let listened = listening.reading(at: loop.now())
-        for id in scanOrder { subscriptions[id]?.tellLosses(listened: listened) { table[$0] } }
+        for index in subscriptions.indices { subscriptions[index].tellLosses(listened: listened) { table[$0] } }
     }
 }

@@ -82,9 +82,8 @@ package actor Adapter {
 
     var session: ScanSession?
     var listening = ListeningClock()
-    var subscriptions: [ScanID: ScanSubscription] = [:]
-    /// The keys of `subscriptions` in the order in which the scans began, which is the order in which they are told.
-    var scanOrder: [ScanID] = []
+    /// The scans in the order in which they began, which is the order in which they are told; a few at most.
+    var subscriptions: [ScanSubscription] = []
     var startFailures: [UInt64: BLEError] = [:]
     var stopWaiters: [UInt64] = []
     var pauseWaiter: UInt64?

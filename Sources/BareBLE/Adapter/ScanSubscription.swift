@@ -1,12 +1,8 @@
 package import BLECore
 
 /// Names one scan of an adapter.
-package struct ScanID: Hashable, Comparable, Sendable {
+package struct ScanID: Hashable, Sendable {
     let number: UInt64
-
-    package static func < (left: ScanID, right: ScanID) -> Bool {
-        left.number < right.number
-    }
 }
 
 /// What a scan is told, on the event loop, in order.
@@ -39,6 +35,7 @@ package enum ScanNotice: Hashable, Sendable {
 
 /// One scan of several that share an adapter.
 struct ScanSubscription {
+    let id: ScanID
     var gate: ScanGate
     let lostAfter: Duration?
     /// Who is left out at the moment, besides those whom the filter leaves out.

@@ -183,7 +183,6 @@ extension Peripheral {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):
-                droppedByKernel = socket?.droppedPackets ?? droppedByKernel
                 let pdu = Array(inbound.prefix(count))
                 let now = loop.now()
                 tellTrace(pdu, isOutgoing: false, at: now)
@@ -263,6 +262,7 @@ extension Peripheral {
         logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         tellTroubles(isEnd: true)
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
+        formerDrops = socket?.droppedPackets ?? 0
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
         endGatherings()

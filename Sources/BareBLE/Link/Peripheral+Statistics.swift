@@ -8,7 +8,7 @@ extension Peripheral {
         var statistics = client.statistics
         statistics.unwantedValues = unwantedValues
         statistics.droppedValues = droppedValues.count
-        statistics.droppedByKernel = Int(droppedByKernel)
+        statistics.droppedByKernel = Int(socket?.droppedPackets ?? formerDrops)
         return statistics
     }
 

@@ -75,7 +75,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                         .valuesLost, during: "keep up with a stream",
                         because: "\(count) values were waiting and another one found no room",
                         hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
-                    return (state.takeWaiter(), false, 1)
+                    return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar)
                 }
             }
             state.entries.append(Entry(element: element, droppedBefore: state.droppedBefore))

@@ -22,10 +22,10 @@ struct TroubleLog {
     /// Whether there is more than was told, at the end, when no other line will come.
     func hasRest(counts: Counts) -> Bool { Self.sum(counts) > told }
 
-    /// Such as "3 malformed answers, 1 empty packets".
+    /// Such as "malformed answers: 3, empty packets: 1".
     static func text(_ counts: Counts) -> String {
         var parts: [String] = []
-        counts { count, what in if count > 0 { parts.append("\(count) \(what)") } }
+        counts { count, what in if count > 0 { parts.append("\(what): \(count)") } }
         return parts.joined(separator: ", ")
     }
 

@@ -58,7 +58,7 @@ import Testing
         }
         #expect(warnings.all.count == 4)
         #expect(warnings.all.first?.hasPrefix("trouble on the link: ") ?? false)
-        #expect(warnings.all.last == "trouble on the link: 3600 values for handle 0")
+        #expect(warnings.all.last == "trouble on the link: values for handle 0: 3600")
     }
 
     @Test func aPeerThatBehavesIsNotTalkedOf() async throws {
@@ -121,6 +121,6 @@ import Testing
             listening.cancel()
             try await listening.value
         }
-        #expect(warnings.all == ["trouble with the adapter: 1 silent scans begun again"])
+        #expect(warnings.all == ["trouble with the adapter: silent scans begun again: 1"])
     }
 }

@@ -24,6 +24,7 @@ struct IsolationTests {
         case .silence, .advertisements: #expect(beside.hostileLinks == 1)
         // A link that is ended here is let go of by the radio two seconds later.
         case .responses, .garbage: #expect(beside.hostileLinks > 3)
+        // Ten in ten seconds: a new one once the radio has let go of the one before.
         case .drops, .everything: #expect(beside.hostileLinks > 8)
         case .indications: #expect(beside.hostilePDUs > 1_000)
         case .notifications, .lists, .unknownHandles, .requests, .serviceChanges: #expect(beside.hostilePDUs > 5_000)
@@ -37,7 +38,7 @@ struct IsolationTests {
     }
 
     /// What virtual time hides: how much of a flood is taken before somebody else has a turn.
-    @Test("P10: whoever has something to say waits for 64 packets of each flood at most", arguments: [1, 8])
+    @Test("P10: a request waits for two turns of 64 packets of each flood at most", arguments: [1, 8])
     func turnsAreShared(floods: Int) async throws {
         try await VirtualTime.run { time in
             let order = Lock<[String]>([])
