@@ -153,6 +153,21 @@ private final class ClientLink {
         #expect(link.sent.count == 1)
     }
 
+    /// Some wait for an answer, some for the peer's prepared queue; none is there any more to be late.
+    // Row C03.
+    @Test func whatFailedWithTheLinkIsNotToldAgainWhenItsTimeIsOver() {
+        let operations = [
+            link.writeLong(zeros, timeout: .seconds(1)), link.writeLong(zeros, timeout: .seconds(2)),
+            link.read(5, timeout: .seconds(3)),
+        ]
+        link.lose()
+        #expect(link.finished.map(\.id).sorted { $0.rawValue < $1.rawValue } == operations)
+        #expect(link.operationCount == 0)
+        #expect(link.nextDeadline == nil)
+        link.pass(.seconds(60))
+        #expect(link.finished.count == operations.count)
+    }
+
     /// Row T06: 30 s of silence close the link, and nothing more is sent.
     @Test func silenceClosesTheLink() {
         let operations = [link.read(3), link.writeLong(zeros), link.writeLong(zeros)]

@@ -96,6 +96,15 @@ import Testing
         }
     }
 
+    /// Only what a command returns may be of any length.
+    @Test func h04EventsHoldNoMoreThanTheirLayout() {
+        for sample in Self.samples where !sample.hasPrefix("0e") {
+            var surplus = bytes(sample) + [0]
+            surplus[1] += 1
+            #expect(throws: MalformedPacket.self, "\(sample)") { try HCIEvent(surplus.span) }
+        }
+    }
+
     @Test func everyFlippedOrShortenedByteEndsWithoutTrap() {
         for sample in Self.samples {
             let whole = bytes(sample)

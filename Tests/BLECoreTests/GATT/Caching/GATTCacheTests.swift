@@ -149,6 +149,24 @@ import Testing
     }
 
     // Row O25.
+    /// Handles that two services claim, or two characteristics, are no answer to whose they are.
+    @Test func whatOverlapsIsRefused() {
+        var cache = Self.sample
+        let services = [1...6, 6...9].map { GATTService(handles: $0, uuid: 0x180F) }
+        cache.database = GATTDatabase(services: services)
+        #expect(reason(cache.bytes) == .invalidField("order of services"))
+        let characteristics = [2...3, 2...4].map {
+            GATTCharacteristic(
+                declarationHandle: $0.lowerBound, valueHandle: $0.upperBound, endHandle: $0.upperBound,
+                properties: .read, uuid: 0x2A19)
+        }
+        cache.database = GATTDatabase(characteristics: characteristics)
+        #expect(reason(cache.bytes) == .invalidField("characteristic handles"))
+        cache.database = GATTDatabase(descriptors: [4, 4].map { GATTDescriptor(handle: $0, uuid: 0x2902) })
+        #expect(reason(cache.bytes) == .invalidField("order of descriptors"))
+    }
+
+    // Row O25.
     @Test func isBounded() throws {
         let descriptors = (1...4_096).map { GATTDescriptor(handle: AttributeHandle($0), uuid: long(UInt64($0))) }
         var cache = GATTCache(database: GATTDatabase(descriptors: descriptors), coverage: .whole(.full))

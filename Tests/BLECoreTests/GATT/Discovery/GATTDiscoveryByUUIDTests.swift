@@ -30,6 +30,16 @@ import Testing
         #expect(found.descriptors.count == 3)
     }
 
+    /// The second search would get the first one's answers, and look like a peer that begins again.
+    @Test func aKindThatIsNamedTwiceIsLookedForOnce() throws {
+        var (once, twice) = (TestAttributeServer(.smallSensor), TestAttributeServer(.smallSensor))
+        let found = try once.run(GATTDiscovery(services: [0x180D, 0x180A], mtu: 23)).get()
+        #expect(try twice.run(GATTDiscovery(services: [0x180D, 0x180A, 0x180D], mtu: 23)).get() == found)
+        #expect(twice.requests == once.requests)
+        #expect(found.services.count == 2)
+        #expect(found.quirks == [])
+    }
+
     @Test func answersWithNothingForAnAbsentService() throws {
         var server = TestAttributeServer(.smallSensor)
         let found = try server.run(GATTDiscovery(services: [0x1812], mtu: 23)).get()

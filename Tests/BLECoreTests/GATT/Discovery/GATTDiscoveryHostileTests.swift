@@ -33,6 +33,16 @@ import Testing
         #expect(characteristics.isMalformed)
     }
 
+    /// A reference is two handles, and a short UUID or none. One with a long UUID would be longer than the specification has it.
+    @Test("G01: impossible lengths of references", arguments: [0, 1, 3, 5, 7, 20] as [Int])
+    func impossibleIncludeLength(length: Int) throws {
+        let value = [5, 0, 8, 0, 0x0F, 0x18] + [UInt8](repeating: 0x2A, count: 14)
+        let include = Hex.encode([0x09, UInt8(2 + length), 2, 0] + value.prefix(length))
+        let found = try discover(
+            [Self.service, Self.noMoreServices, "01 08 0200 0A", "05 01 0200 0228", include], mtu: 64)
+        #expect(found.isMalformed)
+    }
+
     @Test("G02: a list that is no multiple of its entries")
     func listIsNoMultiple() throws {
         for cut in 1...5 {
@@ -178,6 +188,35 @@ import Testing
         let result = try server.run(GATTDiscovery(level: .full, mtu: 247))
         #expect(result.failure == nil)
         #expect(server.requests.count <= 2 * (try result.get().attributeCount) + 64)
+    }
+
+    /// Each reference names a service that is not there and does not say of which kind it is, and comes alone: four requests for one
+    /// attribute.
+    @Test("G09: references that cost more requests than they are worth")
+    func costlyReferences() throws {
+        var server = TestAttributeServer(ModelDatabase())
+        server.intercept = { packet in
+            switch packet {
+            case .readByGroupTypeRequest(let request) where request.startHandle == 1:
+                return [0x11, 6, 1, 0, 101, 0, 0x0F, 0x18]
+            case .findInformationRequest(let request) where request.startHandle <= 101:
+                return [0x05, 1] + request.startHandle.wireBytes + [0x02, 0x28]
+            case .readByTypeRequest(let request) where request.type == .includeDeclaration:
+                let target = (1_000 + 2 * request.startHandle).wireBytes
+                return [0x09, 6] + request.startHandle.wireBytes + target + target
+            case .readRequest:
+                return [0x0B]
+            default:
+                return nil
+            }
+        }
+        let result = try server.run(GATTDiscovery(level: .full, mtu: 23))
+        guard case .noProgress? = result.failure else {
+            Issue.record("\(result)")
+            return
+        }
+        // A service and a hundred references.
+        #expect(server.requests.count <= 2 * 101 + 65)
     }
 
     @Test("G10: 65,535 attributes")

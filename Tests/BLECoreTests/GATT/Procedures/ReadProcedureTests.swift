@@ -128,6 +128,14 @@ import Testing
         #expect(try script.run(ReadByUUID(0x2A19, mtu: 23)).isMalformed)
     }
 
+    /// Behind the last handle there is nothing to ask about; it must not begin again with the first ones.
+    @Test("G06: the last handle has a value") func endsAtTheLastHandle() throws {
+        var script = try ScriptedAnswers(["09 03 FDFF 01 FFFF 02"])
+        let values = try script.run(ReadByUUID(0x2A19, mtu: 23)).get()
+        #expect(values == [.init(handle: 0xFFFD, value: [1]), .init(handle: 0xFFFF, value: [2])])
+        #expect(script.requestTexts == ["080100ffff192a"])
+    }
+
     // MARK: Several values
 
     @Test func readsSeveralValues() throws {
@@ -153,6 +161,13 @@ import Testing
         #expect(values.map(\.value.count) == [5, 13])
         script = try ScriptedAnswers(["21 0200 0102 0500 01"])
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7], mtu: 23)).isMalformed)
+    }
+
+    /// Where a value is missing nobody can say which one it is: another stack asserted that there were as many as it had asked for.
+    @Test("T28: fewer values than handles, and room for more", arguments: ["21 0200 0102", "21 0200 0102 0100 03"])
+    func refusesToGuessWhichValueIsMissing(answer: String) throws {
+        var script = try ScriptedAnswers([answer])
+        #expect(try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).isMalformed)
     }
 
     @Test func refusesWhatDoesNotFit() throws {
