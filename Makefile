@@ -66,7 +66,7 @@ soak: ## Put the library under load: many links, values, reports, cycles, simula
 	swift build $(CONFIG) --product load-trials
 	.build/release/load-trials $(if $(SHORT),--short)
 
-fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds, from SEED (a new one); KEEP=1 minimises the corpus
+fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds or all for EXECUTIONS inputs, from SEED (a new one); KEEP=1 minimises the corpus
 	@Tests/Fuzz/run
 
 coverage: ## Print how many lines of the core's folders its tests reach; at least 95 % of parsers and state machines
