@@ -28,6 +28,8 @@ extension World {
         case .burst:
             for index in 0..<step.second {
                 var read = step
+                // Long values in pieces of 22 bytes from a slow peer would fill the link for minutes, and nobody else could use it.
+                if read.limit == 0 { read.limit = 15_000 }
                 read.number = step.number * 1000 + 10_000 + index
                 begin(read) { [read] in await self.read(read, step.subject) }
             }
