@@ -13,6 +13,8 @@
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   call may be reported without an address.
 // - Cancel answered with Command Disallowed says that no call is out: its completion is on its way, or was lost.
+// - A cancel without an answer is repeated once, unless the call had no answer either. A controller that is silent then may call on:
+//   the end says so, and the owner takes that call back before it lets the next one go out.
 
 /// Calls one peer.
 package struct LEConnect: ~Copyable {
@@ -36,7 +38,7 @@ package struct LEConnect: ~Copyable {
     }
 
     /// Why there is no link.
-    package enum Failure: Error, Hashable, Sendable {
+    package indirect enum Failure: Error, Hashable, Sendable {
         /// The controller did not take the call, or was silent.
         case refused(HCICommandFailure)
         /// The controller took the call, and it failed.
@@ -49,6 +51,8 @@ package struct LEConnect: ~Copyable {
         case cancelled
         /// The adapter was unplugged, switched off or reset.
         case adapterLost
+        /// The call was to be taken back, for the reason given, and the controller did not say that it was: it may call on.
+        case notTakenBack(Failure)
     }
 
     /// What to do now.
@@ -67,13 +71,16 @@ package struct LEConnect: ~Copyable {
         case waitingForTurn(until: BootInstant)
         /// The controller calls.
         case waiting
-        /// The call is being taken back; the end comes by `until`.
-        case cancelling(Failure, until: BootInstant)
+        /// The call is being taken back, the first or the second time it was asked for; the end comes by `until`.
+        case cancelling(Failure, attempt: Int, until: BootInstant)
+        /// The controller has said that nothing is out any more; what became of the call comes by `until`.
+        case ending(Failure, until: BootInstant)
         case finished
     }
 
     private let call: Call
-    private let peer: PeerID
+    /// Who is called.
+    package let peer: PeerID
     private var state = State.idle
     private var turns = 0
 
@@ -94,7 +101,7 @@ package struct LEConnect: ~Copyable {
         case .idle, .calling, .finished: nil
         case .waitingForTurn(let until): min(until, call.deadline)
         case .waiting: call.deadline
-        case .cancelling(_, let until): until
+        case .cancelling(_, _, let until), .ending(_, let until): until
         }
     }
 
@@ -110,7 +117,7 @@ package struct LEConnect: ~Copyable {
         _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
     ) -> [Action] {
         switch state {
-        case .idle, .waitingForTurn, .waiting, .finished:
+        case .idle, .waitingForTurn, .waiting, .ending, .finished:
             return []
         case .calling(let giveUp):
             guard opcode == callOpcode else { return [] }
@@ -124,18 +131,27 @@ package struct LEConnect: ~Copyable {
             if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
             if failure.reason == .timeout {
                 // The controller may be calling all the same.
-                return takeBack(.refused(failure), at: now)
+                return takeBack(.refused(failure), attempt: Self.cancelAttempts, at: now)
             }
             if let giveUp { return finish(.failure(giveUp)) }
             guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
             turns += 1
             state = .waitingForTurn(until: now + min(Self.firstTurn * turns, Self.longestTurn))
             return call.deadline <= now ? finish(.failure(.busy)) : []
-        case .cancelling(let reason, _):
-            guard opcode == .leCreateConnectionCancel, let failure else { return [] }
+        case .cancelling(let reason, let attempt, _):
+            guard opcode == .leCreateConnectionCancel else { return [] }
+            guard let failure else {
+                state = .ending(reason, until: now + Self.patience)
+                return []
+            }
             if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
-            if failure.status == .commandDisallowed { return [] }
-            return finish(.failure(reason))
+            if failure.status == .commandDisallowed {
+                state = .ending(reason, until: now + Self.patience)
+                return []
+            }
+            if failure.status != nil { return finish(.failure(reason)) }
+            guard attempt < Self.cancelAttempts else { return finish(.failure(.notTakenBack(reason))) }
+            return takeBack(reason, attempt: attempt + 1, at: now)
         }
     }
 
@@ -151,7 +167,7 @@ package struct LEConnect: ~Copyable {
             return giveUp.map { drop(complete, $0) } ?? finish(.success(complete))
         case .waiting:
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
-        case .cancelling(let reason, _):
+        case .cancelling(let reason, _, _), .ending(let reason, _):
             return complete.status.isSuccess ? drop(complete, reason) : finish(.failure(reason))
         }
     }
@@ -168,7 +184,8 @@ package struct LEConnect: ~Copyable {
         case .idle, .calling, .finished: return []
         case .waitingForTurn: return call.deadline <= now ? finish(.failure(.busy)) : send()
         case .waiting: return takeBack(.timedOut, at: now)
-        case .cancelling(let reason, _): return finish(.failure(reason))
+        case .cancelling(let reason, _, _): return finish(.failure(.notTakenBack(reason)))
+        case .ending(let reason, _): return finish(.failure(reason))
         }
     }
 
@@ -208,13 +225,13 @@ extension LEConnect {
             return []
         case .waiting:
             return takeBack(reason, at: now)
-        case .cancelling, .finished:
+        case .cancelling, .ending, .finished:
             return []
         }
     }
 
-    private mutating func takeBack(_ reason: Failure, at now: BootInstant) -> [Action] {
-        state = .cancelling(reason, until: now + Self.patience)
+    private mutating func takeBack(_ reason: Failure, attempt: Int = 1, at now: BootInstant) -> [Action] {
+        state = .cancelling(reason, attempt: attempt, until: now + Self.patience)
         return [.send(HCICommandPacket(LECreateConnectionCancel()))]
     }
 
@@ -227,8 +244,10 @@ extension LEConnect {
         return [.finish(result)]
     }
 
-    /// How long the end of a call that was taken back may take.
+    /// How long the end of a call that was taken back may take, and the answer to each cancel in the queue of commands.
     package static let patience: Duration = .seconds(3)
+    /// How often the controller is told to take a call back.
+    package static let cancelAttempts = 2
     /// The first wait for somebody else's call; each further one is this much longer.
     package static let firstTurn: Duration = .milliseconds(100)
     /// The longest wait for somebody else's call.

@@ -25,7 +25,7 @@ extension Adapter {
         do throws(HCICommandFailure) {
             return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
         } catch {
-            throw BLEError(error, subject: name, during: operation)
+            throw self.error(error, during: operation)
         }
     }
 
@@ -67,6 +67,7 @@ extension Adapter {
     func performCall(_ step: (inout LEConnect, BootInstant) -> [LEConnect.Action]) {
         guard var machine = call.take() else { return }
         let actions = step(&machine, loop.now())
+        let peer = machine.peer
         call = consume machine
         for action in actions {
             switch action {
@@ -75,6 +76,7 @@ extension Adapter {
             case .finish(let result):
                 call = nil
                 callResult = result
+                if case .failure(.notTakenBack) = result { leftCall = peer }
                 if let waiter = callWaiter { wake(waiter) }
             }
         }
@@ -104,19 +106,28 @@ extension Adapter {
         if failure?.reason == .timeout { counted.unansweredCommands += 1 }
         switch owner {
         case .nobody:
-            return
+            break
         case .scan:
             performSession { $0.commandFinished(failure, at: $1) }
         case .call:
-            guard let opcode = failure?.opcode ?? (try? result.get())?.opcode else { return }
+            guard let opcode = failure?.opcode ?? (try? result.get())?.opcode else { break }
+            if call == nil { leftCallAnswered(failure) }
             performCall { $0.commandFinished(opcode, failure, at: $1) }
         case .update(let key):
             // One that was taken ends with its event.
             if let failure { ended(key, .failed(failure)) }
+        case .leftCall:
+            isTakingBack = false
+            leftCallAnswered(failure)
         case .sleeper(let number):
-            guard sleepers[number] != nil else { return }
+            guard sleepers[number] != nil else { break }
             answers[number] = result
             wake(number)
+        }
+        if case .success(let complete) = result {
+            controllerAnswered(complete.opcode)
+        } else if let failure, failure.status != nil {
+            controllerAnswered(failure.opcode)
         }
     }
 
@@ -134,6 +145,8 @@ extension Adapter {
             if presence == .up { performSession { $0.adapterUp(at: $1) } }
             return
         }
+        // Late, or of another program: in any case nothing is out.
+        if opcode == .leCreateConnectionCancel, status == .commandDisallowed { leftCallEnded() }
         performSession { $0.foreignCompletion(opcode, status, at: $1) }
     }
 
@@ -155,7 +168,7 @@ extension Adapter {
             case .hardwareError:
                 counted.hardwareErrors += 1
             case .connectionComplete(let complete):
-                performCall { $0.received(complete, at: $1) }
+                callEnded(complete)
             case .unknown, .unknownMeta, .emptyMeta:
                 counted.unknownEvents += 1
             case .encryptionChange, .readRemoteVersionComplete, .numberOfCompletedPackets, .connectionUpdateComplete,
@@ -177,7 +190,7 @@ extension Adapter {
                 for report in batch.reports { received(report, at: now) }
             case .connectionComplete(let complete):
                 linkBegan(complete)
-                performCall { $0.received(complete, at: $1) }
+                callEnded(complete)
             case .connectionUpdateComplete(let complete):
                 linkUpdated(complete)
             case .phyUpdateComplete(let complete):

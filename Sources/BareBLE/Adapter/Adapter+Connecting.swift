@@ -61,6 +61,7 @@ extension Adapter {
         await pauseScan()
         defer { resumeScan() }
         try await awaitParting(from: peer, until: deadline)
+        try await takeBackLeftCall(for: peer, until: deadline)
         return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
     }
 
@@ -186,6 +187,7 @@ extension Adapter {
             return complete.handle
         case .failure(let failure):
             if failure.status == .connectionAlreadyExists { return nil }
+            if failure == .adapterLost, presence == .down { throw downError(during: "connect") }
             if failure.status == .connectionFailedToBeEstablished, attempt < Self.attempts { return nil }
             throw BLEError(failure, peer: peer, adapter: name)
         }
@@ -221,7 +223,7 @@ extension LEConnect.Failure {
         switch self {
         case .refused(let failure): failure.status
         case .failed(let status): status
-        case .busy, .timedOut, .cancelled, .adapterLost: nil
+        case .busy, .timedOut, .cancelled, .adapterLost, .notTakenBack: nil
         }
     }
 }

@@ -62,9 +62,11 @@ extension Adapter {
             if sockets != nil { return }
         }
         let all: [ControllerInfo]
+        var subject = subject
         do throws(SystemCallError) {
             all = try system.list()
             if let found = all.first(where: isWanted) {
+                subject = found.name
                 let isReturn = presence == .gone
                 try open(found)
                 if isReturn {
@@ -235,6 +237,7 @@ extension Adapter {
         perform(queue.adapterLost())
         performSession { session, _ in session.adapterDown() }
         performCall { call, _ in call.adapterLost() }
+        leftCallEnded()
         // Their reason is the adapter's loss, which the sockets tell by themselves.
         links = [:]
         lossHandlers = [:]

@@ -17,6 +17,7 @@ package import Logging
 // - A sleeper is in `sleepers` exactly while its task waits, and is woken exactly once.
 // - A machine's actions are performed in the order in which it gives them, after the call that gave them has returned.
 // - `sockets` is nil before the first use and while the adapter is gone.
+// - While a call may be out that nobody wants any more (`leftCall`), no other one is sent: see `Adapter+LeftCall.swift`.
 
 /// Scans and connects through one adapter of this machine.
 package actor Adapter {
@@ -36,6 +37,7 @@ package actor Adapter {
     enum CommandOwner {
         case scan
         case call
+        case leftCall
         case update(LinkUpdate.Key)
         case sleeper(UInt64)
         case nobody
@@ -100,6 +102,14 @@ package actor Adapter {
     var call: LEConnect?
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
+    /// Whom the controller may be calling although it was told to stop, because it did not answer.
+    var leftCall: PeerID?
+    /// Who waits for the end of that.
+    var leftCallWaiter: UInt64?
+    /// Who is to be called next.
+    var nextCall: PeerID?
+    /// Whether it is being told again.
+    var isTakingBack = false
     var links: [ConnectionHandle: UInt64] = [:]
     /// Who is told that a link is gone from the controller, by the link's number.
     var lossHandlers: [UInt64: @Sendable () -> Void] = [:]

@@ -37,6 +37,8 @@ package struct AdapterSystem: Sendable {
     package var hasLink: @Sendable (UInt16, BluetoothAddress) -> Bool
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void
+    /// Whether the adapter of this name is blocked by rfkill.
+    package var isBlocked: @Sendable (String) -> Bool
     /// What this process may do.
     package var privileges: @Sendable () -> Privileges
 
@@ -66,5 +68,6 @@ package struct AdapterSystem: Sendable {
             return links.contains { $0.address == address && $0.isConnected }
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
+        isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
         privileges: { Privileges.current() })
 }

@@ -86,11 +86,16 @@ extension BLEError {
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
                 because: "another program kept the controller calling somebody else",
-                hint: "Stop that program's connect, or allow more time.")
+                hint: "Stop that program's connect, or allow more time; if it was killed, reset the adapter "
+                    + "as root: `hciconfig \(adapter) reset`.")
         case .adapterLost:
             self.init(
                 HCICommandFailure(opcode: .leCreateConnection, reason: .adapterLost), subject: adapter,
                 during: "connect")
+        case .notTakenBack(.timedOut), .notTakenBack(.notTakenBack):
+            self.init(stillCallingOn: adapter)
+        case .notTakenBack(let reason):
+            self.init(reason, peer: peer, adapter: adapter)
         case .refused(let failure):
             self.init(failure, subject: adapter, during: "connect")
         case .failed(let status):
@@ -162,6 +167,16 @@ extension BLEError {
             errorNumber: SystemCallError.busy)
     }
 
+    /// The controller was to end a call, and did not answer.
+    init(stillCallingOn adapter: String) {
+        self.init(
+            .timedOut, subject: adapter, during: "connect",
+            because: "the controller did not answer when a call was to be ended, and may still be calling",
+            hint:
+                "Connects go on by themselves when it answers again; else reset it as root (`hciconfig \(adapter) reset`), "
+                + "or unplug it.")
+    }
+
     static func notHeard(_ peer: PeerID) -> BLEError {
         BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
@@ -177,10 +192,16 @@ extension Adapter {
                 .noAdapter, subject: name, during: operation, because: "the adapter is not there any more",
                 hint: "Plug it in again, or choose another one.")
         }
-        let isBlocked = RadioSwitch.bluetooth().contains { $0.name == info?.name && $0.isBlocked }
         return BLEError(
-            SystemCallError(call: "use", errno: isBlocked ? SystemCallError.blocked : SystemCallError.down),
+            SystemCallError(
+                call: "use", errno: system.isBlocked(name) ? SystemCallError.blocked : SystemCallError.down),
             subject: subject, during: operation)
+    }
+
+    /// What a command has failed with: where the adapter is off by now, that, and why.
+    func error(_ failure: HCICommandFailure, during operation: String) -> BLEError {
+        if failure.reason == .adapterLost, presence == .down { return downError(during: operation) }
+        return BLEError(failure, subject: name, during: operation)
     }
 
     func noAdapterError(_ all: [ControllerInfo], during operation: String) -> BLEError {

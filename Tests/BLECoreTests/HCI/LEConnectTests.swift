@@ -142,10 +142,39 @@ import Testing
         _ = connect.begin(at: start)
         let silent = failure(.timeout)
         #expect(connect.commandFinished(create, silent, at: start) == [cancelPacket])
-        let again = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .timeout)
         #expect(
-            connect.commandFinished(.leCreateConnectionCancel, again, at: start)
-                == [.finish(.failure(.refused(silent)))])
+            connect.commandFinished(.leCreateConnectionCancel, unanswered, at: start)
+                == [.finish(.failure(.notTakenBack(.refused(silent))))])
+    }
+
+    // Row L07.
+    @Test func h13ACancelWithoutAnAnswerIsRepeatedOnceAndThenTold() throws {
+        var connect = try waiting()
+        let late = start + .seconds(10)
+        #expect(connect.timePassed(late) == [cancelPacket])
+        let later = late + .seconds(2)
+        #expect(connect.commandFinished(.leCreateConnectionCancel, unanswered, at: later) == [cancelPacket])
+        #expect(connect.nextDeadlineNow == later + .seconds(3))
+        #expect(
+            connect.commandFinished(.leCreateConnectionCancel, unanswered, at: later + .seconds(2))
+                == [.finish(.failure(.notTakenBack(.timedOut)))])
+
+        var answered = try waiting()
+        _ = answered.cancel(at: start)
+        _ = answered.commandFinished(.leCreateConnectionCancel, unanswered, at: start)
+        #expect(answered.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try answered.received(complete(status: "02"), at: start) == [.finish(.failure(.cancelled))])
+
+        // Many commands were in front of it.
+        var queued = try waiting()
+        _ = queued.cancel(at: start)
+        #expect(queued.timePassed(start + .seconds(3)) == [.finish(.failure(.notTakenBack(.cancelled)))])
+
+        var refused = try waiting()
+        _ = refused.cancel(at: start)
+        let unknown = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .status(.unknownCommand))
+        #expect(
+            refused.commandFinished(.leCreateConnectionCancel, unknown, at: start) == [.finish(.failure(.cancelled))])
     }
 
     // Row O02.
@@ -167,6 +196,8 @@ import Testing
         var connect = try call(seconds: 0)
         #expect(connect.begin(at: start) == [.finish(.failure(.timedOut))])
     }
+
+    private let unanswered = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .timeout)
 
     private func initiation() throws -> LEInitiation {
         LEInitiation(peer: try #require(peer))

@@ -29,6 +29,8 @@ struct AdapterBench: Sendable {
         var holdsChannels = false
         /// Whether a link that the kernel makes stays on its way.
         var holdsLinks = false
+        /// Whether the radio is blocked.
+        var isBlocked = false
         /// What asking for the adapters ends with.
         var listError: Int32?
         var channels = 0
@@ -123,6 +125,7 @@ extension AdapterSystem {
                 }
             }
         }
+        system.isBlocked = { _ in kernel.withLock { $0.isBlocked } }
         system.privileges = { Privileges(effective: kernel.withLock { $0.capabilities }) }
         self = system
     }

@@ -22,6 +22,8 @@ actor StandInController {
     var statuses: [HCIOpcode: [HCIStatus]] = [:]
     /// Commands that get no answer at all.
     var ignored: Set<HCIOpcode> = []
+    /// Whether the peer is quicker than the command that takes a call back.
+    var answersCancelsWithLinks = false
     /// What calls end with, once each, before they succeed.
     var callFailures: [HCIStatus] = []
     /// Whether links stay for a while when they are to be ended: until `endLink`.
@@ -53,6 +55,7 @@ actor StandInController {
     }
 
     var isScanning: Bool { controller.isScanning }
+    var isCalling: Bool { controller.call != nil }
 
     func set(_ change: @Sendable (isolated StandInController) -> Void) { change(self) }
 
@@ -107,8 +110,15 @@ actor StandInController {
         }
         // Sockets are none of its business, so it does not know which links have ended.
         if command.opcode == .leCreateConnection { controller.links = [:] }
+        if command.opcode == .leCreateConnectionCancel, answersCancelsWithLinks {
+            send(VirtualController.commandComplete(command.opcode, [0]))
+            return answerCall()
+        }
         perform(controller.received(command))
     }
+
+    /// Forgets everything, as after a command of another program.
+    func reset() { controller.reset() }
 
     private func perform(_ actions: [VirtualController.Action]) {
         for action in actions {
@@ -122,7 +132,8 @@ actor StandInController {
         }
     }
 
-    private func answerCall() {
+    /// Looks again who can be called.
+    func answerCall() {
         guard let call = controller.call else { return }
         if !callFailures.isEmpty { return perform(controller.answer(callFailures.removeFirst(), rssi: 0).actions) }
         guard let handle = peers[call.peer.address] else { return }

@@ -1,0 +1,70 @@
+internal import BLECore
+internal import BLELinux
+
+// A call that was to be taken back, and a controller that never said that it was.
+//
+// For as long as it calls it refuses every other call, and that may be for ever: until the peer is heard. So the controller is told again
+// with the next connect, which waits for the answer 2 s at most, and whenever it answers anything else. Its answer, the end of the call,
+// a reset and the adapter's loss each end the matter; until then connects fail with an error that says what is wrong.
+
+extension Adapter {
+    /// Takes back a call that may be out although nobody wants it, before the next one is made.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` while the controller does not answer, `.cancelled`, `.adapterDown`.
+    func takeBackLeftCall(for peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
+        guard leftCall != nil else { return }
+        nextCall = peer
+        defer { nextCall = nil }
+        switch await run(HCICommandPacket(LECreateConnectionCancel())) {
+        case .success:
+            // There is room for another one when it has ended.
+            let (wake, _) = await suspend(until: min(deadline, loop.now() + LEConnect.patience)) { number in
+                if leftCall == nil { return self.wake(number) }
+                leftCallWaiter = number
+            }
+            leftCallWaiter = nil
+            if wake == .cancelled { throw cancelledError(during: "connect") }
+            // Its end may have been lost; the controller has said that it is over.
+            leftCallEnded()
+        case .failure(let failure):
+            switch failure.reason {
+            case .status: leftCallEnded()
+            case .timeout: throw BLEError(stillCallingOn: name)
+            case .malformed, .noAnswer, .queueFull, .cancelled, .adapterLost, .notSent:
+                throw error(failure, during: "connect")
+            }
+        }
+    }
+
+    /// The controller has answered a command: it may take the call back now.
+    func controllerAnswered(_ opcode: HCIOpcode) {
+        guard leftCall != nil, call == nil, !isTakingBack, opcode != .leCreateConnectionCancel else { return }
+        isTakingBack = true
+        enqueue(HCICommandPacket(LECreateConnectionCancel()), for: .leftCall)
+    }
+
+    /// What it has said to that. Where it has taken the call back, the end of the call follows.
+    func leftCallAnswered(_ failure: HCICommandFailure?) {
+        if failure?.status != nil { leftCallEnded() }
+    }
+
+    /// A call has ended: the one that is wanted, or the one that was left.
+    func callEnded(_ complete: LEConnectionComplete) {
+        guard let left = leftCall, call == nil, complete.isCentral else {
+            return performCall { $0.received(complete, at: $1) }
+        }
+        let isLeft = complete.peer == left || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
+        guard isLeft else { return }
+        // Who waits to call this very peer has its link.
+        let isWanted = nextCall == left
+        leftCallEnded()
+        guard complete.status.isSuccess, !isWanted else { return }
+        enqueue(HCICommandPacket(HCIDisconnect(handle: complete.handle)), for: .nobody)
+    }
+
+    /// No call is out any more that nobody wants.
+    func leftCallEnded() {
+        leftCall = nil
+        if let waiter = leftCallWaiter { wake(waiter) }
+    }
+}

@@ -1,0 +1,131 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// L07: the controller does not answer the command that takes a call back.
+@Suite(.timeLimit(.minutes(1))) struct LeftCallTests {
+    private let absent = BluetoothAddress(rawValue: 0xC000_0000_0007)
+    private let present = BluetoothAddress(rawValue: 0xC000_0000_0008)
+
+    /// An adapter whose controller calls `absent`, was told to stop, and has not answered.
+    private func deafBench(_ time: VirtualTime) async throws -> AdapterBench {
+        let bench = try await AdapterBench(loop: time.loop)
+        let present = present
+        await bench.controller.set {
+            $0.peers = [present: 0x41]
+            $0.ignored = [.leCreateConnectionCancel]
+        }
+        await isTold(bench, absent)
+        #expect(
+            await bench.sent.suffix(3) == [.leCreateConnection, .leCreateConnectionCancel, .leCreateConnectionCancel])
+        return bench
+    }
+
+    private func connect(_ bench: AdapterBench, _ address: BluetoothAddress) async throws(BLEError) -> ConnectionHandle?
+    {
+        let peer = PeerID(address: address, type: .random)
+        return try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).handle
+    }
+
+    private func isTold(_ bench: AdapterBench, _ address: BluetoothAddress) async {
+        do throws(BLEError) {
+            _ = try await connect(bench, address)
+            Issue.record("connected")
+        } catch {
+            #expect(error.code == .timedOut, "\(error)")
+            #expect(error.subject == "hci0")
+            #expect(error.hint?.contains("hciconfig hci0 reset") == true)
+        }
+    }
+
+    // Row L07.
+    @Test func connectsTellItAndGoOnOnceTheControllerAnswers() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await deafBench(time)
+            let count = await bench.sent.count
+            await isTold(bench, present)
+            #expect(await bench.sent.dropFirst(count) == [.leCreateConnectionCancel])
+            await bench.controller.set { $0.ignored = [] }
+            #expect(try await connect(bench, present) == 0x41)
+            #expect(await bench.sent.suffix(2) == [.leCreateConnectionCancel, .leCreateConnection])
+        }
+    }
+
+    // Row L07.
+    @Test func anyAnswerHasTheCallTakenBack() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await deafBench(time)
+            await bench.controller.set { $0.ignored = [] }
+            let count = await bench.sent.count
+            let scan = try await bench.adapter.subscribe(.balanced, Deliveries().receive)
+            await bench.adapter.unsubscribe(scan)
+            #expect(await bench.sent.dropFirst(count).filter { $0 == .leCreateConnectionCancel }.count == 1)
+            #expect(await !bench.controller.isCalling)
+            let before = await bench.sent.count
+            #expect(try await connect(bench, present) == 0x41)
+            #expect(await bench.sent.dropFirst(before) == [.leCreateConnection])
+        }
+    }
+
+    // Row L07.
+    @Test func aLinkThatNobodyWantsAnyMoreIsEnded() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await deafBench(time)
+            let (absent, count) = (absent, await bench.sent.count)
+            await bench.controller.set {
+                $0.peers[absent] = 0x40
+                $0.answerCall()
+            }
+            await bench.controller.commandsArrived(count + 1)
+            #expect(await bench.sent.last == .disconnect)
+            #expect(try await connect(bench, present) == 0x41)
+            #expect(await bench.sent.last == .leCreateConnection)
+        }
+    }
+
+    // Row L07.
+    @Test func whoWaitsForThatPeerGetsItsLink() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await deafBench(time)
+            let absent = absent
+            // The answer comes too late for the peer.
+            await bench.controller.set {
+                $0.ignored = []
+                $0.peers[absent] = 0x40
+                $0.answersCancelsWithLinks = true
+            }
+            bench.kernel.withLock { $0.isLinked = true }
+            _ = try await connect(bench, absent)
+            #expect(await bench.sent.last == .leCreateConnectionCancel)
+        }
+    }
+
+    // Row L07.
+    @Test func aResetEndsItToo() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await deafBench(time)
+            await bench.controller.set { $0.reset() }
+            await bench.controller.foreign(.reset)
+            await time.settle()
+            let count = await bench.sent.count
+            #expect(try await connect(bench, present) == 0x41)
+            #expect(await !bench.sent.dropFirst(count).contains(.leCreateConnectionCancel))
+        }
+    }
+
+    // Row L07.
+    @Test func whoHasCancelledIsToldThat() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await bench.controller.set { $0.ignored = [.leCreateConnectionCancel] }
+            let absent = absent
+            let task = time.task { try await connect(bench, absent) }
+            await bench.controller.commandsArrived(4)
+            task.cancel()
+            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
+            await isTold(bench, present)
+        }
+    }
+}
