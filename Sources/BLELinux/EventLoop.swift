@@ -12,7 +12,8 @@
 // - An event of a descriptor that was let go earlier in the same batch is ignored, even if its number is in use again: the
 //   event carries the generation of its registration.
 // - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up descriptor
-//   registered spins; who sees the end of a descriptor lets go of it.
+//   registered spins; who sees the end of a descriptor lets go of it. What nobody waits for is not watched: where the kernel cannot
+//   narrow what it tells, the descriptor is not watched at all, and its owner knows.
 // - A task that prefers the loop and comes to one of its actors from a foreign actor runs, until it next suspends, as if it had
 //   no preference; each `await` on the same actor may then let other jobs in. So code that waits for a condition looks at it
 //   inside the closure of `withCheckedContinuation`, not before.
@@ -104,7 +105,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Calls `handler` on the loop whenever `descriptor` is readable, at its end or failed; `nil` ends that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor; none when a handler is taken away.
+    /// - Returns: The error that keeps the kernel from watching the descriptor; where a handler was taken away, for the other one too.
     @discardableResult
     package func onReadable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.readable = handler }
@@ -112,7 +113,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Calls `handler` on the loop whenever `descriptor` can be written to or failed; `nil` ends that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor; none when a handler is taken away.
+    /// - Returns: The error that keeps the kernel from watching the descriptor; where a handler was taken away, for the other one too.
     @discardableResult
     package func onWritable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.writable = handler }
@@ -246,17 +247,24 @@ extension EventLoop {
             return nil
         }
         var result = -ENOENT
+        var isForgotten = false
         if known != nil { result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1) }
         if let known, result < 0, result != -ENOENT {
-            // The kernel goes on with what it watched before, and so does the loop.
-            watched[descriptor] = Watch(
-                generation: known.generation, readable: known.readable == nil ? nil : watch.readable,
-                writable: known.writable == nil ? nil : watch.writable)
-            return SystemCallError(call: "epoll_ctl", errno: -result)
+            if known.interest & ~watch.interest == 0 {
+                // The kernel goes on with what it watched before, and so does the loop.
+                watched[descriptor] = Watch(
+                    generation: known.generation, readable: known.readable == nil ? nil : watch.readable,
+                    writable: known.writable == nil ? nil : watch.writable)
+                return SystemCallError(call: "epoll_ctl", errno: -result)
+            }
+            // It would go on telling what nobody waits for any more, in each turn. It can always forget a descriptor.
+            _ = ble_unwatch(epoll, descriptor)
+            isForgotten = true
+            result = -ENOENT
         }
         if result == -ENOENT {
             // Closed behind our back and opened anew: what the old one waited for is void.
-            if known != nil {
+            if known != nil, !isForgotten {
                 watch = newWatch()
                 change(&watch)
             }

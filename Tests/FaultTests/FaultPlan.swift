@@ -53,6 +53,8 @@ final class FaultPlan: Sendable {
         case length(Int32)
         /// A packet with the news that the kernel has dropped so many.
         case drops(Int32)
+        /// A packet that the kernel drops.
+        case lose
         /// What `poll` tells.
         case state(Int32)
         /// The process is killed; a write has got so many bytes out.
@@ -121,6 +123,7 @@ final class FaultPlan: Sendable {
             case .short(let count): (FAULTY_SHORT, count)
             case .length(let length): (FAULTY_LENGTH, length)
             case .drops(let count): (FAULTY_DROPS, count)
+            case .lose: (FAULTY_LOSE, 0)
             case .state(let bits): (FAULTY_STATE, bits)
             case .stop(let count): (FAULTY_STOP, count)
             }

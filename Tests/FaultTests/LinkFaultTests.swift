@@ -322,6 +322,65 @@ import Testing
         await link.end()
     }
 
+    // Rows O11, O17.
+    @Test("the kernel cannot narrow what it watches for", arguments: [1, 2, 50]) func narrowing(times: Int) async throws
+    {
+        let link = try await FaultyLink()
+        link.plan.set(.sending, .fail(EAGAIN))
+        // Behind the one that asks for room. In the first case it is asked anew at once, in the others a little later.
+        link.plan.set(SystemCalls(.epollControl), .fail(ENOMEM), on: link.descriptor, skip: 1, times: times)
+        try await link.checkUsable()
+        await FaultyLink.until { link.plan.hits == times + 1 }
+        try await link.checkUsable()
+        await link.end()
+    }
+
+    // Rows O11, O17.
+    @Test("the kernel does not watch a link any more") func unwatched() async throws {
+        let link = try await FaultyLink()
+        link.plan.set(.sending, .fail(EAGAIN))
+        link.plan.set(SystemCalls(.epollControl), .fail(ENOSPC), on: link.descriptor, skip: 1, times: nil)
+        let error = await failure { () async throws(BLEError) in
+            _ = try await link.device.read(FaultyLink.value)
+        }
+        #expect(error?.code == .disconnected)
+        #expect(await link.device.disconnectReason == .other(nil, errorNumber: ENOSPC))
+        await link.checkEnded()
+    }
+
+    /// Without a peer: how often the loop turns while nothing happens that anybody waits for.
+    // Row O17.
+    @Test("a descriptor that stays watched for too much keeps the loop asleep", arguments: [1, 2])
+    func narrowingKeepsTheLoopAsleep(times: Int) throws {
+        let plan = try FaultPlan()
+        let loop = plan.joined { EventLoop() }
+        let (near, far) = try LinkSocket.pair()
+        let socket = LinkSocket(adopting: near)
+        var peer = LinkSocket(adopting: far)
+        plan.take(near)
+        var calls: [String] = []
+        func runOn() {
+            let before = calls.count
+            _ = loop.schedule(at: loop.now() + .milliseconds(20)) { calls.append("time") }
+            plan.joined { loop.run { calls.count > before } }
+        }
+        loop.onReadable(near) { loop.letGo(near) }
+        loop.onWritable(near) { calls.append("writable") }
+        plan.set(SystemCalls(.epollControl), .fail(ENOMEM), on: near, times: times)
+        // With two failures nothing is watched, and whose descriptor it is knows.
+        #expect(loop.onWritable(near, nil)?.errno == (times == 1 ? nil : ENOMEM))
+        #expect(loop.watchedCount == 2 - times)
+        let before = plan.count(SystemCalls(.epollWait))
+        runOn()
+        #expect(calls == ["time"])
+        #expect(plan.count(SystemCalls(.epollWait)) - before < 10)
+        // What is still watched is told.
+        let outcome = peer.send([1])
+        #expect(outcome == .sent)
+        if times == 1 { plan.joined { loop.run { loop.watchedCount == 0 } } }
+        loop.letGo(socket.descriptor)
+    }
+
     // Row O12.
     @Test("the loop cannot watch a new link", arguments: [ENOMEM, ENOSPC]) func unwatchableFromTheStart(
         errno: Int32
@@ -343,6 +402,34 @@ import Testing
     }
 
     // MARK: Losses
+
+    /// The kernel takes 672 bytes, and says nothing of what it does not take.
+    // Row L02.
+    @Test("a value that is too long for the kernel") func tooLongValue() async throws {
+        let link = try await FaultyLink()
+        let values = try await link.device.subscribe(to: FaultyLink.value)
+        let handle = UInt8(truncatingIfNeeded: values.handle)
+        link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
+        await link.peripheral.send(raw: [0x1B, handle, 0] + [UInt8](repeating: 7, count: 670))
+        try await link.peripheral.notify(FaultyLink.valueUUID, [2])
+        var walk = values.makeAsyncIterator()
+        #expect(try await walk.next()?.bytes == [2])
+        #expect(link.plan.hits == 1)
+        #expect(await link.device.statistics.droppedByKernel == 0)
+        try await link.checkUsable()
+        await link.end()
+    }
+
+    // Rows L02, T06.
+    @Test("an answer that is too long for the kernel") func tooLongAnswer() async throws {
+        let link = try await FaultyLink(responseTime: .milliseconds(500))
+        link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
+        let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }
+        #expect(error?.code == .timedOut)
+        #expect(link.plan.hits == 1)
+        #expect(await link.device.disconnectReason == .attTimeout)
+        await link.checkEnded()
+    }
 
     // Row L06.
     @Test("the kernel tells of packets that it dropped") func kernelDrops() async throws {

@@ -51,7 +51,8 @@ extension L2CAPChannel {
     private func pauseReading() {
         guard let descriptor = socket?.descriptor else { return }
         isPaused = true
-        loop.onReadable(descriptor, nil)
+        // Whoever waits for room is not to wait for ever.
+        if loop.onReadable(descriptor, nil) != nil { later { $0.writable() } }
     }
 
     /// All that has arrived, as soon as there is anything; empty when the packets are over or the task was cancelled.
@@ -144,7 +145,7 @@ extension L2CAPChannel {
 
     private func writable() {
         guard let descriptor = socket?.descriptor else { return }
-        loop.onWritable(descriptor, nil)
+        if loop.onWritable(descriptor, nil) != nil, !isPaused { later { if !$0.isPaused { $0.readAgain() } } }
         if isClosing { return finish(.closed) }
         flush()
     }

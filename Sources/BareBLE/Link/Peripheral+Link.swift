@@ -165,13 +165,13 @@ extension Peripheral {
 
     private func writable() {
         guard let descriptor = socket?.descriptor else { return }
-        loop.onWritable(descriptor, nil)
+        if loop.onWritable(descriptor, nil) != nil { watchAgain() }
         perform(client.writable(at: loop.now()))
     }
 
     // MARK: The socket
 
-    private func readable() {
+    func readable() {
         defer { tellTroubles() }
         readPackets()
     }
@@ -206,7 +206,7 @@ extension Peripheral {
         if !isEnding { close(.adapterLost) }
     }
 
-    private func linkEnded(_ errno: Int32) {
+    func linkEnded(_ errno: Int32) {
         isEnding = true
         guard let controls else { return close(DisconnectReason(errno: errno, status: nil), code: errno) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }

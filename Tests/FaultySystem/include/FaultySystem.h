@@ -29,6 +29,7 @@ enum faulty_effect {
     FAULTY_SHORT,      // at most `value` bytes are read, received or written
     FAULTY_LENGTH,     // a packet is received, and its length is said to be `value`
     FAULTY_DROPS,      // a packet is received, with the news that the kernel has dropped `value` so far
+    FAULTY_LOSE,       // a packet is taken from the socket and is gone, as where the kernel drops one: EAGAIN
     FAULTY_STATE,      // `poll` tells the bits of `value`
     FAULTY_STOP,       // the process is killed here: a write still gets `value` bytes out, and from then on nothing changes any file
 };
