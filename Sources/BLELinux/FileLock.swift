@@ -3,7 +3,8 @@ internal import Glibc
 
 /// A file that one process holds at a time, for as long as the value lives. It says who that is.
 ///
-/// The kernel lets go of it when the process ends, in whatever way, or executes another program. The file stays.
+/// It is let go of with the value, also where a process that was just started has a copy of its descriptor; the kernel does so when the
+/// process ends, in whatever way, or executes another program. The file stays.
 package struct FileLock: ~Copyable, Sendable {
     /// Why the file is not held.
     package enum Failure: Error, Hashable, Sendable {
@@ -31,6 +32,10 @@ package struct FileLock: ~Copyable, Sendable {
         let emptied = SystemCallError.repeated { ftruncate(file.number, 0) }
         if emptied == 0 { try? StoredFile.writeAll(Array("\(getpid())\n".utf8), to: file.number) }
         self.file = file
+    }
+
+    deinit {
+        release()
     }
 
     /// Lets go of the file before the value goes away.

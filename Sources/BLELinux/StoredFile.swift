@@ -37,18 +37,21 @@ package enum StoredFile {
 
     /// Puts `bytes` in the place of the file, readable by its owner only. They are on the disk when the call returns.
     ///
-    /// A symbolic link stays one, and what it leads to is replaced.
+    /// A symbolic link stays one, and what it leads to is replaced. What writers of this file have left behind that were killed goes.
     ///
     /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file, and for a link that leads nowhere.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemCallError) {
         let path = try replaceable(path)
-        let (temporary, descriptor) = try makeTemporary(beside: path)
-        let file = OwnedDescriptor(descriptor)
+        let name = String(path.dropFirst(path.lastIndex(of: "/").map { path[...$0].count } ?? 0))
+        removeRemains(in: directory(of: path)) { $0 == name }
+        let temporary = try makeTemporary(beside: path)
         do throws(SystemCallError) {
-            try write(bytes, to: file)
-            guard unsafe rename(temporary, path) == 0 else { throw SystemCallError(call: "rename", errno: errno) }
+            try write(bytes, to: temporary.file)
+            guard unsafe rename(temporary.path, path) == 0 else {
+                throw SystemCallError(call: "rename", errno: errno)
+            }
         } catch {
-            _ = unsafe unlink(temporary)
+            _ = unsafe unlink(temporary.path)
             throw error
         }
         // The new name is on the disk when the directory is. A file system that cannot do that is no reason to fail.
@@ -83,12 +86,16 @@ package enum StoredFile {
         }
     }
 
+    /// A file that is not there yet under its own name.
+    private struct Temporary: ~Copyable {
+        let path: String
+        let file: OwnedDescriptor
+    }
+
     private static let temporaryCount = Lock(0)
 
     /// A new file that nobody else writes, in the same directory.
-    private static func makeTemporary(
-        beside path: String
-    ) throws(SystemCallError) -> (path: String, descriptor: Int32) {
+    private static func makeTemporary(beside path: String) throws(SystemCallError) -> Temporary {
         while true {
             let number = temporaryCount.withLock { count in
                 count += 1
@@ -97,9 +104,39 @@ package enum StoredFile {
             let temporary = "\(path).\(getpid()).\(number).tmp"
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
             let descriptor = SystemCallError.repeated { unsafe open(temporary, flags, 0o600) }
-            if descriptor >= 0 { return (temporary, descriptor) }
-            // Somebody of the same number left it behind.
-            guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
+            guard descriptor >= 0 else {
+                // Somebody of the same number left it behind.
+                guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
+                continue
+            }
+            let file = OwnedDescriptor(descriptor)
+            // The lock says that it is being written. Who takes it for a remain in the moment before may remove it.
+            let locked = SystemCallError.repeated { flock(file.number, LOCK_EX | LOCK_NB) }
+            let isTaken = locked != 0 && errno == EWOULDBLOCK
+            var status = stat()
+            guard unsafe fstat(file.number, &status) == 0 else {
+                let reason = errno
+                _ = unsafe unlink(temporary)
+                throw SystemCallError(call: "fstat", errno: reason)
+            }
+            if !isTaken, status.st_nlink > 0 { return Temporary(path: temporary, file: file) }
+        }
+    }
+
+    /// Removes what writers have left behind that were killed, of each file in `directory` whose name passes `isWanted`.
+    ///
+    /// What somebody writes at this moment is locked, and stays; on a file system without locks everything does.
+    package static func removeRemains(in directory: String, of isWanted: (String) -> Bool) {
+        for name in SystemFiles.names(in: directory) where name.hasSuffix(".tmp") {
+            let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.count > 3, parts.dropLast().suffix(2).allSatisfy({ Int($0) != nil }),
+                isWanted(parts.dropLast(3).joined(separator: "."))
+            else { continue }
+            let path = "\(directory)/\(name)"
+            let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+            guard number >= 0 else { continue }
+            let file = OwnedDescriptor(number)
+            if SystemCallError.repeated({ flock(file.number, LOCK_EX | LOCK_NB) }) == 0 { _ = unsafe unlink(path) }
         }
     }
 

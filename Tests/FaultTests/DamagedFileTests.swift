@@ -190,6 +190,23 @@ import Testing
         _ = try store.open()
     }
 
+    /// A process that is being started has a copy of each descriptor for a moment, and a lock would last as long as that.
+    // Rows O28, O08.
+    @Test("the store is free as soon as it was let go of") func letGoOf() throws {
+        let folder = try Folder()
+        let store = StateStore(directory: folder.path, identifier: "hub")
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        var first: OpenStateStore? = try store.open()
+        let held = try #require(plan.notes.first { $0.call == .flock })
+        let copy = dup(held.descriptor)
+        #expect(copy >= 0)
+        try first?.save(DaemonState())
+        first = nil
+        _ = try store.open()
+        close(copy)
+    }
+
     // Row O28.
     @Test("a file system without locks", arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws {
         let folder = try Folder()

@@ -70,6 +70,42 @@ import Testing
         if thing.description == "state" { #expect(!copy.names.contains { $0.hasSuffix(".tmp") }, "nothing is left") }
         try thing.save(.new, in: copy)
         #expect(try thing.load(from: copy) == .new)
+        #expect(!copy.names.contains { $0.hasSuffix(".tmp") }, "the next writer leaves nothing")
+    }
+
+    /// A name like that of a writer's own file, which the library did not make, is nobody's remain.
+    // Row O22.
+    @Test("what killed writers left goes, and nothing else", arguments: StoredThing.all) func remains(
+        thing: StoredThing
+    ) throws {
+        let folder = try Folder()
+        let path = thing.path(in: folder)
+        let strange = [".1.tmp", ".x.1.tmp", ".1.2.tmp.old", ".1.2"].map { path + $0 }
+        for name in strange { try Data([1]).write(to: URL(filePath: name)) }
+        for number in 0..<50 { try Data([1]).write(to: URL(filePath: "\(path).\(number).\(number).tmp")) }
+        // Somebody is writing this one.
+        let written = path + ".77.1.tmp"
+        try Data([1]).write(to: URL(filePath: written))
+        let descriptor = unsafe open(written, O_RDWR)
+        #expect(flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        try thing.save(.new, in: folder)
+        let left = folder.names.filter { $0.contains(".tmp") || $0.hasSuffix(".1.2") }.map { folder.path + "/" + $0 }
+        #expect(left.sorted() == (strange + [written]).sorted())
+        close(descriptor)
+        try thing.save(.old, in: folder)
+        #expect(!folder.names.contains(String(written.dropFirst(folder.path.count + 1))))
+        #expect(try thing.load(from: folder) == .old)
+    }
+
+    /// A peer that never comes back has no next writer.
+    // Row O22.
+    @Test("a directory of caches keeps nobody's remains") func remainsOfOthers() throws {
+        let folder = try Folder()
+        for number in 0..<50 {
+            try Data([1]).write(to: URL(filePath: "\(folder.path)/C0000000\(1_000 + number)-random.gatt.9.1.tmp"))
+        }
+        try StoredThing.cache.save(.new, in: folder)
+        #expect(folder.names == ["C00000000007-random.gatt"])
     }
 
     // Row O24.

@@ -141,6 +141,8 @@ public struct GATTCacheDirectory: Hashable, Sendable {
     /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
     public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
         guard let file = file(for: peer) else { return }
+        // Also those of peers that do not come back.
+        StoredFile.removeRemains(in: path) { $0.hasSuffix(Self.suffix) }
         try file.save(cache)
         for name in StoredFile.names(in: path, endingIn: Self.suffix).dropLast(Self.capacity) {
             try GATTCacheFile("\(path)/\(name)").remove()

@@ -43,7 +43,8 @@ public struct StateStore: Hashable, Sendable {
         }
         do {
             let lock = try FileLock(lockPath)
-            removeRemains()
+            // What processes have left behind that were killed while they wrote.
+            StoredFile.removeRemains(in: directory) { $0 == "\(identifier).state" }
             return OpenStateStore(self, lock)
         } catch {
             switch error {
@@ -55,16 +56,6 @@ public struct StateStore: Hashable, Sendable {
             case .system(let error):
                 throw BLEError(error, stateFile: lockPath, during: operation)
             }
-        }
-    }
-
-    /// Removes what processes have left behind that were killed while they wrote; to be called by who has the lock.
-    private func removeRemains() {
-        let (start, end) = ("\(identifier).state.", ".tmp")
-        for name in SystemFiles.names(in: directory) where name.hasPrefix(start) && name.hasSuffix(end) {
-            let numbers = name.dropFirst(start.count).dropLast(end.count).split(separator: ".")
-            guard numbers.count == 2, numbers.allSatisfy({ Int($0) != nil }) else { continue }
-            try? StoredFile.remove("\(directory)/\(name)")
         }
     }
 
