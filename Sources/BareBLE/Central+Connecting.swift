@@ -37,6 +37,7 @@ extension Central {
         let policy = if let given { given } else { await cachePolicy(for: peer, options) }
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
+            troubles: troubles,
             policy: policy, controls: controls)
         try await peripheral.open(timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
         return peripheral

@@ -18,6 +18,8 @@ public actor Central {
     /// Keeps what is wanted for the next start, from `restore` to `suspend`.
     var keeper: StateKeeper?
     var hasRestored = false
+    /// What the log was told of each peer.
+    nonisolated let troubles = TroubleBook()
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -114,6 +116,7 @@ extension Central {
         }
         let peripheral = Peripheral(
             socket: socket, id: nil, name: "unix:\(path)", mtu: mtu, loop: loop, configuration: configuration,
+            troubles: troubles,
             policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral
@@ -131,7 +134,7 @@ extension Central {
         let socket = LinkSocket(adopting: descriptor)
         let mtu = try mtu(options, connectingTo: name)
         let peripheral = Peripheral(
-            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration,
+            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration, troubles: troubles,
             policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral

@@ -92,7 +92,7 @@ public actor Peripheral {
     /// Counts what the buffers of subscriptions have dropped.
     let droppedValues = DropCounter()
     var unwantedValues = 0
-    var troubleLog = TroubleLog()
+    var troubles: LinkTroubles
     /// How many packets the kernel had dropped when the socket went.
     var formerDrops: UInt32 = 0
 
@@ -108,7 +108,7 @@ public actor Peripheral {
 
     init(
         socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, loop: EventLoop,
-        configuration: Configuration, policy: CachePolicy, controls: LinkControls? = nil
+        configuration: Configuration, troubles: TroubleBook, policy: CachePolicy, controls: LinkControls? = nil
     ) {
         self.id = id
         self.name = name
@@ -118,6 +118,7 @@ public actor Peripheral {
         self.traceLinks = configuration.traceLinks
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
+        self.troubles = LinkTroubles(of: troubles.page(of: name))
         self.policy = policy
         self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)
         self.storedCache = policy.cache

@@ -9,34 +9,41 @@ extension Central {
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
-        let logger = configuration.logger
+        let tell: @Sendable (String, BLEError) -> Void = {
+            [loop, logger = configuration.logger, troubles = troubles.page(of: "\(peer)")] message, error in
+            // A peer that comes and goes reads and writes each time.
+            guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
+            var metadata: Logger.Metadata = ["reason": "\(error)"]
+            if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+            logger.warning("\(message)", metadata: metadata)
+        }
         // Elsewhere: a task that runs on the event loop would wait for the disk there.
         if policy.cache == nil {
-            policy.cache = await loop.elsewhere { Self.load(file, logger: logger) }
+            policy.cache = await loop.elsewhere { Self.load(file, tell) }
         }
         policy.store = { [loop] cache in
-            await loop.elsewhere { Self.save(cache, for: peer, in: directory, logger: logger) }
+            await loop.elsewhere { Self.save(cache, for: peer, in: directory, tell) }
         }
         return policy
     }
 
     /// A file that cannot be used is as good as none; it is said once, because it is written anew.
-    private static func load(_ file: GATTCacheFile, logger: Logger) -> GATTCache? {
+    private static func load(_ file: GATTCacheFile, _ tell: (String, BLEError) -> Void) -> GATTCache? {
         do {
             return try file.load()
         } catch {
-            logger.warning("a cache is not used", metadata: ["reason": "\(error)"])
+            tell("a cache is not used", error)
             return nil
         }
     }
 
     private static func save(
-        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, logger: Logger
+        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ tell: (String, BLEError) -> Void
     ) {
         do {
             try directory.save(cache, for: peer)
         } catch {
-            logger.warning("a cache could not be written", metadata: ["reason": "\(error)"])
+            tell("a cache could not be written", error)
         }
     }
 }

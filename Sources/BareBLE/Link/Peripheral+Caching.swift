@@ -152,7 +152,7 @@ extension Peripheral {
                 .servicesChanged, subject: name, during: operation,
                 because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
         }
-        logger.notice("what was known of the services is wrong", metadata: ["peer": "\(name)"])
+        tell(.notice, "what was known of the services is wrong")
         if let reading { knowledge.hashRead(reading) }
         perform(client.servicesChanged(in: 1...0xFFFF, at: loop.now()))
         uselessCures = []

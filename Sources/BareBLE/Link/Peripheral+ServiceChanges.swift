@@ -150,10 +150,10 @@ extension Peripheral {
     func serviceChanged(_ value: [UInt8]) {
         do throws(MalformedPacket) {
             let change = try ServiceChanged(value)
-            logger.info("services changed", metadata: ["peer": "\(name)", "handles": "\(change.handles)"])
+            tell(.info, "services changed", ["handles": "\(change.handles)"])
             obey(change.handles)
         } catch {
-            logger.warning("a change of services makes no sense", metadata: ["peer": "\(name)", "reason": "\(error)"])
+            tell(.warning, "a change of services makes no sense", ["reason": "\(error)"])
         }
     }
 

@@ -12,13 +12,20 @@ extension Peripheral {
         return statistics
     }
 
-    /// Logs what should not happen, not more often than the log wants to know; at the end of the link, what is left to tell.
+    /// Logs what should not happen on links to this peer, not more often than the log wants to know; at the end of a link, what is left
+    /// to tell, unless the peer comes and goes.
     func tellTroubles(isEnd: Bool = false) {
         let statistics = statistics
-        let isDue = troubleLog.isDue(counts: statistics.forEachTrouble, at: loop.now())
-        guard isDue || isEnd && troubleLog.hasRest(counts: statistics.forEachTrouble) else { return }
-        logger.warning(
-            "trouble on the link",
-            metadata: ["peer": "\(name)", "so far": "\(TroubleLog.text(statistics.forEachTrouble))"])
+        guard let text = troubles.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
+        logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
+    }
+
+    /// Logs what a peer may bring about again and again: at first at once, then once a minute.
+    func tell(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
+        guard let leftOut = troubles.peer.admit(message, at: loop.now()) else { return }
+        var metadata = details
+        metadata["peer"] = "\(name)"
+        if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+        logger.log(level: level, "\(message)", metadata: metadata)
     }
 }

@@ -10,16 +10,16 @@ struct TroubleLog {
     private var told = 0
     private var lastTime: BootInstant?
 
-    /// Whether there is more than was told, and now is the time to tell it.
-    mutating func isDue(counts: Counts, at now: BootInstant) -> Bool {
+    /// Whether there is more than was told, and now is the time to tell it; for what is extra it always is.
+    mutating func isDue(counts: Counts, isExtra: Bool = false, at now: BootInstant) -> Bool {
         let total = Self.sum(counts)
-        guard total > told, lastTime.map({ now - $0 >= Self.pause }) ?? true else { return false }
+        guard total > told, isExtra || lastTime.map({ now - $0 >= Self.pause }) ?? true else { return false }
         told = total
         lastTime = now
         return true
     }
 
-    /// Whether there is more than was told, at the end, when no other line will come.
+    /// Whether there is more than was told.
     func hasRest(counts: Counts) -> Bool { Self.sum(counts) > told }
 
     /// Such as "malformed answers: 3, empty packets: 1".
@@ -29,7 +29,7 @@ struct TroubleLog {
         return parts.joined(separator: ", ")
     }
 
-    private static func sum(_ counts: Counts) -> Int {
+    static func sum(_ counts: Counts) -> Int {
         var sum = 0
         counts { count, _ in sum &+= count }
         return sum

@@ -8,13 +8,19 @@ import Testing
 
 /// What should not happen is counted for the program and told in the log, and a peer cannot fill the log.
 @Suite(.timeLimit(.minutes(1))) struct TroubleTests {
-    /// Keeps the warnings.
+    /// Keeps the lines from a level on.
     private final class Warnings: Sendable {
+        private let level: Logger.Level
         private let lines = Mutex<[String]>([])
+
+        init(from level: Logger.Level = .warning) {
+            self.level = level
+        }
+
         var all: [String] { lines.withLock { $0 } }
 
         var logger: Logger {
-            Logger(label: "test") { _ in Handler(warnings: self) }
+            Logger(label: "test") { _ in Handler(warnings: self, logLevel: level) }
         }
 
         fileprivate func take(_ line: String) { lines.withLock { $0.append(line) } }
@@ -23,7 +29,7 @@ import Testing
     private struct Handler: LogHandler {
         let warnings: Warnings
         var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level = .warning
+        var logLevel: Logger.Level
 
         subscript(metadataKey key: String) -> Logger.Metadata.Value? {
             get { metadata[key] }
@@ -59,6 +65,96 @@ import Testing
         #expect(warnings.all.count == 4)
         #expect(warnings.all.first?.hasPrefix("trouble on the link: ") ?? false)
         #expect(warnings.all.last == "trouble on the link: values for handle 0: 3600")
+    }
+
+    /// Each link does wrong in several ways, each of which is worth a line, and ends after a second.
+    @Test func aPeerThatComesAndGoesCostsALineAMinuteForEachKindOfTrouble() async throws {
+        let warnings = Warnings(from: .info)
+        let links = Mutex(0)
+        try await VirtualTime.run { time in
+            var configuration = Configuration()
+            configuration.logger = warnings.logger
+            // Nothing can be kept there.
+            configuration.cacheDirectory = "/nonexistent/caches"
+            let radio = VirtualRadio(time: time)
+            let peripheral = await radio.add(Self.fickle)
+            let central = Central(configuration, radio: radio)
+            let peer = try #require(await radio.id(of: peripheral))
+            var options = SessionOptions(reconnect: .backoff(initial: .seconds(1), max: .seconds(1), jitter: 0))
+            options.connect.mtu = 23
+            let session = try await central.session(with: peer, options)
+            while time.now < BootInstant.zero + .seconds(3_600) {
+                let link = try await session.ready()
+                links.withLock { $0 += 1 }
+                let change = try await link.discover().characteristics.first { $0.uuid == 0x2A05 }
+                let handle = UInt8(truncatingIfNeeded: change?.valueHandle ?? 0)
+                // The peer has been asked to tell its changes by then.
+                try await time.clock.sleep(for: .milliseconds(100))
+                // A value of nothing, and news that make no sense, in each link; and a change of everything.
+                await peripheral.send(raw: [0x1B, 0, 0, 1])
+                await peripheral.send(raw: [0x1D, handle, 0, 1])
+                await peripheral.send(raw: [0x1D, handle, 0, 1, 0, 0xFF, 0xFF])
+                try await time.clock.sleep(for: .milliseconds(500))
+                await radio.hangUp(peripheral)
+                _ = await link.disconnected()
+            }
+            await session.disconnect()
+        }
+        #expect(links.withLock { $0 } > 1_500)
+        let kinds = Dictionary(grouping: warnings.all) { $0.prefix { $0 != ":" } }
+        for (kind, lines) in kinds { #expect((55...62).contains(lines.count), "\(kind): \(lines.count)") }
+        #expect(kinds.keys.sorted() == Self.fickleLines)
+        // The counts are those of all links.
+        let digits = kinds["trouble on the link"]?.last?.split(separator: "values for handle 0: ").last?
+            .prefix { $0.isNumber }
+        #expect(digits.flatMap { Int($0) } ?? 0 > 1_500)
+    }
+
+    private static let fickleLines: [Substring] = [
+        "a cache could not be written", "a change of services makes no sense", "services changed",
+        "trouble on the link",
+    ]
+
+    private static let fickle = VirtualDevice(
+        name: "Fickle",
+        services: [
+            VirtualService(0x1801, [VirtualCharacteristic(0x2A05, [.indicate])]),
+            VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.notify, .read], value: [9])]),
+        ])
+
+    @Test func aLinkThatEndsIsToldOfInFullUnlessItsPeerComesAndGoes() {
+        let book = TroubleBook()
+        let start = BootInstant.zero + .seconds(1_000)
+        func counts(_ count: Int) -> TroubleLog.Counts { { body in body(count, "faults") } }
+        var link = LinkTroubles(of: book.page(of: "peer"))
+        #expect(link.line(counts: counts(0), isEnd: false, at: start) == nil)
+        #expect(link.line(counts: counts(1), isEnd: false, at: start) == "faults: 1")
+        #expect(link.line(counts: counts(5), isEnd: false, at: start + .seconds(1)) == nil)
+        #expect(link.line(counts: counts(6), isEnd: true, at: start + .seconds(2)) == "faults: 6")
+        var next = LinkTroubles(of: book.page(of: "peer"))
+        #expect(next.line(counts: counts(2), isEnd: false, at: start + .seconds(3)) == nil)
+        #expect(next.line(counts: counts(3), isEnd: true, at: start + .seconds(4)) == nil)
+        // Beside it, somebody else.
+        var other = LinkTroubles(of: book.page(of: "other"))
+        #expect(other.line(counts: counts(1), isEnd: false, at: start + .seconds(4)) == "faults: 1")
+        var last = LinkTroubles(of: book.page(of: "peer"))
+        #expect(last.line(counts: counts(0), isEnd: false, at: start + .seconds(61)) == nil)
+        #expect(last.line(counts: counts(1), isEnd: false, at: start + .seconds(62)) == "faults: 10")
+        #expect(last.line(counts: counts(1), isEnd: true, at: start + .seconds(300)) == nil)
+    }
+
+    @Test func onlySoManyPeersAreRemembered() {
+        let book = TroubleBook()
+        let first = book.page(of: "0")
+        for number in 1..<TroubleBook.capacity { _ = book.page(of: "\(number)") }
+        #expect(book.page(of: "0") === first)
+        // Met again, it is not the one that goes.
+        let second = book.page(of: "1")
+        _ = book.page(of: "one more")
+        #expect(book.page(of: "0") === first)
+        #expect(book.page(of: "1") === second)
+        for number in 0..<TroubleBook.capacity { _ = book.page(of: "new \(number)") }
+        #expect(book.page(of: "0") !== first)
     }
 
     @Test func aPeerThatBehavesIsNotTalkedOf() async throws {

@@ -1,0 +1,119 @@
+internal import BLECore
+internal import BLELinux
+
+// What a log is told of peers, one by one. A peer may come back every second for years, and each link would begin with a line at once:
+// so what was told of a peer outlives its links. Counts of all its links go into one line, at first at once and from then on once a
+// minute; so do lines that say something else, each kind for itself, with the number of those that were left out. The last line of a
+// link, when no other will come, is extra, but only for a peer whose last link ended more than a minute before.
+
+/// What the log was told of one peer.
+final class PeerTroubles: Sendable {
+    private struct Line {
+        var lastTime: BootInstant
+        var leftOut = 0
+    }
+
+    private struct State {
+        var log = TroubleLog()
+        var counts: [(what: StaticString, count: Int)] = []
+        var lastEnd: BootInstant?
+        /// By what they say; a few at most.
+        var lines: [String: Line] = [:]
+
+        func forEach(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+            for (what, count) in counts { body(count, what) }
+        }
+    }
+
+    private let state = Lock(State())
+
+    /// Takes what has been added to the counts of one link, in their order; answers the text of the line that is due, if one is, and
+    /// whether there is something to tell later.
+    fileprivate func add(
+        _ news: [(what: StaticString, count: Int)], isEnd: Bool, at now: BootInstant
+    ) -> (text: String?, hasRest: Bool) {
+        state.withLock { state in
+            for (index, new) in news.enumerated() {
+                if state.counts.count <= index { state.counts.append((new.what, 0)) }
+                state.counts[index].count &+= new.count
+            }
+            var isExtra = false
+            if isEnd {
+                isExtra = state.lastEnd.map { now - $0 >= TroubleLog.pause } ?? true
+                state.lastEnd = now
+            }
+            let isDue = state.log.isDue(counts: state.forEach, isExtra: isExtra, at: now)
+            return (isDue ? TroubleLog.text(state.forEach) : nil, state.log.hasRest(counts: state.forEach))
+        }
+    }
+
+    /// Whether something may be said now: `nil` when it was said less than a minute ago, else how often it was not said since.
+    func admit(_ line: String, at now: BootInstant) -> Int? {
+        state.withLock { state in
+            if let known = state.lines[line], now - known.lastTime < TroubleLog.pause {
+                state.lines[line]?.leftOut += 1
+                return nil
+            }
+            return state.lines.updateValue(Line(lastTime: now), forKey: line)?.leftOut ?? 0
+        }
+    }
+}
+
+/// The part of one link in that.
+struct LinkTroubles {
+    let peer: PeerTroubles
+    private var seen: [Int] = []
+    private var total = 0
+    /// Whether something has not been told yet.
+    private var hasRest = false
+
+    init(of peer: PeerTroubles) {
+        self.peer = peer
+    }
+
+    /// The text of the line that is due now, if one is.
+    mutating func line(counts: TroubleLog.Counts, isEnd: Bool, at now: BootInstant) -> String? {
+        let total = TroubleLog.sum(counts)
+        // Asked with each packet, and nearly always there is nothing.
+        guard total > self.total || hasRest || isEnd else { return nil }
+        self.total = total
+        var news: [(what: StaticString, count: Int)] = []
+        counts { count, what in
+            let index = news.count
+            if seen.count <= index { seen.append(0) }
+            news.append((what, count &- seen[index]))
+            seen[index] = count
+        }
+        let answer = peer.add(news, isEnd: isEnd, at: now)
+        hasRest = answer.hasRest
+        return answer.text
+    }
+}
+
+/// What the log was told of the peers that were met last.
+final class TroubleBook: Sendable {
+    /// How many peers are remembered; the one that was met least recently goes.
+    static let capacity = 256
+
+    private struct State {
+        var pages: [String: (troubles: PeerTroubles, number: UInt64)] = [:]
+        var lastNumber: UInt64 = 0
+    }
+
+    private let state = Lock(State())
+
+    /// What was told of the peer of this name.
+    func page(of peer: String) -> PeerTroubles {
+        state.withLock { state in
+            state.lastNumber &+= 1
+            let troubles = state.pages[peer]?.troubles ?? PeerTroubles()
+            state.pages[peer] = (troubles, state.lastNumber)
+            if state.pages.count > Self.capacity,
+                let oldest = state.pages.min(by: { $0.value.number < $1.value.number })
+            {
+                state.pages[oldest.key] = nil
+            }
+            return troubles
+        }
+    }
+}
