@@ -425,7 +425,7 @@ import Testing
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }
-        #expect(error?.code == .timedOut)
+        #expect(error?.code == .disconnected)
         #expect(link.plan.hits == 1)
         #expect(await link.device.disconnectReason == .attTimeout)
         await link.checkEnded()
