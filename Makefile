@@ -8,7 +8,7 @@ CONFIG := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak fuzz coverage mutations docs deb install uninstall clean
+.PHONY: help run build test test-fast test-vm simulate embedded api reliability man lint format bench soak sanitize fuzz coverage mutations docs deb install uninstall clean
 
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ soak: ## Put the library under load: many links, values, reports, cycles, simula
 	@$(TOOLS)/require libbluetooth-dev
 	swift build $(CONFIG) --product load-trials
 	.build/release/load-trials $(if $(SHORT),--short)
+
+sanitize: ## Run all Swift tests with the address, thread and undefined behaviour sanitizers, and optimised; CHECK=threads for one
+	@$(TOOLS)/require python3 python3-venv libbluetooth-dev tshark tmux mosquitto mosquitto-clients
+	@python3 $(TOOLS)/checks.py $(or $(CHECK),addresses threads undefined optimised)
 
 fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds or all for EXECUTIONS inputs, from SEED (a new one); KEEP=1 minimises the corpus
 	@Tests/Fuzz/run

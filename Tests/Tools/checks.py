@@ -7,6 +7,8 @@ Docs/reliability.md say), examples (the daemons in Docs/examples, built, tested 
 release), sanitized (the core's tests, release, with the address sanitizer), fuzz (every parser and whole sessions, some seconds each), embedded (BLECore as Embedded Swift),
 linkage (what a daemon links), load (a fraction of `make soak`), packaging (manual pages, completions, and the Debian package in
 a chroot), kernel (blescan and a daemon in a virtual machine).
+For `make sanitize`, each with a build of its own in .build/STEP: addresses, threads, undefined (all Swift tests with that sanitizer),
+optimised (all Swift tests in a release build).
 
 A step's whole output goes to .build/checks/STEP.log; what failed or was skipped is shown. A failed step does not stop the
 next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test counts as a failure too.
@@ -54,17 +56,44 @@ class Tally:
 
 
 def unit():
+    yield from suite()
+
+
+def suite(*options, environment={}):
+    """All Swift tests, built and run with these options of the package manager and in this environment."""
     for part in "bumble", "tools", "decoder":
         yield ["python3", "Tests/VM/bed.py", "--prepare", part], {}
-    yield ["swift", "build", "--build-tests"], {}
-    test = ["swift", "test", "--skip-build", "--disable-xctest"]
-    yield [*test, "--filter", "^BLECoreTests"], {}
+    yield ["swift", "build", "--build-tests", *options], {}
+    test = ["swift", "test", "--skip-build", "--disable-xctest", *options]
+    yield [*test, "--filter", "^BLECoreTests"], environment
     # Tests that wait for other programs run one by one: beside others, on few processors, their peers would time out.
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
     cache = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm")
     yield [*test, "--no-parallel", "--skip", "^BLECoreTests", "--skip", r"\.Kernel[A-Za-z]*Tests"], {
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
-        "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon")}
+        "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon"), **environment}
+
+
+def addresses():
+    # Constants of the tests that live to the end look like leaks to it.
+    yield from suite(
+        "--sanitize=address", "--scratch-path", ".build/addresses", environment={"ASAN_OPTIONS": "detect_leaks=0"})
+
+
+def threads():
+    # After a race the run ends with a status of its own, whatever the tests say.
+    yield from suite("--sanitize=thread", "--scratch-path", ".build/threads")
+
+
+def undefined():
+    # Swift on Linux has no such sanitizer, and defines what C leaves open. So this is for the C below it, inline functions of
+    # headers that Swift compiles with it included: what is undefined there ends the process.
+    yield from suite(
+        "-Xcc", "-fsanitize=undefined", "-Xcc", "-fsanitize-trap=undefined", "--scratch-path", ".build/undefined")
+
+
+def optimised():
+    yield from suite("-c", "release", "-Xswiftc", "-enable-testing", "--scratch-path", ".build/optimised")
 
 
 def api():
@@ -135,7 +164,8 @@ def kernel():
 
 
 STEPS = {step.__name__: step for step in (
-    unit, api, examples, simulation, sanitized, fuzz, embedded, linkage, load, packaging, kernel)}
+    unit, api, examples, simulation, sanitized, fuzz, embedded, linkage, load, packaging, kernel,
+    addresses, threads, undefined, optimised)}
 
 
 def run(name):

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// Consumers that take less than there is: memory stays bounded, losses are told to the last one, nothing else waits.
-@Suite("Slow consumers", .timeLimit(.minutes(2)))
+@Suite("Slow consumers", .timeLimit(.minutes(5)))
 struct SlowConsumerTests {
     @Test("H18: who sleeps for an hour finds the newest, and how much was dropped")
     func aScanIsNotLookedAtForAnHour() async throws {
