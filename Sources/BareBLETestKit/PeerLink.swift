@@ -12,6 +12,8 @@ package final class PeerLink {
     private var isClosed = false
     /// Whether nothing crosses the link for now; what is sent waits.
     private var isHeld = false
+    /// Whether the kernel's buffer is full; what is sent waits until the loop says that there is room.
+    private var isAwaitingRoom = false
     private var handler: (() -> Void)?
 
     private init(loop: EventLoop, socket: consuming LinkSocket) {
@@ -58,6 +60,7 @@ package final class PeerLink {
     package func hold() {
         guard !isClosed else { return }
         isHeld = true
+        isAwaitingRoom = false
         loop.letGo(socket.descriptor)
     }
 
@@ -70,7 +73,7 @@ package final class PeerLink {
 
     package func send(_ pdu: [UInt8]) {
         outgoing.append(pdu)
-        flush()
+        if !isAwaitingRoom { flush() }
     }
 
     package func close() {
@@ -84,14 +87,20 @@ package final class PeerLink {
     private func flush() {
         while !isClosed, !isHeld, let pdu = outgoing.first {
             switch socket.send(pdu) {
-            case .wouldBlock:
-                loop.onWritable(socket.descriptor) { [weak self] in self?.flush() }
-                return
-            case .sent, .failed:
-                outgoing.removeFirst()
+            case .wouldBlock: return awaitRoom()
+            case .sent, .failed: outgoing.removeFirst()
             }
         }
-        if !isClosed, !isHeld { loop.onWritable(socket.descriptor, nil) }
+    }
+
+    private func awaitRoom() {
+        isAwaitingRoom = true
+        loop.onWritable(socket.descriptor) { [weak self] in
+            guard let link = self, link.isAwaitingRoom else { return }
+            link.isAwaitingRoom = false
+            link.loop.onWritable(link.socket.descriptor, nil)
+            link.flush()
+        }
     }
 }
 

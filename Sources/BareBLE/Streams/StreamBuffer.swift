@@ -25,7 +25,8 @@ public enum OverflowPolicy: Hashable, Sendable {
 final class StreamBuffer<Element: Sendable>: Sendable {
     struct Entry {
         let element: Element
-        let droppedBefore: Int
+        let bytes: Int
+        var droppedBefore: Int
     }
 
     /// Resumed with whether it was the only one.
@@ -78,10 +79,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                     return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar)
                 }
             }
-            state.entries.append(Entry(element: element, droppedBefore: state.droppedBefore))
-            state.bytes.append(bytes)
-            state.waitingBytes += bytes
-            state.droppedBefore = 0
+            state.append(element, bytes)
             return (state.takeWaiter(), true, state.droppedInTotal - droppedSoFar)
         }
         if dropped > 0 { drops?.add(dropped) }
@@ -146,8 +144,9 @@ final class StreamBuffer<Element: Sendable>: Sendable {
 extension StreamBuffer {
     private struct State {
         var entries: [Entry] = []
-        var bytes: [Int] = []
         var head = 0
+        /// How many entries the last batch had: the next one is likely to have as many.
+        var lastBatch = 0
         var waitingBytes = 0
         var droppedBefore = 0
         var droppedInTotal = 0
@@ -162,22 +161,27 @@ extension StreamBuffer {
             entries.count - head < capacity && waitingBytes + bytes <= byteLimit
         }
 
+        mutating func append(_ element: Element, _ bytes: Int) {
+            if entries.isEmpty { entries.reserveCapacity(lastBatch) }
+            entries.append(Entry(element: element, bytes: bytes, droppedBefore: droppedBefore))
+            waitingBytes += bytes
+            droppedBefore = 0
+        }
+
         /// Drops the oldest waiting element; answers whether there was one. Its own mark of earlier losses is kept.
         mutating func dropFirst() -> Bool {
             guard head < entries.count else { return false }
             let lost = entries[head].droppedBefore + 1
-            waitingBytes -= bytes[head]
+            waitingBytes -= entries[head].bytes
             head += 1
             droppedInTotal += 1
             if head < entries.count {
-                entries[head] = .init(
-                    element: entries[head].element, droppedBefore: entries[head].droppedBefore + lost)
+                entries[head].droppedBefore += lost
             } else {
                 droppedBefore += lost
             }
             if head > 64, head > entries.count / 2 {
                 entries.removeFirst(head)
-                bytes.removeFirst(head)
                 head = 0
             }
             return true
@@ -187,7 +191,7 @@ extension StreamBuffer {
             if head > 0 { entries.removeFirst(head) }
             var batch: [Entry] = []
             swap(&batch, &entries)
-            bytes.removeAll(keepingCapacity: true)
+            lastBatch = batch.count
             head = 0
             waitingBytes = 0
             return batch

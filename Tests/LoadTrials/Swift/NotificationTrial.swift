@@ -6,9 +6,10 @@ import BareBLETestKit
 /// Values from 64 links at a pace that no radio reaches, through subscriptions with the usual buffers.
 enum NotificationTrial: Trial {
     static let name = "notifications"
-    static let what = "50,000 notifications a second in total over 64 socketpairs, none lost, all in order"
+    static let what = "64,000 notifications a second asked for over 64 socketpairs, none lost, all in order"
     private static let links = 64
-    private static let rate = 50_000
+    /// A thousand on each link: what is measured is not to be what was asked for.
+    private static let rate = 64_000
 
     static func run(_ scale: Scale) async throws -> [Figure] {
         let total = rate * (scale == .short ? 4 : 60) / links * links
@@ -32,6 +33,7 @@ enum NotificationTrial: Trial {
             peers[number % links].assumeIsolated { $0.send(pdu) }
         }
         let cpuBefore = await central.run { ProcessState.threadTime }
+        let start = ContinuousClock.now
         async let produced = pacer.run()
         let delays = try await central.run {
             try await withThrowingTaskGroup(of: Delays.self) { group in
@@ -41,7 +43,9 @@ enum NotificationTrial: Trial {
                 return try await group.reduce(into: Delays()) { $0.add($1) }
             }
         }
-        let seconds = await produced / .seconds(1)
+        // Until the last one was taken out of its sequence.
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        _ = await produced
         let cpu = await central.run { ProcessState.threadTime } - cpuBefore
         var counted = 0
         for (device, _, values) in open {
@@ -53,6 +57,7 @@ enum NotificationTrial: Trial {
         return [
             Figure("sent and received", total), Figure("lost", 0), Figure("a second", Int(Double(total) / seconds)),
             Figure("processor time of the library's thread for each, ns", cpu / total),
+            Figure("of which one processor alone would take, a second", 1_000_000_000 * total / cpu),
             Figure("share of one processor, %", cpu / Int(seconds * 10_000_000)),
             Figure("read from the socket within 5 ms of sending, %", delays.share(below: 5_000_000)),
             Figure("longest way, ms", delays.longest / 1_000_000),
