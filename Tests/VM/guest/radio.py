@@ -19,6 +19,7 @@ cancelled connects, events with resolved addresses, and an answer to every comma
 import argparse
 import asyncio
 import dataclasses
+import errno
 import importlib
 import json
 import os
@@ -347,6 +348,19 @@ class Machine:
                 print(f"radio: hci{index} was sent {packet.hex()}: {error}", flush=True)
 
         transport.source.data_received = receive
+        device = transport.sink.transport.get_extra_info("pipe")
+
+        def send(packet):
+            # A kernel whose adapter is off refuses what its controller says, which the controller of a real machine never learns.
+            # To Bumble it would be the end: it would close the device, and the adapter would be gone from the machine.
+            try:
+                if not device.closed:
+                    device.write(packet)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    print(f"radio: hci{index} cannot say {packet.hex()}: {error}", flush=True)
+
+        transport.sink.on_packet = send
         controller = VirtualController(
             f"hci{index}", host_source=transport.source, host_sink=transport.sink, link=self.air, legacy=self.legacy,
             public_address=f"00:1A:7D:00:00:{index + 1:02X}")
@@ -381,8 +395,8 @@ class Machine:
                 self.plugged[int(index)][0].send_hci_packet(hci.HCI_Event(bytes([int(code, 0)]), event_code=0x10))
             case ["show", index]:
                 self.show(int(index))
-            case ["off" | "on" as verb, name]:
-                for controller in [c for c in self.air.controllers if c.name.startswith(name)]:
+            case ["off" | "on" as verb, *words]:
+                for controller in [c for c in self.air.controllers if c.name.startswith(" ".join(words))]:
                     controller.is_off = verb == "off"
                     if controller.is_off:
                         controller.drop_links(Status.CONNECTION_TIMEOUT_ERROR)

@@ -28,7 +28,7 @@ def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
     radio("drop 0")
     program.wait_for(beating(2), "beats after a lost link")
     radio("off Belt")
-    program.wait_for(lambda lines: len(links_in(lines)) == 3, "the daemon notes that its belt is off")
+    program.wait_for(lambda lines: len(links_in(lines)) >= 3, "the daemon notes that its belt is off")
     time.sleep(5)
     radio("on Belt")
     program.wait_for(beating(3), "beats after the belt was off", 60)
@@ -45,14 +45,14 @@ def the_daemon_goes_on_when_its_adapter_is_back():
     program = daemon(BELT)
     program.wait_for(beating(1), "first beats")
     radio("unplug 0")
-    program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes that its adapter is gone")
+    program.wait_for(lambda lines: len(links_in(lines)) >= 2, "the daemon notes that its adapter is gone")
     until(lambda: "waiting for the adapter" in "".join(program.errors), "it says what it waits for")
     until(lambda: adapters() == [], "the adapter is gone")
     time.sleep(1)
     radio("plug 0")
     program.wait_for(beating(2), "beats on the adapter that is back", 60)
     set_powered(False)
-    program.wait_for(lambda lines: len(links_in(lines)) == 3, "the daemon notes that its adapter is off")
+    program.wait_for(lambda lines: len(links_in(lines)) >= 3, "the daemon notes that its adapter is off")
     time.sleep(1)
     set_powered(True)
     program.wait_for(beating(3), "beats on the adapter that is on again", 60)
@@ -234,7 +234,10 @@ def connect_disconnect_cycles_leave_nothing_behind():
         program.child.stdin.flush()
     program.finish().must(0)
     figures = f"{CYCLES} cycles, (descriptors, threads, kB) each {CYCLE_PAUSE}: {found}"
-    same({counted[:2] for counted in found}, {found[0][:2]}, f"descriptors and threads; {figures}")
+    same({counted[0] for counted in found}, {found[0][0]}, f"descriptors; {figures}")
+    # The pool may start a thread of its own for each processor whenever it likes; one of each cycle, or of some, would be more.
+    threads = [counted[1] for counted in found]
+    assert max(threads) <= min(threads) + os.cpu_count(), f"threads; {figures}"
     grown = found[-1][2] - found[1][2]
     assert grown <= MEMORY_TOLERANCE, f"{grown} kB more; {figures}"
     same(log.count("connected"), CYCLES, "links")

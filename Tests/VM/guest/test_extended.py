@@ -214,11 +214,15 @@ def a_connect_after_a_finished_active_scan_works():
 def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
     # Behind an active scan, so that the kernel needs help in finding the peer.
     blescan("scan", "--for", "1s").must(DONE)
-    with ChannelTaker() as taker:
-        program = Program("read", PULSE, "2a19", "--timeout", "40s", "--json")
-        values = taker.rob(program, 3).finish().must(DONE).values
-        same(values, [b"\x4d"], "battery level")
-        same(len(taker.taken), 3, "channels that another program took")
+    # Only the quicker one gets a channel; who comes too late has shown nothing, and tries once more.
+    for attempt in range(5):
+        with ChannelTaker() as taker:
+            program = Program("read", PULSE, "2a19", "--timeout", "40s", "--json")
+            values = taker.rob(program, 3).finish().must(DONE).values
+            same(values, [b"\x4d"], "battery level")
+            if len(taker.taken) == 3:
+                break
+    same(len(taker.taken), 3, "channels that another program took")
     blescan("read", PULSE, "2a19").must(DONE)
 
 
@@ -296,7 +300,11 @@ def rights(program):
     """Who a running program is and what it may do, of each of its threads: equal threads count once."""
     found = set()
     for status in Path(f"/proc/{program.child.pid}/task").glob("*/status"):
-        lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+        try:
+            text = status.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread that has ended meanwhile
+        lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
         capabilities = {int(lines[name], 16) for name in ("CapPrm", "CapEff")}
         found.add((lines["Uid"], lines["Gid"], lines["Groups"].strip(), *capabilities, lines["NoNewPrivs"]))
     return found
