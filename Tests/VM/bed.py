@@ -15,18 +15,22 @@ The cache is .build/vm or $BAREBLE_VM_DIR: kernel, BlueZ's tools, Bumble in a vi
 
 import argparse
 import contextlib
+import datetime
 import fcntl
 import gzip
+import json
 import lzma
 import os
 import re
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -37,6 +41,8 @@ DECODER = "TheengsDecoder==2.5.0"  # under the GPL: a process of its own in the 
 SERIES = ("6.12", "6.1")
 FAULTY = re.compile(r"6\.1\.0-5[56]\b")  # closing an L2CAP socket after the link's end is a use after free there
 BOOTS = 3  # of one command, when the guest's kernel dies
+ALSO_IN_MEMORY = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/usr/bin/dbus-daemon")  # where they are
+NIGHT = datetime.timedelta(hours=8)  # for which a guest sleeps, by the clock on its board
 BOOT_MODULES = ("virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay")
 KEPT_MODULES = (
     "arch", "crypto", "lib", "net", "fs/9p", "fs/netfs", "fs/fscache", "fs/overlayfs", "fs/fuse", "virt",
@@ -242,6 +248,33 @@ def build_boot_image(kernel):
     return image
 
 
+def wake_up_in_the_morning(monitor, emulator):
+    """Whenever the guest sleeps, puts the clock on its board ahead by NIGHT and wakes it up, while it lives."""
+    def say(command, **arguments):
+        file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        file.flush()
+
+    with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+        while not monitor.exists() and emulator.poll() is None:
+            time.sleep(0.05)
+        connection.connect(str(monitor))
+        file = connection.makefile("rw")
+        say("qmp_capabilities")
+        for line in file:
+            if json.loads(line).get("event") == "SUSPEND":
+                for register, value in board_clock(datetime.datetime.now(datetime.timezone.utc) + NIGHT):
+                    for port, byte in (0x70, register), (0x71, value):
+                        say("human-monitor-command", **{"command-line": f"o /b {port:#x} {byte:#x}"})
+                say("system_wakeup")
+
+
+def board_clock(moment):
+    """The registers of a PC's clock and their values, in decimal digits; the day of the month first, as one that all months have."""
+    century, year = divmod(moment.year, 100)
+    fields = (7, 1), (9, year), (0x32, century), (8, moment.month), (7, moment.day), (4, moment.hour), (2, moment.minute)
+    return [(register, value // 10 << 4 | value % 10) for register, value in fields]
+
+
 class Bed:
     """Everything that a boot needs, prepared once."""
 
@@ -267,8 +300,14 @@ class Bed:
         command = [str(self.python / "bin" / "python"), "-u", str(HERE / "guest" / "radio.py"), str(controllers)]
         return command + (["--legacy"] if radio == "legacy" else []) + [f"--peer={peer}" for peer in peers]
 
-    def boot(self, command, radio="extended", controllers=2, peers=(), limit=300, log=None, show=print, environment=None):
-        """Runs `command` in the guest, gives each line of its output to `show`, and returns its exit status."""
+    def boot(
+            self, command, radio="extended", controllers=2, peers=(), limit=300, log=None, show=print, environment=None,
+            in_memory=None):
+        """Runs `command` in the guest, gives each line of its output to `show`, and returns its exit status.
+
+        With `in_memory`, programs and folders of this machine, the guest has these files only, and may sleep: it is woken up at
+        once, by a clock that is ahead by NIGHT.
+        """
         with tempfile.TemporaryDirectory(prefix="bareble-vm-") as exchange:
             exchange = Path(exchange)
             exports = {
@@ -283,6 +322,8 @@ class Bed:
             (exchange / "command").write_text(
                 "".join(f"export {k}={shlex.quote(v)}\n" for k, v in exports.items())
                 + f"cd {shlex.quote(str(ROOT))}\nexec {shlex.join(map(str, command))}\n")
+            if in_memory is not None:
+                self.pack(in_memory, exchange / "system.tar")
             kernel_log = Path(log) if log else exchange / "kernel.log"
             # Under emulation a kernel now and then dies of itself, as often while it boots as later: nothing in the guest can have
             # killed it without a fault of its own. What the next boot repeats is not told twice.
@@ -311,6 +352,36 @@ class Bed:
                 raise BedError("the guest did not come up or died:\n" + "\n".join(last))
             return status
 
+    def pack(self, wanted, target):
+        """Writes programs and folders, the libraries that they need, and what every guest needs into an archive."""
+        python = self.python / "bin" / "python"
+        standard = Path(output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))").strip())
+        paths = [
+            *map(Path, wanted), self.modules, self.python, self.tools, standard, HERE / "guest", Path("/bin/sh"),
+            Path("/sbin/modprobe"), *(path for path in map(Path, ALSO_IN_MEMORY) if path.exists())]
+        programs = [path for path in paths if path.is_file()] + [
+            path for folder in (self.python, self.tools, standard) for path in folder.rglob("*")
+            if path.is_file() and (".so" in path.name or os.access(path, os.X_OK))]
+        found = re.findall(r"^\s+(?:\S+ => )?(/\S+) \(", output_of("ldd", *programs), re.M)
+        names = set()
+
+        def add(path):
+            """The file or folder, and every link on the way to it."""
+            at = Path("/")
+            for index, part in enumerate(path.parts[1:], 2):
+                at /= part
+                if at.is_symlink():
+                    names.add(at)
+                    return add(Path(os.path.normpath(at.parent / os.readlink(at)), *path.parts[index:]))
+            return names.add(at)
+
+        for path in [*paths, *map(Path, found)]:
+            add(path)
+        listing = "\n".join(sorted(str(name).lstrip("/") for name in names))
+        done = subprocess.run(["tar", "-C", "/", "-cf", target, "-T", "-"], input=listing, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise BedError(f"cannot pack the guest's files: {done.stderr[-500:]}")
+
     def emulate(self, exchange, kernel_log, limit, show):
         # The guest's clock counts what the guest executes, 4 ns an instruction, and follows the host's only while the guest idles. So a
         # host that is busy with something else makes the guest later, not slower: no time limit in it runs out for that.
@@ -324,12 +395,14 @@ class Bed:
             "-device", "virtio-serial-pci", "-chardev", "file,id=out,path=/dev/stdout",
             "-device", "virtserialport,chardev=out,name=out", "-device", "virtio-rng-pci",
             *self.share("host", "/", ",readonly=on"), *self.share("exchange", exchange),
+            "-qmp", f"unix:{exchange / 'monitor'},server=on,wait=off",
         ]
         child = subprocess.Popen(
             [str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace")
         timer = threading.Timer(limit, child.kill)
         timer.start()
+        threading.Thread(target=wake_up_in_the_morning, args=(exchange / "monitor", child), daemon=True).start()
         try:
             for line in child.stdout:
                 show(line.rstrip("\r\n"))

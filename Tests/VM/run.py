@@ -1,5 +1,5 @@
 """run.py [GROUP]... [--only TEST]: the kernel tests. Boots the bed once per group and runs that group's tests inside; without a
-GROUP all but `recovery`.
+GROUP all of them.
 
 Each prints `ok NAME` or `not ok NAME: why`. Logs of the guests' kernels go to .build/checks.
 """
@@ -27,10 +27,9 @@ GROUPS = {
     "dual": ("dual", 2, ()),
     "recovery": ("extended", 1, ("belt", "crowd")),
 }
+# Their guests have all files in memory, which a sleep leaves as they are.
+SLEEPING = ("recovery",)
 BEFORE = {"extended": ("scan", "screen", "record")}
-# Only when asked for: resets and rehearsed sleep now and then leave a guest's kernel behind that dies, and beside other load on the
-# machine its controller may be given up.
-BY_HAND = ("recovery",)
 
 
 def run_group(bed, name, only, cycles):
@@ -45,18 +44,19 @@ def run_group(bed, name, only, cycles):
         print(line, flush=True)
 
     # A plain user may not reach this folder, so the guest gets its own copy of the program.
-    steps = [f'python3 Tests/VM/guest/test_{module}.py "$@"' for module in (*BEFORE.get(name, ()), name)]
+    steps = [f'"$VM_PYTHON" Tests/VM/guest/test_{module}.py "$@"' for module in (*BEFORE.get(name, ()), name)]
     if name == "legacy" and not only:
         steps.insert(0, f'"{BUNDLE}" --testing-library swift-testing --no-parallel --filter "{SUITES}"')
     script = "; ".join([
-        f'cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan', "status=0",
+        f'/run/vm/busybox cp "{BLESCAN}" /run/vm/blescan && export BLESCAN=/run/vm/blescan', "status=0",
         *(f"{step} || status=$?" for step in steps), "exit $status"])
     shutil.rmtree(LOGS / "captures", ignore_errors=True)
     status = bed.boot(
         ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500,
         log=LOGS / f"kernel-{name}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
-            "LINK_TRIALS": str(TRIALS), "VM_CYCLES": str(cycles)})
+            "LINK_TRIALS": str(TRIALS), "VM_CYCLES": str(cycles)},
+        in_memory=(BLESCAN, LOGGER, TRIALS) if name in SLEEPING else None)
     if (status != 0 and not counts["not ok"]) or (not counts["ok"] and not only):
         print(f"not ok kernel, {name}: the tests ended with status {status} after {counts['ok']} passed", flush=True)
         return False
@@ -82,7 +82,7 @@ def main():
     try:
         bed = Bed()
         print(f"Debian's kernel {bed.release}", flush=True)
-        for name in chosen.groups or [name for name in GROUPS if name not in BY_HAND]:
+        for name in chosen.groups or GROUPS:
             good = run_group(bed, name, chosen.only, chosen.cycles) and good
     except BedError as error:
         print(f"not ok kernel, the bed: {error}", flush=True)

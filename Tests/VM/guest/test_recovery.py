@@ -10,6 +10,7 @@ import bluez
 from belts import *
 
 HCI_RESET_IOCTL, HCI_RESET = 0x400448CB, bytes([1, 0x03, 0x0C, 0])
+NIGHT = 8 * 3600  # seconds
 
 
 def recovers(program, link, what, seconds=60):
@@ -61,7 +62,7 @@ def the_daemon_goes_on_after_a_reset_by_the_kernel():
     """
     with running(BELT) as program:
         control(HCI_RESET_IOCTL)
-        program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes the reset")
+        program.wait_for(lambda lines: len(links_in(lines)) >= 2, "the daemon notes the reset")
         time.sleep(10)
         same(program.child.poll(), None, "the daemon's end")
         went_on_by_itself = beating(2)([line.rstrip("\n") for line in program.lines])
@@ -82,7 +83,7 @@ def the_daemon_goes_on_after_rfkill():
     with running(BELT) as program:
         try:
             switches[0].write_text("1")
-            program.wait_for(lambda lines: len(links_in(lines)) == 2, "the daemon notes that its adapter is blocked")
+            program.wait_for(lambda lines: len(links_in(lines)) >= 2, "the daemon notes that its adapter is blocked")
             until(lambda: "waiting for the adapter" in "".join(program.errors), "it says what it waits for")
             said = len(program.errors)
             time.sleep(5)
@@ -98,26 +99,38 @@ def the_daemon_goes_on_after_rfkill():
 # Row O19.
 @test
 def the_daemon_goes_on_after_the_machine_went_to_sleep():
-    """The kernel's own rehearsal of a sleep: Bluetooth is told and ends its links, all processes are frozen for five seconds, and
-    nothing wakes up late. A real sleep of this guest has no end, as no alarm reaches it; the clock's leap is in the tests of the library.
+    """Asleep in memory, with all but that switched off, and woken up by a clock that is ahead by a night (bed.py): the boot clock leaps.
+    The kernel ends links and scans before; a scan of another program goes on as well, without a restart.
     """
-    rehearsal = Path("/sys/power/pm_test")
-    assert rehearsal.exists(), "this kernel rehearses no sleep (CONFIG_PM_DEBUG)"
     log = BeltLog()
+    radio("on Crowd 0")
     with running(BELT) as program:
-        began = time.monotonic()
-        rehearsal.write_text("freezer")
+        scan = Program("scan", "--json", "--each", "packet", timeout=300)
         try:
-            Path("/sys/power/state").write_text("freeze")
+            scan.wait_for_lines(3)
+            ahead = boot_clock_ahead()
+            Path("/sys/power/mem_sleep").write_text("deep")
+            Path("/sys/power/state").write_text("mem")
+            slept = boot_clock_ahead() - ahead
+            assert abs(slept - NIGHT) < 600, f"the boot clock leapt by {slept:.0f} s"
+            heard = len(scan.lines)
+            recovers(program, 2, "the night")
+            scan.wait_for_lines(heard + 3, 60)
+            same(scan.child.poll(), None, "the scan's end")
+            links = len(links_in(program.lines))
+            stop(program)
+            check_handshakes(program, log, links)
+            scan.interrupt().must(DONE)
+            return f"{slept:.0f} s, {links} links"
         finally:
-            rehearsal.write_text("none")
-        slept = time.monotonic() - began
-        seen = len(beats_in(program.lines))
-        program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, "beats after the sleep", 90)
-        links = len(links_in(program.lines))
-        stop(program)
-        check_handshakes(program, log, links)
-        return f"{slept:.1f} s, {links} links"
+            scan.child.kill()
+            scan.finish()
+            radio("off Crowd 0")
+
+
+def boot_clock_ahead():
+    """By how many seconds the clock that goes on in sleep is ahead of the one that does not."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 # Rows O06, O07.
@@ -147,6 +160,7 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
             until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
             bluetoothd = launch("bluetoothd", "--nodetach", "--noplugin=*")
+            # It sets the adapter up behind our back for a while.
             time.sleep(5)
             same(bluetoothd.poll(), None, "bluetoothd's end")
             settled("beside bluetoothd")
