@@ -29,7 +29,7 @@ GROUPS = {
 }
 # Their guests have all files in memory, which a sleep leaves as they are.
 SLEEPING = ("recovery",)
-BEFORE = {"extended": ("scan", "screen", "record")}
+BEFORE = {"extended": ("scan", "screen", "record"), "doctor": ("systemd",)}
 
 
 def run_group(bed, name, only, cycles):
