@@ -255,9 +255,8 @@ def wake_up_in_the_morning(monitor, emulator):
         file.flush()
 
     with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
-        while not monitor.exists() and emulator.poll() is None:
+        while connection.connect_ex(str(monitor)) != 0 and emulator.poll() is None:
             time.sleep(0.05)
-        connection.connect(str(monitor))
         file = connection.makefile("rw")
         say("qmp_capabilities")
         for line in file:
@@ -397,6 +396,7 @@ class Bed:
             *self.share("host", "/", ",readonly=on"), *self.share("exchange", exchange),
             "-qmp", f"unix:{exchange / 'monitor'},server=on,wait=off",
         ]
+        (exchange / "monitor").unlink(missing_ok=True)
         child = subprocess.Popen(
             [str(part) for part in machine], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace")
