@@ -26,7 +26,7 @@ LOGS = ROOT / ".build" / "checks"
 STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 
 # What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
-LIMIT = ["timeout", "--kill-after=30", "45m"]
+LIMIT = ["timeout", "--kill-after=30", "60m"]
 
 # Swift Testing says "✔ Test name() passed after 0.1 seconds.", the other steps "ok name" and "not ok name: why". A test of a
 # suite that cannot run is a skipped one; the line "SKIPPED: suite: why" beside it is shown, not counted.

@@ -52,7 +52,7 @@ def run_group(bed, name, only, cycles):
         *(f"{step} || status=$?" for step in steps), "exit $status"])
     shutil.rmtree(LOGS / "captures", ignore_errors=True)
     status = bed.boot(
-        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=1500,
+        ["/bin/sh", "-c", script, "sh", *only], radio=radio, controllers=controllers, peers=peers, limit=2400,
         log=LOGS / f"kernel-{name}.log", show=show, environment={
             "PYTHONDONTWRITEBYTECODE": "1", "BAREBLE_KERNEL_TESTS": "1", "HEART_RATE_LOGGER": str(LOGGER),
             "LINK_TRIALS": str(TRIALS), "VM_CYCLES": str(cycles)},
