@@ -6,8 +6,8 @@
 // - Every operation ends exactly once, with an outcome or a failure: by the peer's answers, by its own deadline, by
 //   `cancel`, or by the end of the link.
 // - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their turn.
-//   When such an operation is given up midway, the peer's queue is emptied (Execute Write, cancel) before the next
-//   one starts.
+//   When such an operation is given up before its last answer, the peer's queue is emptied (Execute Write, cancel)
+//   before the next one starts.
 // - Values that the peer sends are handed on in wire order.
 //
 // Invariants
@@ -119,11 +119,12 @@ package struct GATTClient: ~Copyable {
         in handles: ClosedRange<AttributeHandle>, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
-        for id in running.ids where running[id]?.usesPreparedQueue == true {
+        // The last one first, and long writes behind them: whatever goes may let a command go out that stands behind it.
+        for request in queue.unsentWrites(to: handles).reversed() {
+            guard let (id, _) = running.waiting(for: request) else { continue }
             giveUp(id, .servicesChanged, &actions, at: now)
         }
-        for request in queue.unsentWrites(to: handles) {
-            guard let (id, _) = running.waiting(for: request) else { continue }
+        for id in running.ids.reversed() where running[id]?.usesPreparedQueue == true {
             giveUp(id, .servicesChanged, &actions, at: now)
         }
         return actions
@@ -183,7 +184,8 @@ package struct GATTClient: ~Copyable {
     /// Ends what has waited long enough.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         var actions: [Action] = []
-        for id in running.late(at: now) { giveUp(id, .timedOut, &actions, at: now) }
+        // The last one first: what goes may let a command go out that was made behind it.
+        for id in running.late(at: now).reversed() { giveUp(id, .timedOut, &actions, at: now) }
         absorb(queue.timePassed(now), &actions, at: now)
         return actions
     }

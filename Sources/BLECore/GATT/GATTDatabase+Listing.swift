@@ -1,53 +1,66 @@
 // What the procedures that list only one kind of attribute have found, put together with what was known before.
+//
+// What was found is as a procedure gives it: sorted by handle, with nothing that overlaps. Both sides may have as many entries as a
+// database has, at the peer's choice, so nothing here looks at every entry of one for each of the other.
 
 extension GATTDatabase {
     /// The same database with these services. One that is known as it is keeps what is in it; what a new one overlaps goes.
     package func including(_ found: [GATTService]) -> GATTDatabase {
-        var kept = services
-        var gone: [ClosedRange<AttributeHandle>] = []
-        for service in found {
-            if kept.contains(where: { $0.handles == service.handles && $0.uuid == service.uuid }) { continue }
-            for old in kept where old.handles.overlaps(service.handles) && old.uuid != service.uuid {
-                gone.append(old.handles)
+        var kept: [GATTService] = []
+        var gone = HandleRanges()
+        for old in services {
+            let first = found.firstSortedIndex { $0.handles.upperBound >= old.handles.lowerBound }
+            let end = found.firstSortedIndex { $0.handles.lowerBound > old.handles.upperBound }
+            let overlapping = found[first..<max(first, end)]
+            if overlapping.allSatisfy({ $0.handles == old.handles && $0.uuid == old.uuid }) {
+                kept.append(old)
+            } else if overlapping.contains(where: { $0.uuid != old.uuid }) {
+                gone.insert(old.handles)
             }
-            kept.removeAll { $0.handles.overlaps(service.handles) }
-            kept.append(service)
         }
-        func isKept(_ handle: AttributeHandle) -> Bool { !gone.contains { $0.contains(handle) } }
+        // What is kept and begins where a found one does is that one.
+        let known = Set(kept.map { $0.handles.lowerBound })
         return bounded(
             GATTDatabase(
-                services: kept, characteristics: characteristics.filter { isKept($0.declarationHandle) },
-                descriptors: descriptors.filter { isKept($0.handle) }, quirks: quirks))
+                services: kept + found.filter { !known.contains($0.handles.lowerBound) },
+                characteristics: characteristics.filter { !gone.contains($0.declarationHandle) },
+                descriptors: descriptors.filter { !gone.contains($0.handle) }, quirks: quirks))
     }
 
     /// The same database with these characteristics in place of those that were known at their handles.
     package func including(_ found: [GATTCharacteristic]) -> GATTDatabase {
-        var kept = characteristics
-        var descriptors = descriptors
-        for characteristic in found {
-            var characteristic = characteristic
+        var renewed = HandleRanges()
+        var found = found
+        for (index, characteristic) in found.enumerated() {
             let own = min(characteristic.declarationHandle, characteristic.valueHandle)...characteristic.valueHandle
-            if let old = kept.first(where: { $0.declarationHandle == own.lowerBound }),
-                old.valueHandle == own.upperBound
-            {
-                characteristic.endHandle = min(characteristic.endHandle, old.endHandle)
+            renewed.insert(own)
+            let place = characteristics.firstSortedIndex { $0.declarationHandle >= own.lowerBound }
+            guard place < characteristics.count else { continue }
+            let old = characteristics[place]
+            if old.declarationHandle == own.lowerBound, old.valueHandle == own.upperBound {
+                found[index].endHandle = min(characteristic.endHandle, old.endHandle)
             }
-            kept.removeAll { old in own.contains(old.declarationHandle) || own.contains(old.valueHandle) }
-            kept.append(characteristic)
-            descriptors.removeAll { own.contains($0.handle) }
+        }
+        let kept = characteristics.filter { old in
+            !renewed.contains(old.declarationHandle) && !renewed.contains(old.valueHandle)
         }
         return bounded(
-            GATTDatabase(services: services, characteristics: kept, descriptors: descriptors, quirks: quirks))
+            GATTDatabase(
+                services: services, characteristics: kept + found,
+                descriptors: descriptors.filter { !renewed.contains($0.handle) }, quirks: quirks))
     }
 
     /// The same database with these references in the services that hold them.
     package func including(_ found: [GATTInclude]) -> GATTDatabase {
         var services = services
-        for include in found {
-            guard let index = services.firstIndex(where: { $0.handles.contains(include.handle) }) else { continue }
-            services[index].includes.removeAll { $0.handle == include.handle }
-            services[index].includes.append(include)
-            services[index].includes.sort { $0.handle < $1.handle }
+        var renewed = HandleRanges()
+        for include in found { renewed.insert(include.handle) }
+        for (index, service) in services.enumerated() {
+            let first = found.firstSortedIndex { $0.handle >= service.handles.lowerBound }
+            let end = found.firstSortedIndex { $0.handle > service.handles.upperBound }
+            guard first < end else { continue }
+            let kept = service.includes.filter { !renewed.contains($0.handle) }
+            services[index].includes = (kept + found[first..<end]).sorted { $0.handle < $1.handle }
         }
         return bounded(
             GATTDatabase(
@@ -56,7 +69,9 @@ extension GATTDatabase {
 
     /// The same database with these descriptors.
     package func including(_ found: [GATTDescriptor]) -> GATTDatabase {
-        let others = descriptors.filter { old in !found.contains { $0.handle == old.handle } }
+        var renewed = HandleRanges()
+        for descriptor in found { renewed.insert(descriptor.handle) }
+        let others = descriptors.filter { !renewed.contains($0.handle) }
         return bounded(
             GATTDatabase(
                 services: services, characteristics: characteristics, descriptors: others + found, quirks: quirks))

@@ -27,10 +27,17 @@ private final class ClientLink {
         return id
     }
 
-    func write(_ handle: AttributeHandle) -> OperationID {
+    func write(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
         let id = client.nextID()
         let procedure = WriteRequest(handle: handle, value: [9], mtu: client.mtu)
-        perform(client.start(procedure, id: id, deadline: nil, at: now) { _ in .done })
+        perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { _ in .done })
+        return id
+    }
+
+    func command(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
+        let id = client.nextID()
+        let pdu = ATTWriteCommand(handle: handle, value: [9]).bytes
+        perform(client.startCommand(pdu, id: id, deadline: timeout.map { now + $0 }, at: now))
         return id
     }
 
@@ -131,6 +138,42 @@ private final class ClientLink {
         #expect(link.outcome(of: second) == nil)
     }
 
+    /// A read behind which the last request of a long write waits; `echoes` are the answers to the pieces.
+    private func longWriteBehindARead(
+        echoes: [[UInt8]], _ giveUp: (OperationID) -> Void
+    ) {
+        let (write, second) = (link.writeLong(zeros), link.writeLong(zeros))
+        for echo in echoes.dropLast() { link.receive(echo) }
+        let read = link.read(5)
+        link.receive(echoes.last ?? [])
+        let sent = link.sent
+        #expect(sent.last == [0x0A, 5, 0])
+        giveUp(write)
+        #expect(link.outcome(of: write) != nil)
+        link.receive([0x0B, 1])
+        #expect(link.outcome(of: read) == .success(.value([1])))
+        #expect(link.sent == sent + [[0x18, 0x00]], "what the peer has queued must not stay")
+        link.receive([0x19])
+        #expect(link.sent.last == firstPiece)
+        #expect(link.outcome(of: second) == nil)
+    }
+
+    /// The echoes of 40 zero bytes at MTU 23.
+    private var echoes: [[UInt8]] {
+        [[0x17, 3, 0, 0, 0], [0x17, 3, 0, 18, 0], [0x17, 3, 0, 36, 0]].enumerated().map { index, head in
+            head + [UInt8](repeating: 0, count: index < 2 ? 18 : 4)
+        }
+    }
+
+    @Test func aLongWriteGivenUpInFrontOfItsUnsentExecutionEmptiesThePeersQueue() {
+        longWriteBehindARead(echoes: echoes) { link.cancel($0) }
+    }
+
+    @Test func aLongWriteGivenUpInFrontOfItsUnsentClearingEmptiesThePeersQueue() {
+        let wrong: [UInt8] = [0x17, 3, 0, 36, 0, 9, 9, 9, 9]
+        longWriteBehindARead(echoes: echoes.dropLast() + [wrong]) { link.cancel($0) }
+    }
+
     /// A read may pass a long write that waits, and one that runs: only the peer's queue is shared.
     @Test func readsDoNotWaitForThePreparedQueue() {
         _ = link.writeLong(zeros)
@@ -209,6 +252,39 @@ private final class ClientLink {
         #expect(link.outcome(of: sent) == .success(.done))
         #expect(link.outcome(of: outside) == .success(.done))
         #expect(link.sent == [[0x12, 5, 0, 9], [0x12, 20, 0, 9]])
+    }
+
+    /// A write that is given up makes way for the command behind it, which must be given up as well, and before.
+    @Test func changedServicesLetNoCommandOut() {
+        let read = link.read(3)
+        let (write, command, other) = (link.write(6), link.command(6), link.command(20))
+        link.changeServices(in: 1...10)
+        #expect(link.outcome(of: write) == .failure(.servicesChanged))
+        #expect(link.outcome(of: command) == .failure(.servicesChanged))
+        #expect(link.outcome(of: other) == .success(.done))
+        link.receive([0x0B, 1])
+        #expect(link.outcome(of: read) == .success(.value([1])))
+        #expect(link.sent == [[0x0A, 3, 0], [0x52, 20, 0, 9]])
+    }
+
+    @Test func changedServicesLetNoCommandOutBehindALongWrite() {
+        _ = link.read(3)
+        let (long, command) = (link.writeLong(zeros), link.command(6))
+        link.changeServices()
+        #expect(link.outcome(of: long) == .failure(.servicesChanged))
+        #expect(link.outcome(of: command) == .failure(.servicesChanged))
+        link.receive([0x0B, 1])
+        #expect(link.sent == [[0x0A, 3, 0], [0x18, 0]])
+    }
+
+    @Test func aCommandWhoseTimeIsOverIsNotLetOut() {
+        _ = link.read(3)
+        let (write, command) = (link.write(6, timeout: .seconds(1)), link.command(6, timeout: .seconds(1)))
+        link.pass(.seconds(1))
+        #expect(link.outcome(of: write) == .failure(.timedOut))
+        #expect(link.outcome(of: command) == .failure(.timedOut))
+        link.receive([0x0B, 1])
+        #expect(link.sent == [[0x0A, 3, 0]])
     }
 
     /// Row G20: handles may mean something else, so the pieces must not be written.

@@ -145,6 +145,18 @@ private final class HandedLink {
         #expect(link.outcome(of: second) == nil)
     }
 
+    /// A read went first, so Execute Write was never sent.
+    @Test func thePreparedQueueIsEmptiedWhereItsExecutionWaited() throws {
+        _ = link.writeLong([UInt8](repeating: 0x11, count: 20))
+        link.receive([0x17, 3, 0, 0, 0] + [UInt8](repeating: 0x11, count: 18))
+        _ = link.read(5)
+        link.receive([0x17, 3, 0, 18, 0, 0x11, 0x11])
+        try link.handOver()
+        // The answer to the read.
+        link.receive([0x0B, 1])
+        #expect(link.sent == [[0x18, 0x00]])
+    }
+
     @Test func whatThePeerIsOwedIsSentFirst() throws {
         link.takesPackets = false
         link.receive([0x1D, 3, 0, 9])

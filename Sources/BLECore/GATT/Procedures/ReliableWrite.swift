@@ -6,11 +6,12 @@
 /// - Compares handle, offset and bytes of every echo. A difference empties the peer's queue and fails the operation;
 ///   nothing was written then.
 /// - Empties the peer's queue after any other failure too: the queue outlives the operation, and what is left in it
-///   would be written by the next one. The same when the caller gives up midway.
+///   would be written by the next one. The same when the caller gives up, whatever was asked for last: that request may
+///   still wait for its turn, and then never reaches the peer.
 ///
 /// Invariants
 /// - The failure reported is the first one; how the peer answers the clearing up changes nothing.
-/// - Nothing is cleared up behind Execute Write: the peer's queue is empty then, whatever the answer.
+/// - Nothing is cleared up behind the answer to Execute Write: the peer's queue is empty then, whatever the answer.
 ///
 /// The peer has one queue for the whole link, so no other procedure that uses it may run meanwhile.
 ///
@@ -86,11 +87,10 @@ package struct ReliableWrite: GATTProcedure {
 
     package mutating func abandoned() -> [UInt8]? {
         switch state {
-        case .preparing:
+        case .preparing, .executing, .cancelling:
             state = .over
             return ATTExecuteWriteRequest(.cancel).bytes
-        case .executing, .cancelling, .over:
-            state = .over
+        case .over:
             return nil
         }
     }

@@ -211,6 +211,63 @@ extension GATTVectors.Case {
         #expect(known.including([include]).including([include]).services.map(\.includes) == [[], [include]])
     }
 
+    @Test func aServiceThatOverlapsSeveralReplacesThemAll() {
+        let whole = GATTService(handles: 5...19, uuid: 0x180A)
+        let changed = known.including([GATTService(handles: 1...2, uuid: 0x1801), whole])
+        #expect(changed.services.map(\.uuid) == [0x1801, 0x180A])
+        #expect(changed.services.last == whole)
+        #expect(changed.characteristics.isEmpty, "they were in a service of another kind")
+        #expect(known.including([GATTService(handles: 10...12, uuid: 0x180A)]).characteristics == known.characteristics)
+    }
+
+    /// Against what is meant, entry by entry.
+    @Test func whatIsFoundTakesThePlaceOfWhatWasThere() {
+        var numbers = SeededNumbers(seed: 11)
+        for _ in 0..<200 {
+            let (old, new) = (Self.listed(&numbers), Self.listed(&numbers))
+            let database = GATTDatabase(characteristics: old.characteristics, descriptors: old.descriptors)
+            let renewed = new.characteristics.map { $0.declarationHandle...$0.valueHandle }
+            let kept = old.characteristics.filter { old in
+                !renewed.contains { $0.contains(old.declarationHandle) || $0.contains(old.valueHandle) }
+            }
+            let found = database.including(new.characteristics)
+            #expect(
+                found.characteristics.map(\.declarationHandle)
+                    == (kept + new.characteristics).map(\.declarationHandle).sorted())
+            #expect(
+                found.descriptors
+                    == old.descriptors.filter { old in !renewed.contains { $0.contains(old.handle) } })
+            let handles = Set(new.descriptors.map(\.handle))
+            #expect(
+                database.including(new.descriptors).descriptors
+                    == (old.descriptors.filter { !handles.contains($0.handle) } + new.descriptors)
+                    .sorted { $0.handle < $1.handle })
+        }
+    }
+
+    /// Characteristics and descriptors in the order of their handles, with holes.
+    private static func listed(
+        _ numbers: inout SeededNumbers
+    ) -> (characteristics: [GATTCharacteristic], descriptors: [GATTDescriptor]) {
+        var (characteristics, descriptors): ([GATTCharacteristic], [GATTDescriptor]) = ([], [])
+        var handle: AttributeHandle = 1
+        while handle < 40 {
+            let value = handle + AttributeHandle.random(in: 1...3, using: &numbers)
+            if numbers.chance(60) {
+                characteristics.append(
+                    GATTCharacteristic(
+                        declarationHandle: handle, valueHandle: value, endHandle: value, properties: .read,
+                        uuid: BluetoothUUID(UInt16.random(in: 0x2A00...0x2A03, using: &numbers))))
+                handle = value
+            } else {
+                let uuid: BluetoothUUID = numbers.chance(50) ? 0x2901 : 0x2902
+                descriptors.append(GATTDescriptor(handle: handle, uuid: uuid))
+            }
+            handle += AttributeHandle.random(in: 1...3, using: &numbers)
+        }
+        return (characteristics, descriptors)
+    }
+
     @Test func aDatabaseStaysBounded() {
         let many = (100..<(100 + GATTDatabase.attributeLimit)).map {
             GATTDescriptor(handle: UInt16($0), uuid: 0x2901)

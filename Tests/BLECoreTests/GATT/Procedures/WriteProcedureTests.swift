@@ -123,7 +123,10 @@ import Testing
         #expect(midway.abandoned() == [0x18, 0x00])
         #expect(midway.abandoned() == nil)
         _ = write.received(.response(try Hex.decode("17 0300 1200") + value(30)[18...]))
-        // Execute Write is out: it empties the queue by itself.
+        // Execute Write was asked for, and may be waiting for its turn still.
+        var executing = write
+        #expect(executing.abandoned() == [0x18, 0x00])
+        _ = write.received(.response([0x19]))
         #expect(write.abandoned() == nil)
     }
 
