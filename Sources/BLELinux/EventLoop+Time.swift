@@ -85,6 +85,30 @@ extension EventLoop {
         }
     }
 
+    /// As `elsewhere`, but waits until `deadline` at most, and not in a cancelled task: then there is no result, and what the work ends
+    /// with is dropped. To be called on the loop.
+    package func elsewhere<Value: Sendable>(
+        until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
+    ) async -> Value? {
+        hold()
+        defer { release() }
+        let waiter = Lock<CheckedContinuation<Value?, Never>?>(nil)
+        let end: @Sendable (Value?) -> Void = { value in
+            waiter.withLock { $0.take() }?.resume(returning: value)
+        }
+        let timer = schedule(at: deadline) { end(nil) }
+        defer { cancel(timer) }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiter.withLock { $0 = continuation }
+                if Task.isCancelled { return end(nil) }
+                ShortThread.run { end(work()) }
+            }
+        } onCancel: {
+            end(nil)
+        }
+    }
+
     /// Keeps a time of the loop's own where it is, until `release` has been called as often.
     package func hold() {
         elsewhere.add(1, ordering: .relaxed)

@@ -34,7 +34,8 @@ extension Central {
         policy given: CachePolicy? = nil, until deadline: BootInstant?
     ) async throws(BLEError) -> Peripheral {
         let mtu = try mtu(options, connectingTo: "\(peer)")
-        let policy = if let given { given } else { await cachePolicy(for: peer, options) }
+        var policy = given ?? cachePolicy(for: peer, options)
+        policy.cache = await cache(of: peer, policy, until: deadline)
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
             troubles: troubles,

@@ -9,7 +9,8 @@ extension Central {
     /// - Parameters:
     ///   - filter: Which devices are looked at.
     ///   - settings: How the radio listens.
-    ///   - timeout: How long to look for it; `nil` for as long as the task lives.
+    ///   - timeout: How long to look for it, from when the radio listens; `nil` for as long as the task lives. A controller that does not
+    ///     answer ends the call before that, in some seconds.
     ///   - condition: What else must hold of the device.
     /// - Throws: `BLEError` with `.timedOut` when none was heard in time, `.cancelled`, and the codes of a scan's beginning.
     public func first(

@@ -157,7 +157,8 @@ extension Peripheral {
 
     /// How well the controller hears the peer, in dBm.
     ///
-    /// - Throws: `BLEError` with `.notSupported` for a link without a radio and `.notPermitted` without CAP_NET_RAW.
+    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.notPermitted` without CAP_NET_RAW, `.disconnected`,
+    ///   `.adapterDown`, `.timedOut` (the controller does not answer), `.cancelled`.
     public func rssi() async throws(BLEError) -> Int {
         try await radio(during: "read the RSSI").rssi()
     }

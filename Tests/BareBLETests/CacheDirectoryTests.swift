@@ -152,11 +152,70 @@ import Testing
         await disk.open()
     }
 
+    @Test func aLinkDoesWithoutWhatAHangingDiskHas() async throws {
+        try await VirtualTime.run { time in
+            let disk = HangingDisk()
+            let peripheral = VirtualPeripheral(Self.device, time: time)
+            let socket = try await peripheral.connect()
+            let link = time.task { try await Central(time: time).connected(socket, reading: disk) }
+            while !disk.isAsked { await Task.yield() }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            let device = try await link.value
+            time.loop.hold()
+            #expect(time.now == .zero + .seconds(5))
+            #expect(try await device.read(0x2A19) == [50])
+            disk.open()
+            await device.disconnect()
+        }
+    }
+
+    @Test func whoIsCancelledDoesNotWaitForADisk() async throws {
+        let disk = HangingDisk()
+        let socket = try await peripheral.connect()
+        let link = Task { [central] in try await central.connected(socket, reading: disk) }
+        while !disk.isAsked { await Task.yield() }
+        link.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await link.value }
+        disk.open()
+    }
+
     @Test func aPeerWhoseAddressChangesIsNotKept() async throws {
         let (device, requests) = try await connect("4A:00:00:00:00:07/random")
         #expect(requests == 0)
         try await device.discover()
         await disconnect(device)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+}
+
+/// A disk that says nothing before it is told to.
+final class HangingDisk: Sendable {
+    private let gate = DispatchSemaphore(value: 0)
+    private let asked = Lock(false)
+
+    var isAsked: Bool { asked.withLock(\.self) }
+
+    /// Blocks the thread.
+    func answer() {
+        asked.withLock { $0 = true }
+        gate.wait()
+    }
+
+    func open() { gate.signal() }
+}
+
+extension Central {
+    /// A link whose cache is on a disk that hangs.
+    fileprivate func connected(_ descriptor: Int32, reading disk: HangingDisk) async throws -> Peripheral {
+        var policy = CachePolicy(ConnectOptions())
+        policy.load = {
+            disk.answer()
+            return nil
+        }
+        policy.store = { _ in }
+        return try await peripheral(
+            over: LinkSocket(adopting: descriptor), to: try #require(PeerID("C0:00:00:00:00:07/random")),
+            ConnectOptions(), policy: policy, until: BootInstant(nanoseconds: .max))
     }
 }

@@ -227,10 +227,11 @@ import Testing
         #expect(bench.plan.hits == 1)
         // The kernel says that it is on.
         try await bench.visit()
-        // A scan waits for it, however it begins.
+        // A scan that was to begin fails as well.
         bench.plan.set(.sending, .fail(errno))
-        try await bench.listen()
+        expect(await failure { () async throws(BLEError) in try await bench.listen() }, .adapterDown, ENETDOWN)
         #expect(bench.plan.hits == 2)
+        try await bench.listen()
         await bench.end()
     }
 

@@ -94,8 +94,10 @@ extension Adapter {
             switch SystemCallError(call: "send", errno: errno).meaning {
             case .adapterDown: lost(.down)
             case .adapterGone: lost(.gone)
-            default: perform(queue.notSent(errno: errno, at: loop.now()))
+            default: return perform(queue.notSent(errno: errno, at: loop.now()))
             }
+            // Also where that was known before: nothing is out that could be answered.
+            perform(queue.adapterLost())
         }
     }
 

@@ -54,8 +54,10 @@ extension Adapter {
                 .invalidArgument, subject: "\(peer)", during: "connect",
                 because: "that is \(peer.address == .zero ? "no device's" : "this adapter's own") address")
         }
-        try await takeTurn(until: limit, peer)
+        let hasWaited = try await takeTurn(until: limit, peer)
         defer { passTurn() }
+        // The adapter may have gone while others had their turns.
+        if hasWaited { try await prepare(during: "connect") }
         let deadline = limit ?? loop.now() + Self.turnTime
         guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
         await pauseScan()
@@ -74,15 +76,16 @@ extension Adapter {
         if wake == .cancelled { throw cancelledError(during: "connect") }
     }
 
-    private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) {
+    /// Answers whether others had theirs before.
+    private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) -> Bool {
         guard isTurnTaken else {
             isTurnTaken = true
-            return
+            return false
         }
         let (wake, number) = await suspend(until: deadline) { turnWaiters.append($0) }
         switch wake {
         case .resumed:
-            return
+            return true
         case .timedOut, .cancelled:
             turnWaiters.removeAll { $0 == number }
             throw wake == .timedOut ? timedOutError(peer, isWaiting: true) : cancelledError(during: "connect")

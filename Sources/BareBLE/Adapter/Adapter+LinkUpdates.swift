@@ -79,9 +79,15 @@ extension Adapter {
 
     /// The handle of a link that is up.
     func current(_ link: LinkIdentity, during operation: String) throws(BLEError) -> ConnectionHandle {
-        guard let handle = link.handle, links[handle] == link.number else {
+        guard let handle = link.handle else {
             throw BLEError(
-                .disconnected, subject: name, during: operation, because: "the controller knows no such link")
+                .notSupported, subject: "\(link.peer)", during: operation,
+                because: "the kernel does not say which of the controller's links this is")
+        }
+        guard links[handle] == link.number else {
+            throw BLEError(
+                .disconnected, subject: "\(link.peer)", during: operation,
+                because: "the controller has this link no more", hint: "Connect again.")
         }
         return handle
     }

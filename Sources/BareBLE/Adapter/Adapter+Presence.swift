@@ -16,6 +16,8 @@ extension Adapter {
         try find(during: operation)
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
+        // It may have gone behind the last answer.
+        guard presence == .up else { throw downError(during: operation) }
     }
 
     /// As `prepare`; where the adapter is off, or its LE side may be, switches both on first, if the process may.
@@ -27,6 +29,7 @@ extension Adapter {
         keepsPower = powerOn
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
+        guard presence == .up else { throw downError(during: operation) }
         if powerOn, mayCommand {
             // Adapters for LE alone refuse this, and need it not.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
@@ -120,13 +123,29 @@ extension Adapter {
             identificationWaiters = []
         }
         let features = try await ask(LEReadLocalFeatures(), during: operation)
-        let commands = try? await ask(HCIReadLocalSupportedCommands(), during: operation)
-        let address = try? await ask(HCIReadAddress(), during: operation)
+        let commands = try await askIfKnown(HCIReadLocalSupportedCommands(), during: operation)
+        let address = try await askIfKnown(HCIReadAddress(), during: operation)
         // A controller without an address of its own was given a static random one.
         if let address { ownAddressType = address == .zero ? .random : .public }
         hasExtendedConnect = features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true
         session = ScanSession(
             ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
+    }
+
+    /// As `ask`; `nil` from a controller that refuses the query or answers it wrongly, as it would each time. What else goes wrong
+    /// says nothing of the controller.
+    private func askIfKnown<Query: HCIQuery>(
+        _ query: Query, during operation: String
+    ) async throws(BLEError) -> Query.Answer? {
+        do throws(HCICommandFailure) {
+            return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
+        } catch {
+            switch error.reason {
+            case .status, .malformed, .noAnswer: return nil
+            case .timeout, .queueFull, .cancelled, .adapterLost, .notSent:
+                throw self.error(error, during: operation)
+            }
+        }
     }
 
     // MARK: Coming and going
@@ -218,7 +237,7 @@ extension Adapter {
         performSession { $0.adapterUp(at: $1) }
     }
 
-    /// The adapter went down or away: what waits fails once, scans wait for its return.
+    /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.
     func lost(_ how: Presence) {
         let wasUp = presence == .up
         if how == .gone { letGoOfSockets() }
@@ -229,6 +248,7 @@ extension Adapter {
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
         counted.losses += 1
         controllerReset()
+        failStarters(downError(during: "scan"))
         tellAll(.adapterLost)
     }
 

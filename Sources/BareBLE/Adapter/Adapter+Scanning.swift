@@ -18,7 +18,8 @@ extension Adapter {
     ///   - excluded: Who is left out, at any moment.
     ///   - pinned: Who keeps a place in the table; call `updatePins` when it changes.
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.busy` when another program holds the scanner, and
-    ///   the codes of `prepare`. Later trouble does not end the scan: it is told as a notice.
+    ///   the codes of `prepare`, also where the adapter goes while the scan is being set up. Later trouble does not end the scan: it is
+    ///   told as a notice.
     package func subscribe(
         _ settings: ScanSettings, lostAfter: Duration? = nil, excluded: ExcludedPeers? = nil,
         pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
@@ -158,7 +159,8 @@ extension Adapter {
         for subscription in subscriptions { if let starter = subscription.starter { wake(starter) } }
     }
 
-    private func failStarters(_ error: BLEError) {
+    /// Fails every scan that has not begun yet.
+    func failStarters(_ error: BLEError) {
         for subscription in subscriptions {
             guard let starter = subscription.starter, sleepers[starter] != nil else { continue }
             startFailures[starter] = error

@@ -22,7 +22,8 @@ extension Adapter {
         lastNumber &+= 1
         let number = lastNumber
         if let handle {
-            links[handle] = number
+            // The link that had it before was given away, or its end was not told.
+            if let former = links.updateValue(number, forKey: handle) { lossHandlers[former] = nil }
             lastEnds[handle] = nil
             endingLinks.remove(handle)
             linkedPeers[handle] = peer
@@ -63,10 +64,11 @@ extension Adapter {
     }
 
     private func rssi(_ link: LinkIdentity) async throws(BLEError) -> Int {
-        let handle = try current(link, during: "read the RSSI")
-        guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: "read the RSSI").rssi else {
-            throw BLEError(
-                .notSupported, subject: name, during: "read the RSSI", because: "the controller cannot tell it")
+        let operation = "read the RSSI"
+        guard mayCommand else { throw notPermittedError(during: operation) }
+        let handle = try current(link, during: operation)
+        guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: operation).rssi else {
+            throw BLEError(.notSupported, subject: name, during: operation, because: "the controller cannot tell it")
         }
         return Int(rssi)
     }

@@ -5,6 +5,8 @@ package struct CachePolicy: Sendable {
     var cache: GATTCache?
     var validation = CacheValidation.required
     var observesServiceChanges = true
+    /// Reads what is kept of the peer; it may block.
+    package var load: (@Sendable () -> GATTCache?)?
     /// Where what is known is kept; `nil`: nowhere.
     package var store: (@Sendable (GATTCache) async -> Void)?
 

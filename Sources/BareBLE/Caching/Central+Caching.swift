@@ -3,8 +3,23 @@ internal import BLELinux
 internal import Logging
 
 extension Central {
-    /// The policy for a link to `peer`; reads the peer's file, off the event loop.
-    func cachePolicy(for peer: PeerID, _ options: ConnectOptions) async -> CachePolicy {
+    /// How long a link waits at its beginning for a disk; it goes on without a cache then.
+    private static let loadingTime: Duration = .seconds(5)
+
+    /// The cache that a link to `peer` begins with.
+    func cache(of peer: PeerID, _ policy: CachePolicy, until deadline: BootInstant?) async -> GATTCache? {
+        guard policy.cache == nil, let load = policy.load else { return policy.cache }
+        let limit = loop.now() + Self.loadingTime
+        // Elsewhere: a task that runs on the event loop would wait for the disk there.
+        if let cache = await loop.elsewhere(until: min(deadline ?? limit, limit), load) { return cache }
+        if !Task.isCancelled {
+            configuration.logger.warning("the disk gives no cache in time", metadata: ["peer": "\(peer)"])
+        }
+        return nil
+    }
+
+    /// The policy for a link to `peer`.
+    func cachePolicy(for peer: PeerID, _ options: ConnectOptions) -> CachePolicy {
         var policy = CachePolicy(options)
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
@@ -17,10 +32,7 @@ extension Central {
             if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
             logger.warning("\(message)", metadata: metadata)
         }
-        // Elsewhere: a task that runs on the event loop would wait for the disk there.
-        if policy.cache == nil {
-            policy.cache = await loop.elsewhere { Self.load(file, tell) }
-        }
+        policy.load = { Self.load(file, tell) }
         policy.store = { [loop] cache in
             await loop.elsewhere { Self.save(cache, for: peer, in: directory, tell) }
         }

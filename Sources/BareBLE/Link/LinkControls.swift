@@ -23,7 +23,7 @@ package struct LinkControls: Sendable {
     /// Opens a channel beside the link.
     package let openChannel: @Sendable (ChannelRequest) async throws(BLEError) -> LinkSocket
     /// Has a handler called, on the loop, when the controller is known to have forgotten the link, which nothing else may tell.
-    let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
+    package let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the controller still has the link, by what the kernel says.
     package let isUp: @Sendable () async -> Bool
 }

@@ -262,7 +262,7 @@ extension Peripheral {
         logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         tellTroubles(isEnd: true)
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        formerDrops = socket?.droppedPackets ?? 0
+        if let drops = socket?.droppedPackets { formerDrops = drops }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
         endGatherings()

@@ -5,7 +5,8 @@ internal import BLELinux
 public enum DisconnectMode: Hashable, Sendable {
     /// At once. Calls that are under way or wait fail with `.disconnected`.
     case now
-    /// When the calls made before are over. Those that are made later fail with `.disconnecting`.
+    /// When the calls made before are over. Those that are made later fail with `.disconnecting`. What is asked of the controller and not
+    /// of the peer is not waited for: signal strength, connection parameters, PHYs.
     case afterQueue
 }
 
@@ -14,7 +15,8 @@ extension Peripheral {
     ///
     /// What had not been sent is never sent. The peer's answer to a request that was under way is awaited and discarded before
     /// the next request is sent. Calls that are made behind this one are as any others. Who holds the link by `exclusively` keeps
-    /// it, and loses the call that it is in. Iterating over values, ending a subscription and channels are no calls here. A call that
+    /// it, and loses the call that it is in. Iterating over values, ending a subscription and channels are no calls here, nor is what is asked
+    /// of the controller: `rssi()`, `phy()`, connection parameters and changes of them; who gives those up cancels their tasks. A call that
     /// was finding out how the peer's services have changed leaves them unknown; subscriptions end then, as by any change.
     public func cancelAll() {
         guard end == nil else { return }

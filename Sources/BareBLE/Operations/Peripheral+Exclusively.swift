@@ -24,7 +24,7 @@ extension Peripheral {
     /// thrown, whatever becomes of the tasks that it left behind.
     ///
     /// Values of subscriptions keep coming, to everybody; ending a subscription, and what the library does by itself (looking
-    /// at changed services), does not wait either.
+    /// at changed services), does not wait either; nor does what is asked of the controller, such as `rssi()` and `requestPHY(_:receive:timeout:)`.
     ///
     /// - Parameters:
     ///   - entry: what becomes of others' calls meanwhile.

@@ -38,7 +38,7 @@ extension Central {
         }
         var policy = CachePolicy(ConnectOptions(cache: state.cache))
         if let peer = state.peer {
-            policy.store = await cachePolicy(for: peer, ConnectOptions(cache: state.cache)).store
+            policy.store = cachePolicy(for: peer, ConnectOptions(cache: state.cache)).store
         }
         let peripheral = Peripheral(
             socket: socket, id: state.peer, name: state.name, mtu: state.client.largestMTU, loop: loop,

@@ -5,6 +5,9 @@ internal import Logging
 // What is wanted, kept for the next start; and an end that the next start goes on from.
 
 extension Central {
+    /// How long the end of a daemon waits for the disk that has its state.
+    private static let storageTime: Duration = .seconds(5)
+
     /// A central that keeps what it wants of the radio in `store`, from `restore(_:from:holding:handlers:)` on.
     public init(store: StateStore, _ configuration: Configuration = Configuration()) {
         var configuration = configuration
@@ -37,6 +40,7 @@ extension Central {
     /// Ends all sessions in a way that the next start goes on with: what is wanted stays so.
     ///
     /// To be called at the end of a daemon, before it ends sessions or subscriptions by itself. The store is free for another process then.
+    /// A disk that hangs is waited for 5 s; the log says so, and the store is free when what is being written is over, or this process.
     ///
     /// - Parameter keepingLinks: Whether links that are ready stay up: they are the result, to be passed to the program that this one
     ///   executes. Else they end, and the result is empty. Links that no session has are the caller's.
@@ -56,7 +60,7 @@ extension Central {
             await session.disconnect()
         }
         do throws(BLEError) {
-            try await keeper?.flush()
+            try await keeper?.flush(until: loop.now() + Self.storageTime)
         } catch {
             configuration.logger.error("the state is not on the disk", metadata: ["reason": "\(error)"])
         }

@@ -21,6 +21,7 @@ extension Peripheral {
         let state = linkState()
         loop.letGo(descriptor)
         guard let socket = socket.take() else { throw endError(during: operation) }
+        formerDrops = socket.droppedPackets
         let link = DetachedLink(state: state, socket: socket)
         close(.detached)
         await finishStoring()

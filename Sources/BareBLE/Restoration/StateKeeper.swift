@@ -46,6 +46,9 @@ package actor StateKeeper {
     private var isFrozen = false
     private var isDirty = false
     private var work: Task<Void, Never>?
+    /// Who waits for the end of that.
+    private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var lastNumber: UInt64 = 0
     private var timer: TimerID?
     private var pause = StateKeeper.firstPause
 
@@ -87,22 +90,43 @@ package actor StateKeeper {
     }
 
     /// Returns when the disk has what is wanted now.
-    package func flush() async throws(BLEError) {
+    ///
+    /// - Throws: `BLEError` with `.timedOut` at the deadline, which ends nothing but the wait; and what the write failed with.
+    package func flush(until deadline: BootInstant? = nil) async throws(BLEError) {
         while status.isPending, write != nil {
+            if let deadline, loop.now() >= deadline {
+                throw BLEError(
+                    .timedOut, during: "save the state", because: "the disk has not answered in time",
+                    hint: "`dmesg` may say what is wrong with it.")
+            }
             let failures = status.failures
             begin()
-            await work?.value
+            await workEnded(by: deadline)
             if let failure = status.failure, status.failures != failures { throw failure }
         }
     }
 
-    /// Writes nothing any more, and lets go of the store.
+    private func workEnded(by deadline: BootInstant?) async {
+        lastNumber &+= 1
+        let number = lastNumber
+        let timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.waiters.removeValue(forKey: number)?.resume() }
+            }
+        }
+        await withCheckedContinuation { waiter in
+            if work == nil { waiter.resume() } else { waiters[number] = waiter }
+        }
+        if let timer { loop.cancel(timer) }
+    }
+
+    /// Writes nothing any more, and lets go of the store: behind what is being written.
     package func close() {
         isFrozen = true
         if let timer { loop.cancel(timer) }
         timer = nil
         write = nil
-        letGo()
+        if work == nil { letGo() }
     }
 
     private func begin() {
@@ -115,7 +139,7 @@ package actor StateKeeper {
     }
 
     private func writeAll() async {
-        defer { work = nil }
+        defer { workEnded() }
         while isDirty, let write {
             isDirty = false
             let state = state
@@ -129,6 +153,14 @@ package actor StateKeeper {
                 return failed(error)
             }
         }
+    }
+
+    private func workEnded() {
+        work = nil
+        let ended = waiters.sorted { $0.key < $1.key }
+        waiters = [:]
+        for (_, waiter) in ended { waiter.resume() }
+        if write == nil { letGo() }
     }
 
     private func failed(_ error: BLEError) {

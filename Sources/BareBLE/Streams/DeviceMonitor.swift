@@ -13,7 +13,7 @@ extension Central {
     ///   - lostAfter: After how much time of silence a device has left, told up to a second later.
     ///   - proximity: Which strengths are near.
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`, `.blocked`, `.busy` when
-    ///   another program holds the scanner, `.unsupported`, `.cancelled`.
+    ///   another program holds the scanner, `.unsupported`, `.timedOut` when the controller does not answer, `.cancelled`.
     public func monitor(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration = .seconds(15),
         proximity: Proximity.Settings = Proximity.Settings()

@@ -122,7 +122,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         /// The next event; `nil` when the scan's duration is over or the task is cancelled, and then for good.
         ///
         /// - Throws: From the first call `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`,
-        ///   `.blocked`, `.busy` when another program holds the scanner, `.unsupported`.
+        ///   `.blocked`, `.busy` when another program holds the scanner, `.unsupported`, `.timedOut` when the controller does not answer.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ScanEvent? {

@@ -88,6 +88,21 @@ import Testing
         await fails(.disconnected) { _ = try await next.value }
         await fails(.disconnected) { _ = try await link.parameters() }
         await fails(.disconnected) { _ = try await link.phy() }
+        do {
+            _ = try await link.rssi()
+            Issue.record("no error")
+        } catch {
+            #expect(error.code == .disconnected && error.subject == "\(peer)" && error.hint != nil, "\(error)")
+        }
+    }
+
+    /// The link is up: what is missing is the controller's number for it, which a socketpair does not tell.
+    @Test func aLinkWithoutANumberIsNotOver() async throws {
+        let bench = try await AdapterBench()
+        bench.kernel.withLock { $0.isLinked = true }
+        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).controls
+        await fails(.notSupported) { _ = try await link.rssi() }
+        await fails(.notSupported) { _ = try await link.parameters() }
     }
 
     // Row O02.

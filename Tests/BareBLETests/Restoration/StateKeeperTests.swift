@@ -193,6 +193,33 @@ import Testing
         }
     }
 
+    // Row O24.
+    /// What it is writing still gets there, and nobody else has the store before.
+    @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
+        await VirtualTime.run { time in
+            let disk = HangingDisk()
+            let isFree = Lock(false)
+            let keeper = StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { _ in
+                disk.answer()
+                return .success(())
+            } letGo: {
+                isFree.withLock { $0 = true }
+            }
+            await keeper.want(WantedPeer(peers[0]))
+            while !disk.isAsked { await Task.yield() }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { try await keeper.flush(until: time.now + .seconds(5)) }
+            time.loop.hold()
+            #expect(time.now == .zero + .seconds(5))
+            await keeper.close()
+            #expect(!isFree.withLock { $0 })
+            disk.open()
+            while !isFree.withLock({ $0 }) { await Task.yield() }
+            #expect(await keeper.status.writes == 1)
+        }
+    }
+
     @Test func aKeeperThatIsDroppedLeavesNoTimer() async throws {
         await VirtualTime.run { time in
             let disk = Disk()
