@@ -8,12 +8,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct CacheDirectoryTests {
     private static let device = CachingTests.device(.battery(level: 50))
 
-    private final class Folder {
-        let path = FileManager.default.temporaryDirectory.appending(path: "directory-\(UUID().uuidString)").path
-        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-    }
-
     private let folder: Folder
     private let central: Central
     private let peripheral = VirtualPeripheral(device)

@@ -4,19 +4,6 @@ import Foundation
 import Testing
 
 @Suite struct GATTCacheFileTests {
-    private final class Folder {
-        let path: String
-
-        init() throws {
-            path = FileManager.default.temporaryDirectory.appending(path: "caches-\(UUID().uuidString)").path
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
-    }
-
     private let folder: Folder
     private let cache = GATTCache(
         database: GATTDatabase(services: [GATTService(handles: 1...5, uuid: 0x180F)]), coverage: .whole(.full),
@@ -24,15 +11,6 @@ import Testing
 
     init() throws {
         folder = try Folder()
-    }
-
-    private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
-        do throws(BLEError) {
-            try body()
-            return nil
-        } catch {
-            return error.code
-        }
     }
 
     @Test func keepsACache() throws {

@@ -4,6 +4,20 @@ import BareBLE
 import Glibc
 import Testing
 
+/// What one scan was told.
+private final class ToldScan: Sendable {
+    let isHeard = Lock(false)
+    let notices = Lock<[ScanNotice]>([])
+
+    func take(_ delivery: ScanDelivery) {
+        switch delivery {
+        case .found, .updated: isHeard.withLock { $0 = true }
+        case .lost: break
+        case .notice(let notice): notices.withLock { $0.append(notice) }
+        }
+    }
+}
+
 /// L03, O01, O04, O05, O11, O12, O14, O15, O30, H14, H15: what the kernel does to the sockets of an adapter, and to a connect.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterFaultTests {
     private func failures(
@@ -168,25 +182,18 @@ import Testing
     // Row O01.
     @Test("unplugged while scanning", arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32) async throws {
         let bench = try await FaultyAdapter()
-        let isHeard = Lock(false)
-        let notices = Lock<[ScanNotice]>([])
-        let scan = try await bench.adapter.subscribe(.balanced) { delivery in
-            switch delivery {
-            case .found, .updated: isHeard.withLock { $0 = true }
-            case .lost: break
-            case .notice(let notice): notices.withLock { $0.append(notice) }
-            }
-        }
-        await bench.heard(isHeard)
+        let told = ToldScan()
+        let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
+        await bench.heard(told.isHeard)
         let before = bench.plan.count(.receiving)
         bench.plan.set(SystemCalls(.recvmsg), .fail(errno))
         await bench.machine.advertise()
-        await FaultyLink.until { !notices.withLock(\.isEmpty) }
+        await FaultyLink.until { !told.notices.withLock(\.isEmpty) }
         #expect(bench.plan.count(.receiving) - before <= 2, "no spin")
-        await FaultyLink.until { notices.withLock(\.count) == 3 }
-        #expect(notices.withLock(\.self) == [.adapterLost, .adapterBack, .resumed])
-        isHeard.withLock { $0 = false }
-        await bench.heard(isHeard)
+        await FaultyLink.until { told.notices.withLock(\.count) == 3 }
+        #expect(told.notices.withLock(\.self) == [.adapterLost, .adapterBack, .resumed])
+        told.isHeard.withLock { $0 = false }
+        await bench.heard(told.isHeard)
         await bench.adapter.unsubscribe(scan)
         await bench.end()
     }
@@ -194,21 +201,14 @@ import Testing
     // Rows O01, O03.
     @Test("gone and back before anybody looked") func goneAndBack() async throws {
         let bench = try await FaultyAdapter()
-        let isHeard = Lock(false)
-        let notices = Lock<[ScanNotice]>([])
-        let scan = try await bench.adapter.subscribe(.balanced) { delivery in
-            switch delivery {
-            case .found, .updated: isHeard.withLock { $0 = true }
-            case .lost: break
-            case .notice(let notice): notices.withLock { $0.append(notice) }
-            }
-        }
+        let told = ToldScan()
+        let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
         // A connect looks, and finds it in its list under the same address.
         bench.plan.set(SystemCalls(.ioctl), .fail(ENODEV))
         try await bench.visit()
         #expect(bench.plan.hits == 1)
-        #expect(notices.withLock { $0.prefix(2) } == [.adapterLost, .adapterBack])
-        await bench.heard(isHeard)
+        #expect(told.notices.withLock { $0.prefix(2) } == [.adapterLost, .adapterBack])
+        await bench.heard(told.isHeard)
         await bench.adapter.unsubscribe(scan)
         try await bench.listen()
         await bench.end()

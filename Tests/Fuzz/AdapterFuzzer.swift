@@ -8,17 +8,9 @@
 
 @testable import BLECore
 
-func fuzzAdapter(_ input: [UInt8]) {
-    var adapter = FuzzedAdapter(input)
-    var steps = 0
-    while !adapter.script.isAtEnd, steps < 512 {
-        adapter.step()
-        steps += 1
-    }
-    adapter.end()
-}
+func fuzzAdapter(_ input: [UInt8]) { FuzzedAdapter.play(input, atMost: 512) }
 
-private struct FuzzedAdapter: ~Copyable {
+private struct FuzzedAdapter: ~Copyable, FuzzedRun {
     private enum Owner {
         case scan
         case call(Int)

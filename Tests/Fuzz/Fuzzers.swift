@@ -15,6 +15,29 @@ func require(_ condition: Bool, _ promise: StaticString) {
 /// Keeps the optimiser from leaving out what is only read.
 @inline(never) func use<Value>(_ value: Value) {}
 
+/// What is played step by step, as an input tells it.
+protocol FuzzedRun: ~Copyable {
+    var script: Script { get }
+
+    init(_ input: [UInt8])
+    mutating func step()
+    /// Brings what is under way to its end.
+    mutating func end()
+}
+
+extension FuzzedRun where Self: ~Copyable {
+    /// Plays `input` to its end, or that many steps of it.
+    static func play(_ input: [UInt8], atMost limit: Int) {
+        var run = Self(input)
+        var steps = 0
+        while !run.script.isAtEnd, steps < limit {
+            run.step()
+            steps += 1
+        }
+        run.end()
+    }
+}
+
 /// Walks over an input; behind its end there are only zeros.
 struct Script {
     private let bytes: [UInt8]

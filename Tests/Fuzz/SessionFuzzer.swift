@@ -12,17 +12,9 @@
 
 @testable import BLECore
 
-func fuzzSession(_ input: [UInt8]) {
-    var session = FuzzedSession(input)
-    var steps = 0
-    while !session.script.isAtEnd, steps < 256 {
-        session.step()
-        steps += 1
-    }
-    session.end()
-}
+func fuzzSession(_ input: [UInt8]) { FuzzedSession.play(input, atMost: 256) }
 
-struct FuzzedSession: ~Copyable {
+struct FuzzedSession: ~Copyable, FuzzedRun {
     /// What becomes of an operation's result.
     enum Purpose {
         case plain

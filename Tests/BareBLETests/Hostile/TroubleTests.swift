@@ -45,14 +45,19 @@ import Testing
         name: "Sender",
         services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.notify, .read], value: [9])])])
 
+    /// A central whose warnings are kept, and what it hears of the world.
+    private static func central(_ time: VirtualTime, _ warnings: Warnings) -> (Central, VirtualRadio) {
+        var configuration = Configuration()
+        configuration.logger = warnings.logger
+        let radio = VirtualRadio(time: time)
+        return (Central(configuration, radio: radio), radio)
+    }
+
     @Test func aPeerThatDoesWrongAllTheTimeCostsALineAMinute() async throws {
         let warnings = Warnings()
         try await VirtualTime.run { time in
-            var configuration = Configuration()
-            configuration.logger = warnings.logger
-            let radio = VirtualRadio(time: time)
+            let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
-            let central = Central(configuration, radio: radio)
             let (peer, _) = try await central.connect(toFirst: .any)
             for _ in 0..<180 {
                 for _ in 0..<20 { await peripheral.send(raw: [0x1B, 0, 0, 1]) }
@@ -180,11 +185,8 @@ import Testing
     @Test func aPeerThatBehavesIsNotTalkedOf() async throws {
         let warnings = Warnings()
         try await VirtualTime.run { time in
-            var configuration = Configuration()
-            configuration.logger = warnings.logger
-            let radio = VirtualRadio(time: time)
+            let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
-            let central = Central(configuration, radio: radio)
             let (peer, _) = try await central.connect(toFirst: .any)
             let handle = try await peer.discover().characteristics.first { $0.uuid == 0xFFF1 }?.valueHandle ?? 0
             // Under way when a subscription ends, as far as the log is concerned.
@@ -222,10 +224,7 @@ import Testing
     @Test func whatHappensToTheAdapterIsCounted() async throws {
         let warnings = Warnings()
         try await VirtualTime.run { time in
-            var configuration = Configuration()
-            configuration.logger = warnings.logger
-            let radio = VirtualRadio(time: time)
-            let central = Central(configuration, radio: radio)
+            let (central, radio) = Self.central(time, warnings)
             let scan = central.scan(.any, .balanced)
             let listening = time.task { for try await _ in scan {} }
             // Nobody is there: silence for 90 s is a stall.

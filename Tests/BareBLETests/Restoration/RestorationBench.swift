@@ -5,17 +5,6 @@ import Testing
 
 /// A daemon that is started again and again: each run is a central of its own, with the same store, and the same peers on the air.
 struct RestorationBench: Sendable {
-    final class Folder: Sendable {
-        let path = FileManager.default.temporaryDirectory.appending(path: "restore-\(UUID().uuidString)").path
-
-        init() throws { try make() }
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        func make() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
-        func remove() throws { try FileManager.default.removeItem(atPath: path) }
-        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
-    }
-
     private let clock: CentralClock?
     let radio: VirtualRadio
     let folder: Folder

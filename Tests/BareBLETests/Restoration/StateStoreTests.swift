@@ -4,19 +4,6 @@ import Foundation
 import Testing
 
 @Suite struct StateStoreTests {
-    private final class Folder {
-        let path: String
-
-        init() throws {
-            path = FileManager.default.temporaryDirectory.appending(path: "states-\(UUID().uuidString)").path
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
-
-        var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
-    }
-
     private let folder: Folder
     private let store: StateStore
     private let state = DaemonState(
@@ -30,15 +17,6 @@ import Testing
     init() throws {
         folder = try Folder()
         store = StateStore(directory: folder.path, identifier: "hub")
-    }
-
-    private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
-        do throws(BLEError) {
-            try body()
-            return nil
-        } catch {
-            return error.code
-        }
     }
 
     private func write(_ bytes: [UInt8]) throws {
