@@ -38,7 +38,7 @@ extension Central {
         if let count, count <= 0 { return [] }
         let monitor = try await monitor(filter, settings, lostAfter: nil, duration: duration)
         var changes = monitor.changes.makeAsyncIterator()
-        while monitor.devices.count < count ?? .max, try await changes.next() != nil {}
+        while monitor.count < count ?? .max, try await changes.next() != nil {}
         await monitor.stop()
         if Task.isCancelled { throw scanCancelledError(during: "find devices") }
         return monitor.devices.prefix(count ?? .max).map(\.sighting)

@@ -49,13 +49,12 @@ public actor Peripheral {
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
     let policy: CachePolicy
     var knowledge: DatabaseKnowledge
-    /// Whether the peer has been asked to announce changes of its services, and whether it is to be, behind a request.
-    var isObserving = false
+    /// Whether the peer announces changes of its services.
+    var observation = ServiceObservation.off
+    /// Whether it is to be asked for that behind a request.
     var isObservingDue = false
     /// Whether the library's own calls for that are being made.
     var isObservationUnderWay = false
-    /// Whether a change of the services has taken the observation of changes away.
-    var isObservationLost = false
     var changeObservers: [UInt64: StreamBuffer<ServiceChange>] = [:]
     /// What has changed and was not told to observers yet.
     var untoldChanges = HandleRanges()

@@ -79,6 +79,34 @@ import Testing
         try await device.writeReliably([([7], 0xFFF2)])
     }
 
+    /// New firmware may allow what the old one did not.
+    @Test func extendedPropertiesAreForgottenWhenServicesChange() async throws {
+        func firmware(_ properties: UInt8, _ others: VirtualService...) -> VirtualDevice {
+            let service = VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(
+                        0xFFF1, [.read, .write, .extendedProperties], value: [1],
+                        descriptors: [VirtualDescriptor(0x2900, value: [properties, 0])])
+                ])
+            return VirtualDevice(
+                name: "Changing", services: [.genericAttribute(databaseHash: nil), service] + others)
+        }
+        let peripheral = VirtualPeripheral(firmware(0))
+        let device = try await central.attach(to: peripheral)
+        let old = try await device.discover(.full)
+        #expect(try await device.extendedProperties(of: 0xFFF1) == [])
+        await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
+            try await device.writeReliably([([7], 0xFFF1)])
+        }
+        var changes = try await device.serviceChanges().makeAsyncIterator()
+        await peripheral.changeServices(to: firmware(1, .battery(level: 50)))
+        _ = try await changes.next()
+        #expect(await device.database?.characteristics(0xFFF1) == old.characteristics(0xFFF1))
+        try await device.writeReliably([([7], 0xFFF1)])
+        #expect(try await peripheral.value(0xFFF1) == [7])
+    }
+
     /// The exchange after Core Vol 3 Part G, 3.3.3.4; the peer has a broadcast characteristic and its configuration.
     @Test func broadcastIsSwitched() async throws {
         let script = try Dialogue(

@@ -96,6 +96,30 @@ import Testing
         #expect(await peripheral.transcript.requests.dropFirst(before) == ["0a", "12", "0a"])
     }
 
+    /// The first call is refused; the second one must not take it for granted that the peer agreed.
+    @Test func eachCallHasThePeersConsent() async throws {
+        let peripheral = VirtualPeripheral(Self.small)
+        let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
+        let database = try await device.discover(.full)
+        let changed = try #require(database.characteristics(0x2A05).first)
+        let configuration = try #require(database.cccd(of: changed)?.handle)
+        await peripheral.stopAnswering()
+        let before = await peripheral.receivedCount
+        let first = Task { _ = try await device.serviceChanges() }
+        while await peripheral.receivedCount == before { await Task.yield() }
+        let second = Task {
+            _ = try await device.serviceChanges()
+            return await peripheral.isSubscribed(to: 0x2A05)
+        }
+        for _ in 0..<100 { await Task.yield() }
+        await peripheral.resumeAnswering()
+        // Write Not Permitted.
+        await peripheral.send(raw: [0x01, 0x12, UInt8(configuration), 0, 0x03])
+        let error = await #expect(throws: BLEError.self) { try await first.value }
+        #expect(error?.code == .notSupported)
+        #expect(try await second.value)
+    }
+
     @Test func asksNothingWhenNotWanted() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))

@@ -94,14 +94,14 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19)
-        let failures = await withTaskGroup(of: BLEError.Code?.self) { group in
+        let failures = await withTaskGroup(of: BLEError?.self) { group in
             for _ in 0..<2 {
                 group.addTask {
                     do throws(BLEError) {
                         for try await _ in values {}
                         return nil
                     } catch {
-                        return error.code
+                        return error
                     }
                 }
             }
@@ -110,7 +110,8 @@ import Testing
             let second = await group.next()
             return [first, second]
         }
-        #expect(failures.map { $0 ?? nil } == [.busy, nil])
+        #expect(failures.map { $0??.code } == [.busy, nil])
+        #expect(failures[0]??.subject == device.name)
     }
 
     @Test func configurationIsSharedAndClearedBehindTheLast() async throws {
@@ -165,9 +166,11 @@ import Testing
         for number in 0..<3 as Range<UInt8> { try await peripheral.notify(0x2A19, [number]) }
         _ = try await device.read(0x2A19)
         var received: [UInt8] = []
-        await #expect(throws: BLEError(.valuesLost, during: "", because: "")) {
+        let error = await #expect(throws: BLEError.self) {
             for try await value in values { received += value.bytes }
         }
+        #expect(error?.code == .valuesLost)
+        #expect(error?.subject == device.name)
         #expect(received == [0, 1])
     }
 

@@ -2,7 +2,8 @@
 ///
 /// `bytes` is a form to store. Its reading side believes nothing: what was cut, changed or made up is refused.
 public struct DaemonState: Hashable, Sendable {
-    /// How many peers are stored, and how many subscriptions of each; more are left out.
+    /// How many peers are stored, how many subscriptions of each, and how many entries of each kind in the scan's filter. `bytes`
+    /// leaves more out; to save such a state is refused.
     public static let limit = 1_024
 
     /// The adapter that was used, by its address; its number changes.

@@ -38,6 +38,9 @@ package struct DeviceList {
     /// Everybody in the list, in the order in which they came.
     package var devices: [MonitoredDevice] { Self.inOrder(entries.values).map { $0.device } }
 
+    /// How many of them there are.
+    package var count: Int { entries.count }
+
     /// The entry of a device; where it advertises several sets, the one heard last.
     package func device(_ peer: PeerID) -> MonitoredDevice? {
         var newest: MonitoredDevice?
@@ -104,7 +107,7 @@ package struct DeviceList {
         var change = DeviceListChange()
         var left = Array(departed.values)
         departed = [:]
-        for entry in Self.inOrder(entries.values) where entry.differsFromTold {
+        for entry in Self.inOrder(entries.values.filter { $0.differsFromTold }) {
             let device = entry.device
             if device.isPresent != entry.toldPresent {
                 if device.isPresent { change.arrived.append(device) } else { left.append(entry) }

@@ -120,7 +120,7 @@ extension Adapter {
     package var isWatched: Bool { presenceTimer != nil }
 
     fileprivate func observeState() -> (number: UInt64, buffer: StreamBuffer<AdapterState>) {
-        let buffer = StreamBuffer<AdapterState>(capacity: 16, policy: .dropOldest)
+        let buffer = StreamBuffer<AdapterState>(of: subject, capacity: 16, policy: .dropOldest)
         let now = state
         tellState(now)
         buffer.yield(now)

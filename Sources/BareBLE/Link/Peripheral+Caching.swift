@@ -155,7 +155,7 @@ extension Peripheral {
         tell(.notice, "what was known of the services is wrong")
         if let reading { knowledge.hashRead(reading) }
         perform(client.servicesChanged(in: 1...0xFFFF, at: loop.now()))
-        uselessCures = []
+        forgetServices()
         do throws(BLEError) {
             switch coverage {
             case .whole(let level):

@@ -6,7 +6,8 @@ internal import Logging
 // the range is then stale: subscriptions in it end, and it alone is found anew.
 //
 // The peer must be asked to say so. That is done behind the first request of the application once it is known where, so
-// that it costs the application nothing.
+// that it costs the application nothing. One call asks at a time, the library's own or the application's; others wait for it and
+// look again, so that nobody is told that changes are announced before the peer has agreed to do so.
 
 extension Peripheral {
     /// The subscriber that this library itself is; the application's ones are numbered from 1.
@@ -38,7 +39,7 @@ extension Peripheral {
 
     /// The changes that become known, without asking the peer to announce any.
     func announcedServiceChanges() -> ServiceChangeSequence {
-        let buffer = StreamBuffer<ServiceChange>(capacity: Self.waitingChanges, policy: .dropOldest)
+        let buffer = StreamBuffer<ServiceChange>(of: name, capacity: Self.waitingChanges, policy: .dropOldest)
         if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
         lastNumber &+= 1
         changeObservers[lastNumber] = buffer
@@ -55,8 +56,8 @@ extension Peripheral {
     /// Something more is known of the peer.
     func knowledgeGrew() {
         isObservingDue =
-            policy.observesServiceChanges && policy.validation != .skipped && !isObserving
-            && (knowledge.serviceChangedHandle != nil || isObservationLost)
+            policy.observesServiceChanges && policy.validation != .skipped && observation.isWanting
+            && (knowledge.serviceChangedHandle != nil || observation == .lost)
         storeCache()
     }
 
@@ -88,38 +89,41 @@ extension Peripheral {
     }
 
     private func observe(until deadline: BootInstant, during operation: String) async throws(BLEError) {
-        guard !isObserving else { return }
+        if observation == .on { return }
         let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: 0x1801)
         let characteristic: GATTCharacteristic
         do {
             characteristic = try await resolve(reference, until: deadline, during: operation)
         } catch  where error.code == .attributeNotFound {
-            isObservationLost = false
+            if observation == .lost { observation = .off }
             throw BLEError(
                 .notSupported, subject: name, during: operation,
                 because: "the peer has no Service Changed characteristic, so its services should never change")
         }
-        guard !isObserving else { return }
-        isObserving = true
-        isObservingDue = false
-        isObservationLost = false
-        do throws(BLEError) {
-            try await writeClientFeatures(until: deadline, during: operation)
-            var descriptor = knowledge.database?.cccd(of: characteristic)
-            if descriptor == nil {
-                descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
-                    .first { $0.uuid == .clientCharacteristicConfiguration }
-            }
-            if knowledge.contradicts(characteristic) { throw changed(during: operation) }
-            let result = await begin(
-                Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
-                into: .stream(StreamBuffer(capacity: 1, policy: .dropOldest)), until: deadline)
-            listeners[Self.ownSubscriber] = nil
-            if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
-        } catch {
-            isObserving = false
-            throw error
+        while observation.isAsking {
+            try await waitForSettling(until: deadline, during: operation) { !observation.isAsking }
         }
+        if observation == .on { return }
+        observation = .asking(isInVain: false)
+        isObservingDue = false
+        var outcome = ServiceObservation.off
+        defer {
+            observation = observation == .asking(isInVain: true) ? .lost : outcome
+            resumeSettling(true)
+        }
+        try await writeClientFeatures(until: deadline, during: operation)
+        var descriptor = knowledge.database?.cccd(of: characteristic)
+        if descriptor == nil {
+            descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
+                .first { $0.uuid == .clientCharacteristicConfiguration }
+        }
+        if knowledge.contradicts(characteristic) { throw changed(during: operation) }
+        let result = await begin(
+            Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
+            into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), until: deadline)
+        listeners[Self.ownSubscriber] = nil
+        if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
+        outcome = .on
     }
 
     /// Where a cache is in use, the peer is asked to refuse requests that rest on an old database (error 0x12).
@@ -161,15 +165,21 @@ extension Peripheral {
         guard let range = knowledge.serviceChanged(handles) else { return }
         perform(client.servicesChanged(in: range, at: loop.now()))
         endSubscriptions(in: range)
-        uselessCures = []
+        forgetServices()
         untoldChanges.insert(range, atMost: DatabaseKnowledge.rangeLimit)
         rediscover()
+    }
+
+    /// Forgets what was learnt of the services as they were, and is not part of the database.
+    func forgetServices() {
+        uselessCures = []
+        extendedProperties = [:]
     }
 
     /// An indication that nobody asked for came from a handle of which nothing is known.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
         guard let change = try? ServiceChanged(value), knowledge.indicated(change.handles, at: handle) else { return }
-        if policy.observesServiceChanges, !isObserving { observeBehind() }
+        if policy.observesServiceChanges, observation.isWanting { observeBehind() }
     }
 
     /// Obeys the announcements that came before it was known what they were.
@@ -180,7 +190,7 @@ extension Peripheral {
     /// Ends the subscriptions to values in `range`, without a word to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
         for id in subscribers.servicesChanged(in: range) {
-            if id == Self.ownSubscriber { (isObserving, isObservationLost) = (false, true) }
+            if id == Self.ownSubscriber { observation = observation.isAsking ? .asking(isInVain: true) : .lost }
             endListener(id, .operation(.servicesChanged), with: changed(during: "go on with a subscription"))
         }
     }
@@ -247,7 +257,7 @@ extension Peripheral {
 
     /// Observes at once where the observation was lost: who waits for changes may ask for nothing behind which it could go.
     func observeAgain() {
-        if isObservationLost, !changeObservers.isEmpty, !isObserving { observeBehind() }
+        if observation == .lost, !changeObservers.isEmpty { observeBehind() }
     }
 
     func tellServiceChange(_ range: ClosedRange<AttributeHandle>) {

@@ -55,7 +55,7 @@ extension Peripheral {
             let found = try await resolve(characteristic, until: deadline, during: operation)
             if !knowledge.contradicts(found), let sequence = takeHeld(found.valueHandle) { return sequence }
             let buffer = StreamBuffer<ReceivedValue>(
-                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+                of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
                 countingDropsIn: droppedValues)
             lastNumber &+= 1
             let id = Subscriptions.ID(lastNumber)

@@ -12,7 +12,8 @@ public struct Assembly: Sendable {
         Assembly(measure: .length(count))
     }
 
-    /// Until `isComplete` says so of all that has come so far. It is asked behind every value, on the library's thread.
+    /// Until `isComplete` says so of all that has come so far. It is asked behind every value that is not
+    /// empty, on the library's thread: what it costs, the peer may cost once for each byte.
     ///
     /// - Parameters:
     ///   - limit: how many bytes are too many.

@@ -11,6 +11,7 @@ package import BLECore
 // - It is over once. What comes behind that is not looked at.
 // - Values that come before the peer has confirmed the request count, for many peers answer first; the silence is measured
 //   from the confirmation on.
+// - A value without bytes brings an assembly no further, so it is silence: a peer cannot prolong an answer with nothing.
 // - What was gathered stays to be looked at, also when it is not enough.
 
 /// What is gathered for one call. A pure value.
@@ -97,20 +98,25 @@ package struct Gathering {
 
     /// A value has come.
     package mutating func received(_ value: [UInt8], at now: BootInstant) {
-        switch state {
-        case .armed, .over: return
-        case .asked: break
-        case .waiting: state = .waiting(heard: now)
-        }
+        if case .armed = state { return }
+        if case .over = state { return }
         count += 1
         switch goal {
         case .match(let matches):
+            heard(at: now)
             if matches(value) { state = .over(.matched(value)) }
         case .assemble(let assembly):
+            if value.isEmpty { return }
+            heard(at: now)
             bytes += value
             if let outcome = assembled(assembly.measure) { state = .over(outcome) }
-        case .silence: break
+        case .silence:
+            heard(at: now)
         }
+    }
+
+    private mutating func heard(at now: BootInstant) {
+        if case .waiting = state { state = .waiting(heard: now) }
     }
 
     private func assembled(_ measure: Assembly.Measure) -> Outcome? {

@@ -50,7 +50,7 @@ extension Peripheral {
         let operation = "subscribe to \(characteristics.count) characteristics"
         let deadline = loop.now() + (options.timeout ?? Self.valueTimeout)
         let buffer = StreamBuffer<ReceivedValue>(
-            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+            of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
             countingDropsIn: droppedValues)
         return try await calling(until: deadline, during: operation) { () async throws(BLEError) in
             var ids: [Subscriptions.ID] = []
@@ -88,7 +88,7 @@ extension Peripheral {
         capacity: Int = 256, byteLimit: Int = 64 * 1024, policy: OverflowPolicy = .dropOldest
     ) -> NotificationSequence {
         let buffer = StreamBuffer<ReceivedValue>(
-            capacity: capacity, byteLimit: byteLimit, policy: policy, countingDropsIn: droppedValues)
+            of: name, capacity: capacity, byteLimit: byteLimit, policy: policy, countingDropsIn: droppedValues)
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         if let end {

@@ -2,6 +2,9 @@ internal import BLECore
 internal import BLELinux
 
 extension Peripheral {
+    /// How long an answer of several values may take where the caller does not say.
+    private static let assemblyTimeout: Duration = .seconds(600)
+
     /// Writes a value, and waits for the value that the peer sends in answer.
     ///
     /// The answer is listened for before the request is written, so it cannot be missed; what came before the request
@@ -53,8 +56,8 @@ extension Peripheral {
     ///   - kind: how it is written.
     ///   - source: where the answer comes from.
     ///   - assembly: when the answer is complete.
-    ///   - idleTimeout: how long the peer may be silent behind the request and between two values.
-    ///   - timeout: how long all of it may take; `nil` for as long as values come.
+    ///   - idleTimeout: how long the peer may be silent behind the request and between two values; values without bytes are silence.
+    ///   - timeout: how long all of it may take; `nil` for ten minutes, of which the request may take one.
     /// - Returns: The values, one behind the other.
     /// - Throws: `BLEError` with `.tooLong` when more came than was meant to, `.timedOut`, `.disconnected`, `.cancelled`,
     ///   each with what had come; `.invalidArgument` for a negative length; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
@@ -69,8 +72,9 @@ extension Peripheral {
         }
         let now = loop.now()
         let (outcome, gathering) = try await gather(
-            Gathering(.assemble(assembly), idleTime: idleTimeout, deadline: timeout.map { now + $0 }), from: source,
-            behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
+            Gathering(
+                .assemble(assembly), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
+            from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
             until: now + (timeout ?? Self.valueTimeout), during: operation)
         let count = gathering.bytes.count
         switch outcome {

@@ -50,7 +50,7 @@ extension Peripheral {
         for value in state.subscriptions {
             var ids: [Subscriptions.ID] = []
             if value.isOwn {
-                isObserving = true
+                observation = .on
                 ids.append(Self.ownSubscriber)
             }
             if value.isWanted { ids.append(hold(value, options)) }
@@ -77,7 +77,7 @@ extension Peripheral {
         lastNumber &+= 1
         let id = Subscriptions.ID(lastNumber)
         let buffer = StreamBuffer<ReceivedValue>(
-            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+            of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
             countingDropsIn: droppedValues)
         listeners[id] = Listener(handle: value.valueHandle, destination: .stream(buffer), sharing: .shared)
         held[value.valueHandle] = HeldValues(id: id, uuid: value.uuid, buffer: buffer)

@@ -130,15 +130,18 @@ public final class OpenStateStore: Sendable {
     /// Writes the state in the place of the one before.
     ///
     /// - Throws: `BLEError` with `.diskFull`, which leaves the old state as it was, as every failure does; `.tooLong` for a state of more
-    ///   than `DaemonState.byteLimit` bytes; `.notPermitted`, `.system`.
+    ///   than `DaemonState.byteLimit` bytes, or with more of anything than `DaemonState.limit`; `.notPermitted`, `.system`.
     public func save(_ state: DaemonState) throws(BLEError) {
         let operation = "save the state"
-        let bytes = state.bytes
-        guard bytes.count <= DaemonState.byteLimit else {
-            throw BLEError(
-                .tooLong, subject: store.path, during: operation, because: "it has \(bytes.count) bytes",
+        func tooLong(_ what: String) -> BLEError {
+            BLEError(
+                .tooLong, subject: store.path, during: operation, because: "it has \(what)",
                 hint: "Want fewer peers, or shorter filters.")
         }
+        // What is cut would be missing after the restart, without a word.
+        if let excess = state.excess { throw tooLong(excess) }
+        let bytes = state.bytes
+        guard bytes.count <= DaemonState.byteLimit else { throw tooLong("\(bytes.count) bytes") }
         do {
             try StoredFile.replace(store.path, with: bytes)
         } catch {

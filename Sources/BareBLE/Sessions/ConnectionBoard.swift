@@ -29,9 +29,9 @@ final class ConnectionBoard: Sendable {
         }
     }
 
-    /// A buffer that begins with the state, and its number for `removeListener`.
-    func addListener() -> (buffer: StreamBuffer<ConnectionEvent>, number: UInt64) {
-        let buffer = StreamBuffer<ConnectionEvent>(capacity: Self.capacity, policy: .dropOldest)
+    /// A buffer that begins with the state of `session`, and its number for `removeListener`.
+    func addListener(to session: String) -> (buffer: StreamBuffer<ConnectionEvent>, number: UInt64) {
+        let buffer = StreamBuffer<ConnectionEvent>(of: session, capacity: Self.capacity, policy: .dropOldest)
         let number = content.withLock { content in
             content.lastNumber &+= 1
             buffer.yield(ConnectionEvent(content.state))

@@ -53,7 +53,7 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
 
         init(_ session: Session) {
             self.session = session
-            (buffer, number) = session.board.addListener()
+            (buffer, number) = session.board.addListener(to: session.name)
         }
 
         deinit { session.board.removeListener(number) }

@@ -55,7 +55,7 @@ extension Session {
     private func subscribe(to reference: CharacteristicReference, _ options: SubscribeOptions) -> StandingLease {
         lastNumber &+= 1
         let buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>(
-            capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+            of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
         let lease = StandingLease(number: lastNumber, buffer: buffer, session: self)
         switch linkAnswer(during: "subscribe to \(reference)") {
         case .failure(let error)?:
@@ -116,15 +116,19 @@ extension Session {
     ) async -> PumpEnd {
         var pause = firstPause
         while true {
-            var hasBegun = false
+            var begun: ValueSequence?
+            var lossesTold = 0
+            /// What was lost behind the last value that came.
+            func losses() -> Int { (begun?.droppedInTotal ?? 0) - lossesTold }
             do throws(BLEError) {
                 let sequence = try await link.subscribe(to: reference, options)
                 var values = sequence.makeAsyncIterator()
-                hasBegun = true
+                begun = sequence
                 pause = firstPause
                 // A policy that ends the stream has put the reason into it.
                 guard buffer.yield(.began(epoch)) else { return .over(nil) }
                 while let value = try await values.next() {
+                    lossesTold += value.droppedBefore
                     let goesOn = buffer.yield(
                         .value(value, epoch), bytes: value.bytes.count, behind: value.droppedBefore)
                     guard goesOn else { return .over(nil) }
@@ -135,14 +139,17 @@ extension Session {
                     return .untilNextLink
                 }
                 let error = await link.endError(during: "go on with a subscription")
-                return buffer.yield(.interrupted(error, epoch)) ? .untilNextLink : .over(nil)
+                return buffer.yield(.interrupted(error, epoch), behind: losses()) ? .untilNextLink : .over(nil)
             } catch {
                 if Task.isCancelled { return .untilNextLink }
                 let isLinkUp = await link.isConnected
-                if isLinkUp, isLasting(error, for: reference) { return .over(error) }
-                if hasBegun, !buffer.yield(.interrupted(error, epoch)) { return .over(nil) }
+                if isLinkUp, isLasting(error, for: reference) {
+                    buffer.lost(losses())
+                    return .over(error)
+                }
+                if begun != nil, !buffer.yield(.interrupted(error, epoch), behind: losses()) { return .over(nil) }
                 if !isLinkUp { return .untilNextLink }
-                if !hasBegun {
+                if begun == nil {
                     let waited: Void? = try? await CentralClock(loop: link.loop).sleep(for: pause)
                     if waited == nil { return .untilNextLink }
                     pause = min(pause * 2, longestPause)

@@ -37,6 +37,9 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     let lease: StandingLease
     let make: Making
 
+    /// How many values and marks found no room since the sequence began, those included behind which nothing came any more.
+    public var droppedInTotal: Int { lease.buffer.droppedInTotal }
+
     /// Ends the subscription, on this link and for those to come, and tells the peer to stop if nobody else listens.
     ///
     /// It returns when the peer knows, or could not be told; the sequence ends behind the values that wait.

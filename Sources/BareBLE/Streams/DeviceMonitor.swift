@@ -25,7 +25,7 @@ extension Central {
         _ filter: ScanFilter, _ settings: ScanSettings, lostAfter: Duration?, duration: Duration?,
         _ proximity: Proximity.Settings = Proximity.Settings()
     ) async throws(BLEError) -> DeviceMonitor {
-        let board = DeviceBoard(proximity)
+        let board = DeviceBoard(proximity, of: configuration.adapter.description)
         let everything = settings.matching(filter).duplicates(.all).rssiDelta(nil)
         let lease = try await beginScan(everything, lostAfter: lostAfter, duration: duration) {
             board.pinned
@@ -54,6 +54,9 @@ public final class DeviceMonitor: Sendable {
 
     /// Everybody in the list now, in the order in which they came; the last state when the monitor has stopped.
     public var devices: [MonitoredDevice] { board.state.withLock { $0.list.devices } }
+
+    /// How many of them there are, without a copy of the list.
+    var count: Int { board.state.withLock { $0.list.count } }
 
     /// A device of the list; where it advertises several sets, the one heard last.
     public func device(_ peer: PeerID) -> MonitoredDevice? { board.state.withLock { $0.list.device(peer) } }
@@ -122,9 +125,10 @@ private final class DeviceBoard: Sendable {
 
     let state: Lock<State>
     /// Wakes who waits; one waiting signal is enough, because the list sums up by itself.
-    let signal = StreamBuffer<Void>(capacity: 1, policy: .dropOldest)
+    let signal: StreamBuffer<Void>
 
-    init(_ proximity: Proximity.Settings) {
+    init(_ proximity: Proximity.Settings, of adapter: String) {
+        signal = StreamBuffer(of: adapter, capacity: 1, policy: .dropOldest)
         state = Lock(State(list: DeviceList(proximity)))
     }
 

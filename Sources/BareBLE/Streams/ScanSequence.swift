@@ -87,7 +87,8 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// Begins to scan before anybody iterates.
     func beginNow() async throws(BLEError) -> BegunScan.Running {
         let buffer = StreamBuffer<ScanEvent>(
-            capacity: capacity, byteLimit: byteLimit, policy: .dropOldest,
+            of: central.configuration.adapter.description, capacity: capacity, byteLimit: byteLimit,
+            policy: .dropOldest,
             countingDropsIn: central.adapter.droppedEvents)
         return (try await central.beginScan(self, into: buffer), buffer)
     }

@@ -36,11 +36,18 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     private let capacity: Int
     private let byteLimit: Int
     private let policy: OverflowPolicy
+    private let subject: String?
     private let drops: DropCounter?
 
-    /// - Parameter drops: Counts what is dropped here, beside what is dropped elsewhere.
-    init(capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy, countingDropsIn drops: DropCounter? = nil) {
+    /// - Parameters:
+    ///   - subject: Whose elements they are, for messages.
+    ///   - drops: Counts what is dropped here, beside what is dropped elsewhere.
+    init(
+        of subject: String?, capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy,
+        countingDropsIn drops: DropCounter? = nil
+    ) {
         self.state = Lock(State())
+        self.subject = subject
         self.capacity = max(1, capacity)
         self.byteLimit = byteLimit
         self.policy = policy
@@ -73,7 +80,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                     state.isFinished = true
                     let count = state.entries.count - state.head
                     state.failure = BLEError(
-                        .valuesLost, during: "keep up with a stream",
+                        .valuesLost, subject: subject, during: "keep up with a stream",
                         because: "\(count) values were waiting and another one found no room",
                         hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
                     return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar)
@@ -85,6 +92,12 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         if dropped > 0 { drops?.add(dropped) }
         waiter?.resume(returning: true)
         return goesOn
+    }
+
+    /// Counts elements that were lost on their way to here, where none comes behind them.
+    func lost(_ losses: Int) {
+        state.withLock { $0.droppedInTotal += losses }
+        if losses > 0 { drops?.add(losses) }
     }
 
     /// Ends the stream behind what is waiting; only the first call counts.
@@ -120,7 +133,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
             }
             guard isAlone else {
                 throw BLEError(
-                    .busy, during: "take values from a stream", because: "another task waits for them already",
+                    .busy, subject: subject, during: "take values from a stream",
+                    because: "another task waits for them already",
                     hint: "Begin a second subscription or scan for a second consumer.")
             }
         }

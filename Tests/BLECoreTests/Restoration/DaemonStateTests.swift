@@ -114,6 +114,41 @@ import Testing
         }
     }
 
+    @Test func whatWouldBeCutIsTold() throws {
+        #expect(try Self.sample().excess == nil)
+        let limit = DaemonState.limit
+        let many = (0...limit).map { UInt64($0) }
+        let peers = many.map { PeerID(address: BluetoothAddress(rawValue: $0), type: .public) }
+        let long = [UInt8](repeating: 7, count: 256)
+        var state = DaemonState(peers: peers.map { WantedPeer($0) })
+        #expect(state.excess == "1025 peers")
+        state.peers.removeLast()
+        #expect(state.excess == nil)
+        #expect(try DaemonState(bytes: state.bytes) == state)
+        state.peers[0].subscriptions = many.map { WantedSubscription(0x2A37, index: Int($0)) }
+        #expect(state.excess == "1025 subscriptions of one peer")
+        state.peers[0].subscriptions.removeLast()
+        var filters = [ScanFilter](repeating: ScanFilter(), count: 13)
+        filters[0].services = Set(many.map { BluetoothUUID(UInt16($0)) })
+        filters[1].solicitedServices = filters[0].services
+        filters[2].peers = Set(peers)
+        filters[3].addresses = Set(many.map { BluetoothAddress(rawValue: $0) })
+        filters[4].companies = Set(many.map { UInt16($0) })
+        filters[5].manufacturerData = Set(many.map { .init(company: UInt16($0), prefix: []) })
+        filters[6].serviceData = Set(many.map { .init(service: BluetoothUUID(UInt16($0)), prefix: []) })
+        filters[7].names = Set(many.map { "\($0)" })
+        filters[8].excluding = Set(peers)
+        filters[9].manufacturerData = [.init(company: 1, prefix: long)]
+        filters[10].serviceData = [.init(service: 0x180D, prefix: long)]
+        filters[11].names = [String(repeating: "n", count: 256)]
+        filters[12].namePrefix = String(repeating: "n", count: 256)
+        for filter in filters {
+            state.scan = WantedScan(ScanSettings.balanced.matching(filter))
+            #expect(state.excess != nil)
+            #expect(try DaemonState(bytes: state.bytes) != state, "something is cut")
+        }
+    }
+
     // Row O25.
     @Test func aNewVersionIsToldFromDamage() throws {
         var bytes = try Self.sample().bytes

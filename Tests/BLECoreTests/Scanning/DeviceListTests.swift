@@ -48,7 +48,7 @@ import Testing
         _ = change(of: &list)
         list.lost(known)
         #expect(numbers(try #require(change(of: &list)).left) == [1])
-        #expect(list.device(peer)?.isPresent == false && list.devices.count == 1)
+        #expect(list.device(peer)?.isPresent == false && list.devices.count == 1 && list.count == 1)
         list.heard(known)
         let back = try #require(change(of: &list))
         #expect(numbers(back.arrived) == [1] && back.left.isEmpty)
@@ -91,6 +91,7 @@ import Testing
         list.heard(try sighting(1))
         list.heard(try sighting(set, at: .seconds(1)))
         let peer = try #require(report(1, []).peer)
+        #expect(list.count == 2)
         #expect(list.devices.count == 2 && list.device(peer)?.sighting.id.sid == 3)
     }
 

@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import Synchronization
 import Testing
 
 /// What a call gathers, without a link.
@@ -84,6 +85,27 @@ import Testing
         gathering.timePassed(at(13))
         #expect(gathering.outcome == .idle)
         #expect(gathering.bytes == [1, 2])
+    }
+
+    /// A peer that sends nothing, again and again, is silent.
+    @Test func valuesWithoutBytesProlongNoAssembly() {
+        final class Asked: Sendable { let count = Mutex(0) }
+        let asked = Asked()
+        let assembly = Assembly.until(limit: 4) { _ in
+            asked.count.withLock { $0 += 1 }
+            return false
+        }
+        var gathering = Gathering(.assemble(assembly), idleTime: .seconds(10))
+        gathering.asked()
+        gathering.confirmed(at: at(0))
+        gathering.received([1], at: at(1))
+        gathering.received([], at: at(9))
+        #expect(asked.count.withLock { $0 } == 1)
+        #expect(gathering.count == 2)
+        #expect(gathering.nextDeadline == at(11))
+        gathering.timePassed(at(11))
+        #expect(gathering.outcome == .idle)
+        #expect(gathering.bytes == [1])
     }
 
     @Test func theTotalTimeEndsWhatTheIdleTimeDoesNot() {

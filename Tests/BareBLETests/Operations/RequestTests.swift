@@ -142,7 +142,7 @@ import Testing
     @Test func theValuesAreOneValue() async throws {
         try await run { bench in
             async let answer = bench.device.request(
-                [1], to: Self.control, assembling: Self.reply, .length(5), idleTimeout: .seconds(2))
+                [1], to: Self.control, assembling: Self.reply, .length(5), idleTimeout: .seconds(3))
             try await bench.send([[1, 2], [], [3, 4], [5]])
             #expect(try await answer == [1, 2, 3, 4, 5])
             async let line = bench.device.request(
@@ -190,6 +190,27 @@ import Testing
             await bench.peripheral.disconnect()
             #expect(await lost?.code == .disconnected)
             #expect(await lost?.partialValue == [8])
+        }
+    }
+
+    /// Each value comes in time, and nothing ever comes of it.
+    @Test func anAnswerThatGoesOnForEverHasAnEnd() async throws {
+        try await run { bench in
+            let start = bench.time.now
+            let call = bench.time.task {
+                let error = await Self.failure {
+                    _ = try await bench.device.request(
+                        [1], to: Self.control, assembling: Self.reply, .until { _ in false })
+                }
+                #expect(error?.code == .timedOut)
+                #expect(error?.partialValue?.count == 66)
+                return bench.time.now - start
+            }
+            for _ in 0..<66 {
+                try await bench.time.clock.sleep(for: .seconds(9))
+                try await bench.peripheral.notify(0xFFF2, [0])
+            }
+            #expect(try await call.value == .seconds(600))
         }
     }
 

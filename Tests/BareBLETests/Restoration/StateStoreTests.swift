@@ -149,6 +149,23 @@ import Testing
         #expect(try open.load().state == state)
     }
 
+    /// What is cut would be missing after the restart, without a word.
+    @Test func aStateIsStoredWholeOrNotAtAll() throws {
+        let open = try store.open()
+        var full = state
+        full.peers = Self.peers(DaemonState.limit)
+        try open.save(full)
+        #expect(try open.load().state == full)
+        var more = state
+        more.peers = Self.peers(DaemonState.limit + 1)
+        #expect(code { () throws(BLEError) in try open.save(more) } == .tooLong)
+        #expect(try open.load().state == full)
+    }
+
+    private static func peers(_ count: Int) -> [WantedPeer] {
+        (0..<count).map { WantedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
+    }
+
     // Row O24.
     /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the temporary one.
     @Test func theOldStateSurvivesAFailedSave() throws {

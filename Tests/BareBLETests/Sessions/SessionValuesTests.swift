@@ -114,6 +114,25 @@ import Testing
         await session.disconnect()
     }
 
+    /// Nothing comes behind them that could say so.
+    @Test func lossesAtTheEndAreCounted() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let values = await session.values(of: 0x2A19, SubscribeOptions(capacity: 1, policy: .dropNewest))
+        while await !bench.peripheral.isSubscribed(to: 0x2A19) { await Task.yield() }
+        _ = try await session.withPeripheral { try await $0.read(.batteryLevel) }
+        await bench.door.close()
+        for number in 0..<10 as Range<UInt8> { try await bench.peripheral.notify(0x2A19, [number]) }
+        await bench.peripheral.disconnect()
+        // The ten values, wherever on their way, and the mark of the interruption.
+        while values.droppedInTotal < 11 { await Task.yield() }
+        await session.disconnect()
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.word() == "began")
+        #expect(try await iterator.word() == nil)
+        #expect(values.droppedInTotal == 11)
+    }
+
     /// What may pass does not end it.
     @Test func aSubscriptionThatWasCancelledIsMadeAgain() async throws {
         let bench = SessionBench()
