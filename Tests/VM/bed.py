@@ -301,11 +301,11 @@ class Bed:
 
     def boot(
             self, command, radio="extended", controllers=2, peers=(), limit=300, log=None, show=print, environment=None,
-            in_memory=None):
+            in_memory=None, host_time=False):
         """Runs `command` in the guest, gives each line of its output to `show`, and returns its exit status.
 
         With `in_memory`, programs and folders of this machine, the guest has these files only, and may sleep: it is woken up at
-        once, by a clock that is ahead by NIGHT.
+        once, by a clock that is ahead by NIGHT. With `host_time` its time is the host's, and its processors run side by side.
         """
         with tempfile.TemporaryDirectory(prefix="bareble-vm-") as exchange:
             exchange = Path(exchange)
@@ -335,7 +335,7 @@ class Bed:
                     if names[-1] not in told:
                         show(line)
 
-                status = self.emulate(exchange, kernel_log, limit, tell)
+                status = self.emulate(exchange, kernel_log, limit, tell, host_time)
                 if status is not None or "Kernel panic" not in kernel_log.read_text(errors="replace"):
                     break
                 print(f"bed.py: the guest's kernel died, time {attempt + 1} of {BOOTS}", file=sys.stderr)
@@ -381,11 +381,12 @@ class Bed:
         if done.returncode != 0:
             raise BedError(f"cannot pack the guest's files: {done.stderr[-500:]}")
 
-    def emulate(self, exchange, kernel_log, limit, show):
+    def emulate(self, exchange, kernel_log, limit, show, host_time):
         # The guest's clock counts what the guest executes, 4 ns an instruction, and follows the host's only while the guest idles. So a
         # host that is busy with something else makes the guest later, not slower: no time limit in it runs out for that.
+        counted = ["-accel", "tcg,thread=single", "-icount", "shift=2,sleep=on"]
         machine = [
-            "qemu-system-x86_64", "-accel", "tcg,thread=single", "-icount", "shift=2,sleep=on",
+            "qemu-system-x86_64", *(["-accel", "tcg,thread=multi"] if host_time else counted),
             "-machine", "pc", "-cpu", "max", "-smp", "2", "-m", "1536",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
             "-kernel", self.kernel / "vmlinuz", "-initrd", self.image,
