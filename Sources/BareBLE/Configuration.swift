@@ -36,7 +36,8 @@ public struct Configuration: Sendable {
     public var adapter: AdapterSelector = .first
     /// The largest ATT MTU to ask for, 23 to 517. 517 carries the longest value (512 bytes) in one response.
     public var preferredMTU: Int = 517
-    /// Where diagnostics go; silent by default, one `debug` line a state change.
+    /// Where diagnostics go; silent by default. A line at `debug` for each change of state; at `warning` what goes wrong on a link or an
+    /// adapter, at once and then once a minute, summed up.
     public var logger = Logger(label: "BareBLE") { _ in SwiftLogNoOpLogHandler() }
     /// Called on the event loop with every ATT PDU of every link, in wire order. It must return quickly.
     public var trace: (@Sendable (TracedPDU) -> Void)?

@@ -108,10 +108,19 @@ let fuzzers: [String: @Sendable ([UInt8]) -> Void] = [
 let chosen: @Sendable ([UInt8]) -> Void = {
     guard let name = getenv("BAREBLE_FUZZER").map({ String(cString: $0) }), let fuzzer = fuzzers[name] else {
         print("BAREBLE_FUZZER must be one of \(fuzzers.keys.sorted())")
-        exit(64)
+        // `exit` would be taken for a finding.
+        fflush(nil)
+        _exit(64)
     }
     return fuzzer
 }()
+
+/// What libFuzzer calls first: an unknown name is told before any input is tried.
+@_cdecl("LLVMFuzzerInitialize")
+public func initializeFuzzer(_ count: UnsafeMutablePointer<Int32>?, _ words: UnsafeMutableRawPointer?) -> Int32 {
+    _ = chosen
+    return 0
+}
 
 /// The entry point that libFuzzer looks for.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -6,17 +6,19 @@ import Glibc
 ///     simulation --seed N                     plays one, and prints its script and its log
 ///     simulation --shrink N                   leaves out of a failing seed what its failure needs not, and prints the script
 ///     simulation --fixture FILE               plays a script
-///     simulation --hash FROM..<TO             plays each of these seeds twice, and prints the hash of their logs
+///     simulation --hash FROM..<TO             plays each of these seeds twice; prints seed, hash and length of their logs
+///
+/// Status 1: something is wrong (with `--shrink`: nothing is); 64: wrong usage; 65: a script that makes no sense; 66: no such script.
 @main
 enum Simulation {
     static func main() async {
         Crash.watch()
         let words = Array(CommandLine.arguments.dropFirst())
         switch (words.first, words.dropFirst().first) {
-        case ("--seed", let word?): await show(Script(seed: UInt64(word) ?? 0))
+        case ("--seed", let word?): await show(Script(seed: seed(word)))
         case ("--seeds", let word?): await playAll(range(word), isTame: words.contains("--tame"))
         case ("--hash", let word?): await hash(range(word))
-        case ("--shrink", let word?): await shrink(Script(seed: UInt64(word) ?? 0))
+        case ("--shrink", let word?): await shrink(Script(seed: seed(word)))
         case ("--fixture", let path?): await show(fixture(path))
         default: usage()
         }
@@ -89,6 +91,11 @@ enum Simulation {
         return ends[0]..<ends[1]
     }
 
+    private static func seed(_ word: String) -> UInt64 {
+        guard let seed = UInt64(word) else { usage() }
+        return seed
+    }
+
     private static func fixture(_ path: String) -> Script {
         guard let file = unsafe fopen(path, "r") else {
             print("\(path) cannot be read")
@@ -97,6 +104,11 @@ enum Simulation {
         defer { unsafe fclose(file) }
         var bytes: [UInt8] = []
         while case let byte = unsafe fgetc(file), byte != EOF { bytes.append(UInt8(truncatingIfNeeded: byte)) }
+        // Such as a folder, which opens.
+        guard unsafe ferror(file) == 0 else {
+            print("\(path) cannot be read")
+            exit(66)
+        }
         do {
             return try Script(text: String(decoding: bytes, as: UTF8.self))
         } catch {

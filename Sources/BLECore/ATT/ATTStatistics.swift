@@ -29,9 +29,9 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Packets that the system refused for good.
     public var unsendable = 0
 
-    /// Values delivered from notifications.
+    /// Values received in notifications, wanted or not.
     public var notifications = 0
-    /// Values delivered from indications.
+    /// Values received in indications, wanted or not.
     public var indications = 0
     /// Confirmations sent.
     public var confirmations = 0
@@ -70,8 +70,8 @@ public struct ATTStatistics: Hashable, Sendable {
 extension ATTStatistics {
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
-    /// Not in it are what callers do themselves (give up, ask for too much), and what a well-behaved peer may do,
-    /// such as a value that is under way when its subscription ends.
+    /// Not in it are what callers do themselves (give up, ask for too much), and, before it is a flood, what a well-behaved peer does now
+    /// and then, such as a value that is under way when its subscription ends.
     package func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(droppedByKernel, "packets dropped by the kernel")
         body(droppedValues, "values dropped by full buffers")
@@ -86,5 +86,12 @@ extension ATTStatistics {
         body(strayConfirmations, "confirmations of nothing")
         body(emptyPackets, "empty packets")
         body(unsendable, "packets that the system refused")
+        body(flood(unwantedValues), "values that nobody wants")
+        body(flood(peerMTURequests), "requests for the MTU")
+        body(flood(peerRequestsRefused), "requests that were refused")
+        body(flood(peerCommandsIgnored), "commands that were ignored")
     }
+
+    /// The count of what may happen now and then, once it has happened more than a hundred times.
+    private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
 }

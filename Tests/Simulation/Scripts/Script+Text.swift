@@ -35,23 +35,27 @@ extension Script {
         }
     }
 
+    /// An hour, in milliseconds: a world is meant to end while somebody waits for it.
+    private static let times = 0...3_600_000
+
     private mutating func read(_ words: [String]) -> Bool {
         switch (words[0], words.count) {
         case ("seed", 2):
             guard let seed = UInt64(words[1]) else { return false }
             self.seed = seed
         case ("adapter", 2):
+            guard ["extended", "legacy"].contains(words[1]) else { return false }
             adapters.append(words[1] == "extended")
         case ("peer", 2):
             guard let kind = PeerKind(rawValue: words[1]) else { return false }
             peers.append(kind)
         case ("length", 2):
-            guard let length = Int(words[1]) else { return false }
+            guard let length = Int(words[1]), Self.times.contains(length) else { return false }
             self.length = length
         case ("at", 10):
             guard let verb = Verb(rawValue: words[4]), let time = Int(words[1]), let number = Int(words[3]),
                 let subject = Int(words[5]), let first = Int(words[6]), let second = Int(words[7]),
-                let limit = Int(words[9])
+                let limit = Int(words[9]), Self.times.contains(time)
             else { return false }
             steps.append(
                 Step(
