@@ -259,7 +259,7 @@ extension Peripheral {
         end = reason
         linkTrace?(.ended(reason, at: loop.now()))
         linkTrace = nil
-        logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
+        tellEnding(reason)
         tellTroubles(isEnd: true)
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         if let drops = socket?.droppedPackets { formerDrops = drops }

@@ -20,6 +20,15 @@ extension Peripheral {
         logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
     }
 
+    /// Logs the end of a link: where its peer has left no other choice, as a warning.
+    func tellEnding(_ reason: DisconnectReason) {
+        switch reason {
+        case .protocolViolation, .attTimeout: tell(.warning, "link given up", ["reason": "\(reason)"])
+        case .requested, .detached, .byPeer, .supervisionTimeout, .adapterLost, .other:
+            logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
+        }
+    }
+
     /// Logs what a peer may bring about again and again: at first at once, then once a minute.
     func tell(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
         guard let leftOut = troubles.peer.admit(message, at: loop.now()) else { return }

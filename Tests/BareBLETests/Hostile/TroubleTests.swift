@@ -199,6 +199,40 @@ import Testing
         #expect(warnings.all == [])
     }
 
+    @Test func aPeerThatHasToBeGivenUpIsAWarning() async throws {
+        let warnings = Warnings()
+        try await VirtualTime.run { time in
+            var configuration = Configuration()
+            configuration.logger = warnings.logger
+            let radio = VirtualRadio(time: time)
+            let peripheral = await radio.add(Self.device)
+            let central = Central(configuration, radio: radio)
+            let (peer, _) = try await central.connect(toFirst: .any)
+            await peripheral.stopAnswering()
+            await #expect(throws: BLEError.self) { try await peer.read(0xFFF1) }
+            #expect(await peer.disconnected() == .attTimeout)
+        }
+        #expect(warnings.all == ["link given up: "])
+    }
+
+    /// What a phone does that looks for services here, and what it does not.
+    @Test(arguments: [100, 101]) func aFloodOfWhatAPeerMayDoIsATrouble(count: Int) async throws {
+        let warnings = Warnings()
+        try await VirtualTime.run { time in
+            var configuration = Configuration()
+            configuration.logger = warnings.logger
+            let radio = VirtualRadio(time: time)
+            let peripheral = await radio.add(Self.device)
+            let central = Central(configuration, radio: radio)
+            let (peer, _) = try await central.connect(toFirst: .any)
+            for _ in 0..<count { await peripheral.send(raw: [0x52, 0x01, 0x00, 0x01]) }
+            #expect(try await peer.read(0xFFF1) == [9])
+            #expect(await peer.statistics.peerCommandsIgnored == count)
+            await peer.disconnect()
+        }
+        #expect(warnings.all == (count > 100 ? ["trouble on the link: commands that were ignored: 101"] : []))
+    }
+
     @Test func whatBuffersDropIsCountedForTheLinkAndForTheAdapter() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
