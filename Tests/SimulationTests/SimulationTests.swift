@@ -40,7 +40,9 @@ import Testing
         #expect(try Script(text: script.text) == script)
     }
 
-    @Test(arguments: ["sed 1", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0"])
+    @Test(arguments: [
+        "sed 1", "neighbour -1", "at 1 step 2 fly 0 0 0 limit 0", "peer strange", "at x step 2 read 0 0 0 limit 0",
+    ])
     func otherTextIsNoScript(text: String) {
         #expect(throws: Script.Malformed.self) { try Script(text: text) }
     }

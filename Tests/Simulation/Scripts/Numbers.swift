@@ -7,6 +7,8 @@ struct Numbers: RandomNumberGenerator {
         case peers, applications, faults, schedule
         /// What one peer is, and what it does later; with its number.
         case device, conduct
+        /// Other programs.
+        case neighbours
     }
 
     private var state: UInt64

@@ -14,6 +14,7 @@ extension Script {
         let usual = kinds.some(of: [PeerKind.vendor, .adversary, .slow, .amnesiac]) + [.honest]
         peers = (0..<count).map { _ in kinds.chance(40) ? .honest : kinds.pick(usual) }
         steps = applications(&schedule) + disturbances(&schedule)
+        addNeighbour()
         steps.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     }
 
@@ -89,6 +90,28 @@ extension Script {
             .cancel, .scan, .changeServices, .outOfSync, .provoke,
         ]
         return [.read, .read, .write, .subscribe, .notify] + numbers.some(of: rare)
+    }
+
+    /// Another program on one of the adapters, in some worlds.
+    private mutating func addNeighbour() {
+        var numbers = Numbers(seed: seed, .neighbours)
+        guard numbers.chance(30) else { return }
+        let adapter = numbers.pick(0...adapters.count - 1)
+        let near = peers.indices.filter { $0 % adapters.count == adapter }
+        neighbours = [adapter]
+        for index in 0..<numbers.pick(1...6) {
+            let isScan = near.isEmpty || numbers.chance(40)
+            var step = Step(
+                number: 2000 + index, time: numbers.pick(0...length), verb: isScan ? .neighbourScan : .neighbourConnect,
+                subject: isScan ? adapter : numbers.pick(near))
+            step.first = numbers.pick([1, 100, 1000, 3000, length])
+            step.second = numbers.pick([1, 2, 64])
+            steps.append(step)
+            guard numbers.chance(25) else { continue }
+            let pause = numbers.pick([0, 1, 31, 100, 700])
+            steps.append(
+                Step(number: 3000 + index, time: step.time + pause, verb: .cancel, subject: 0, first: step.number))
+        }
     }
 
     private func disturbances(_ schedule: inout Numbers) -> [Step] {

@@ -17,6 +17,7 @@ extension Script {
         var lines = ["seed \(seed)"]
         lines += adapters.map { "adapter \($0 ? "extended" : "legacy")" }
         lines += peers.map { "peer \($0.rawValue)" }
+        lines += neighbours.map { "neighbour \($0)" }
         lines.append("length \(length)")
         for step in steps {
             lines.append(
@@ -49,6 +50,9 @@ extension Script {
         case ("peer", 2):
             guard let kind = PeerKind(rawValue: words[1]) else { return false }
             peers.append(kind)
+        case ("neighbour", 2):
+            guard let adapter = Int(words[1]), adapter >= 0 else { return false }
+            neighbours.append(adapter)
         case ("length", 2):
             guard let length = Int(words[1]), Self.times.contains(length) else { return false }
             self.length = length

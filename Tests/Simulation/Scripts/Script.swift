@@ -27,6 +27,8 @@ struct Script: Hashable, Sendable {
     /// One for each adapter: whether it has the extended commands.
     var adapters: [Bool] = [true]
     var peers: [PeerKind] = []
+    /// The adapters that another program uses too.
+    var neighbours: [Int] = []
     /// When the faults end and everything heals, in milliseconds.
     var length = 10_000
     var steps: [Step] = []
@@ -87,6 +89,12 @@ extension Script {
         case changeServices
         case outOfSync
 
+        // Another program on the same adapter.
+        /// First: for how many milliseconds it keeps the link.
+        case neighbourConnect
+        /// First: for how many milliseconds; second: capacity.
+        case neighbourScan
+
         // Faults, of a peer.
         /// First: the controller's reason.
         case hangUp
@@ -112,7 +120,7 @@ extension Script {
 
         var isOnAdapter: Bool {
             switch self {
-            case .scan, .powerOff, .unplug, .silence, .reset, .suspend: true
+            case .scan, .neighbourScan, .powerOff, .unplug, .silence, .reset, .suspend: true
             default: false
             }
         }

@@ -27,6 +27,11 @@ enum Shrinker {
                     if await isSame(candidate) { break }
                 }
             }
+            if !best.script.neighbours.isEmpty {
+                var candidate = best.script
+                candidate.neighbours = []
+                _ = await isSame(candidate)
+            }
             if best.script.adapters.count > 1 {
                 var candidate = best.script
                 candidate.adapters.removeLast()

@@ -19,6 +19,7 @@ extension Sightings {
         ].map { "error.\($0)" }
         + ["scan.heard", "scan.dropped", "scan.paused", "scan.resumed", "slow.within", "slow.beyond"]
         + ["effect.answerDropped", "effect.valuesDropped", "effect.servicesChanged", "effect.outOfSync"]
+        + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + ["recovered.link", "recovered.read", "recovered.scan"]
 
     /// What is wanted and has not happened.

@@ -15,6 +15,8 @@ extension World {
             tasks[step.first]?.cancel()
             return
         case .scan: return begin(step) { await self.scan(step) }
+        case .neighbourScan: return begin(step) { await self.neighbourScan(step) }
+        case .neighbourConnect: return begin(step) { await self.neighbourConnect(step) }
         default: break
         }
         guard let peer = peer(step.subject) else { return }
@@ -277,14 +279,17 @@ extension World {
     }
 
     /// How long a step may last that wants so many milliseconds: what lasts ends with the faults.
-    private func left(of step: Script.Step, _ wanted: Int) -> Duration {
+    func left(of step: Script.Step, _ wanted: Int) -> Duration {
         .milliseconds(max(1, min(wanted, script.length - step.time)))
     }
 
     // MARK: Scans
 
     private func scan(_ step: Script.Step) async {
-        let central = host(step.subject).central
+        await scan(step, host(step.subject).central)
+    }
+
+    func scan(_ step: Script.Step, _ central: Central) async {
         await attempt(step) {
             for try await event in central.scan(
                 duration: left(of: step, step.first), capacity: max(1, step.second))

@@ -15,7 +15,10 @@ extension World {
         let checks = peers.map(\.number).map { number in
             time.task { await self.checkWorking(number, until: end) }
         }
-        let scans = hosts.indices.map { host in time.task { await self.checkScan(host, until: end) } }
+        let programs = hosts + neighbours.map(\.host)
+        let scans = programs.enumerated().map { number, host in
+            time.task { await self.checkScan(host, number, until: end) }
+        }
         for check in checks + scans { try? await check.value }
         await sleep(until: end)
         if let (step, verb) = pending.min(by: { $0.key < $1.key }) {
@@ -78,7 +81,7 @@ extension World {
         fail("a minute after the faults, peer \(number) (\(peer.kind.rawValue)) cannot be used: \(last)")
     }
 
-    private func readHonest(_ peer: SimulatedPeer, _ link: Peripheral) async throws {
+    func readHonest(_ peer: SimulatedPeer, _ link: Peripheral) async throws {
         guard let value = peer.readable.first else { return }
         let isWriting = peer.values[value].writes > 0
         let writesBefore = peer.values[value].writesBegun
@@ -92,8 +95,7 @@ extension World {
     }
 
     /// Whether a scan runs: somebody who advertises is heard.
-    private func checkScan(_ number: Int, until end: BootInstant) async {
-        let host = hosts[number]
+    private func checkScan(_ host: Host, _ number: Int, until end: BootInstant) async {
         // A peer of its own, that nobody connects to.
         let beacon = VirtualPeripheral(VirtualDevice(name: "Beacon", services: []), time: time)
         let id = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0900 + UInt64(number)), type: .random)
@@ -138,7 +140,7 @@ extension World {
     private func leftovers(_ watched: Int) -> String? {
         if !pending.isEmpty { return "an end of a link has not ended within two minutes" }
         if made.contains(where: { $0.link != nil }) { return "somebody holds a link that has ended" }
-        for host in hosts {
+        for host in hosts + neighbours.map(\.host) {
             let left = host.adapter.assumeIsolated { $0.outstanding }
             if left != 0 { return "\(left) wait for \(host.name), and nobody asked" }
         }

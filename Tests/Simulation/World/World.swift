@@ -28,7 +28,7 @@ struct Outcome: Sendable {
 
 /// One simulation, while it runs.
 actor World {
-    /// A program with an adapter of its own.
+    /// A program with an adapter.
     struct Host {
         let name: String
         let adapter: Adapter
@@ -40,6 +40,8 @@ actor World {
     let script: Script
     let radio: VirtualRadio
     var hosts: [Host] = []
+    /// Other programs, with the numbers of the adapters that they share with a host.
+    var neighbours: [(adapter: Int, host: Host)] = []
     var peers: [SimulatedPeer] = []
     var log: EventLog
     var sightings = Sightings()
@@ -113,6 +115,9 @@ actor World {
         }
         let names = script.adapters.indices.map { "hci\(script.adapters[0] ? $0 : $0 + 1)" }
         for name in names { hosts.append(host(name)) }
+        for adapter in script.neighbours where names.indices.contains(adapter) {
+            neighbours.append((adapter, host(names[adapter], isNeighbour: true)))
+        }
         for index in script.peers.indices where script.peers[index] != .absent {
             let peer = SimulatedPeer(index, script, radio, adapter: index % hosts.count)
             peers.append(peer)
@@ -121,7 +126,7 @@ actor World {
                 self?.assumeIsolated { $0.react(index, pdu, answer) } ?? []
             }
         }
-        for host in hosts {
+        for host in hosts + neighbours.map(\.host) {
             do {
                 try await host.central.ready()
             } catch {
@@ -130,7 +135,7 @@ actor World {
         }
     }
 
-    private func host(_ name: String) -> Host {
+    private func host(_ name: String, isNeighbour: Bool = false) -> Host {
         var configuration = Configuration()
         configuration.adapter = .named(name)
         configuration.traceLinks = { [weak self] link in
@@ -138,7 +143,8 @@ actor World {
         }
         let adapter = Adapter(
             configuration.adapter, loop: loop, logger: configuration.logger,
-            trace: { [weak self] packet in self?.assumeIsolated { $0.traced(packet) } }, system: radio.system)
+            trace: { [weak self] packet in self?.assumeIsolated { $0.traced(packet, isNeighbour) } },
+            system: radio.system)
         return Host(name: name, adapter: adapter, central: Central(configuration, adapter: adapter))
     }
 
@@ -169,8 +175,9 @@ actor World {
         if let wrong = links[number].see(event) { fail(wrong) }
     }
 
-    private func traced(_ packet: TracedHCIPacket) {
-        log.add(packet.time, packet.isOutgoing ? "c" : "e", packet.adapter, packet.bytes)
+    private func traced(_ packet: TracedHCIPacket, _ isNeighbour: Bool) {
+        let name = isNeighbour ? "\(packet.adapter) beside" : packet.adapter
+        log.add(packet.time, packet.isOutgoing ? "c" : "e", name, packet.bytes)
     }
 
     private func react(_ number: Int, _ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [Conduct.Reaction]
