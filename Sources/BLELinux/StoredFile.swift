@@ -37,11 +37,14 @@ package enum StoredFile {
 
     /// Puts `bytes` in the place of the file, readable by its owner only. They are on the disk when the call returns.
     ///
-    /// A symbolic link stays one, and what it leads to is replaced. What writers of this file have left behind that were killed goes.
+    /// A symbolic link stays one, and what it leads to is replaced, where that is wanted; else the link itself is replaced, so that
+    /// nobody who may write in the directory says what else is written. What writers of this file have left behind that were killed goes.
     ///
     /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file, and for a link that leads nowhere.
-    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemCallError) {
-        let path = try replaceable(path)
+    package static func replace(
+        _ path: String, with bytes: [UInt8], followingLink: Bool = false
+    ) throws(SystemCallError) {
+        let path = try replaceable(path, followingLink: followingLink)
         let name = String(path.dropFirst(path.lastIndex(of: "/").map { path[...$0].count } ?? 0))
         removeRemains(in: directory(of: path)) { $0 == name }
         let temporary = try makeTemporary(beside: path)
@@ -64,7 +67,7 @@ package enum StoredFile {
 
     /// The plain file that `path` leads to, or `path` itself where there is nothing yet: a name that is put in the place of
     /// a device or a pipe would take it away.
-    private static func replaceable(_ path: String) throws(SystemCallError) -> String {
+    private static func replaceable(_ path: String, followingLink: Bool) throws(SystemCallError) -> String {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else {
             if errno == ENOENT { return path }
@@ -76,11 +79,12 @@ package enum StoredFile {
         case S_IFDIR:
             throw SystemCallError(call: "open", errno: EISDIR)
         case S_IFLNK:
+            guard followingLink else { return path }
             guard let resolved = unsafe realpath(path, nil) else {
                 throw SystemCallError(call: "realpath", errno: errno == ENOENT ? EINVAL : errno)
             }
             defer { unsafe free(resolved) }
-            return try replaceable(unsafe String(cString: resolved))
+            return try replaceable(unsafe String(cString: resolved), followingLink: true)
         default:
             throw SystemCallError(call: "open", errno: EINVAL)
         }

@@ -87,10 +87,25 @@ import Testing
         #expect(folder.names == ["link"])
     }
 
-    /// What others keep under a temporary name is not taken for ours.
+    /// Nobody who may write in the directory has us write elsewhere.
+    @Test func ofADirectoryDoesNotFollowALink() throws {
+        let peer = try #require(PeerID("C0:00:00:00:00:07/random"))
+        let directory = GATTCacheDirectory(folder.path + "/caches")
+        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: false)
+        let precious = folder.path + "/precious"
+        try Data("old".utf8).write(to: URL(filePath: precious))
+        let path = try #require(directory.file(for: peer)).path
+        try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: precious)
+        try directory.save(cache, for: peer)
+        #expect(try Data(contentsOf: URL(filePath: precious)) == Data("old".utf8))
+        #expect(try directory.file(for: peer)?.load() == cache)
+    }
+
+    /// What others keep under a temporary name is not taken for ours; what killed writers of ours left goes.
     @Test func leavesOtherTemporaryFiles() throws {
-        let names = ["one.gatt.tmp"] + (1...2_000).map { "one.gatt.\(getpid()).\($0).tmp" }
-        for name in names { try Data("mine".utf8).write(to: URL(filePath: folder.path + "/" + name)) }
+        let names = ["one.gatt.1.tmp", "one.gatt.1.x.tmp", "one.gatt.tmp", "two.gatt.1.1.tmp"]
+        let remains = (1...2_000).map { "one.gatt.\(getpid()).\($0).tmp" }
+        for name in names + remains { try Data("mine".utf8).write(to: URL(filePath: folder.path + "/" + name)) }
         try GATTCacheFile(folder.path + "/one.gatt").save(cache)
         #expect(folder.names == (names + ["one.gatt"]).sorted())
         let sizes = try names.map { try Data(contentsOf: URL(filePath: folder.path + "/" + $0)).count }

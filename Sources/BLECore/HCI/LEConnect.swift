@@ -38,7 +38,7 @@ package struct LEConnect: ~Copyable {
     }
 
     /// Why there is no link.
-    package indirect enum Failure: Error, Hashable, Sendable {
+    package enum Failure: Error, Hashable, Sendable {
         /// The controller did not take the call, or was silent.
         case refused(HCICommandFailure)
         /// The controller took the call, and it failed.
@@ -52,7 +52,7 @@ package struct LEConnect: ~Copyable {
         /// The adapter was unplugged, switched off or reset.
         case adapterLost
         /// The call was to be taken back, for the reason given, and the controller did not say that it was: it may call on.
-        case notTakenBack(Failure)
+        indirect case notTakenBack(Failure)
     }
 
     /// What to do now.
@@ -120,38 +120,9 @@ package struct LEConnect: ~Copyable {
         case .idle, .waitingForTurn, .waiting, .ending, .finished:
             return []
         case .calling(let giveUp):
-            guard opcode == callOpcode else { return [] }
-            guard let failure else {
-                guard let giveUp else {
-                    state = .waiting
-                    return call.deadline <= now ? takeBack(.timedOut, at: now) : []
-                }
-                return takeBack(giveUp, at: now)
-            }
-            if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
-            if failure.reason == .timeout {
-                // The controller may be calling all the same.
-                return takeBack(.refused(failure), attempt: Self.cancelAttempts, at: now)
-            }
-            if let giveUp { return finish(.failure(giveUp)) }
-            guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
-            turns += 1
-            state = .waitingForTurn(until: now + min(Self.firstTurn * turns, Self.longestTurn))
-            return call.deadline <= now ? finish(.failure(.busy)) : []
+            return opcode == callOpcode ? callAnswered(failure, giveUp, at: now) : []
         case .cancelling(let reason, let attempt, _):
-            guard opcode == .leCreateConnectionCancel else { return [] }
-            guard let failure else {
-                state = .ending(reason, until: now + Self.patience)
-                return []
-            }
-            if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
-            if failure.status == .commandDisallowed {
-                state = .ending(reason, until: now + Self.patience)
-                return []
-            }
-            if failure.status != nil { return finish(.failure(reason)) }
-            guard attempt < Self.cancelAttempts else { return finish(.failure(.notTakenBack(reason))) }
-            return takeBack(reason, attempt: attempt + 1, at: now)
+            return opcode == .leCreateConnectionCancel ? cancelAnswered(failure, reason, attempt, at: now) : []
         }
     }
 
@@ -204,6 +175,39 @@ extension LEConnect {
     private func isOurs(_ complete: LEConnectionComplete) -> Bool {
         guard complete.isCentral else { return false }
         return complete.peer == peer || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
+    }
+
+    private mutating func callAnswered(
+        _ failure: HCICommandFailure?, _ giveUp: Failure?, at now: BootInstant
+    ) -> [Action] {
+        guard let failure else {
+            if let giveUp { return takeBack(giveUp, at: now) }
+            state = .waiting
+            return call.deadline <= now ? takeBack(.timedOut, at: now) : []
+        }
+        if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
+        if failure.reason == .timeout {
+            // The controller may be calling all the same.
+            return takeBack(.refused(failure), attempt: Self.cancelAttempts, at: now)
+        }
+        if let giveUp { return finish(.failure(giveUp)) }
+        guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
+        turns += 1
+        state = .waitingForTurn(until: now + min(Self.firstTurn * turns, Self.longestTurn))
+        return call.deadline <= now ? finish(.failure(.busy)) : []
+    }
+
+    private mutating func cancelAnswered(
+        _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, at now: BootInstant
+    ) -> [Action] {
+        if failure?.reason == .adapterLost { return finish(.failure(.adapterLost)) }
+        guard let failure, failure.status != .commandDisallowed else {
+            state = .ending(reason, until: now + Self.patience)
+            return []
+        }
+        if failure.status != nil { return finish(.failure(reason)) }
+        guard attempt < Self.cancelAttempts else { return finish(.failure(.notTakenBack(reason))) }
+        return takeBack(reason, attempt: attempt + 1, at: now)
     }
 
     private mutating func send() -> [Action] {

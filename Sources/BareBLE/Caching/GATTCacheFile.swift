@@ -90,8 +90,12 @@ public struct GATTCacheFile: Hashable, Sendable {
     /// - Throws: `BLEError` with `.notPermitted`, `.unusableCache` for a path that is a directory, a device, a pipe or a socket,
     ///   `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
+        try save(cache, followingLink: true)
+    }
+
+    fileprivate func save(_ cache: GATTCache, followingLink: Bool) throws(BLEError) {
         do {
-            try StoredFile.replace(path, with: heading + cache.bytes)
+            try StoredFile.replace(path, with: heading + cache.bytes, followingLink: followingLink)
         } catch {
             throw BLEError(error, cacheFile: path, during: "save the cache")
         }
@@ -136,14 +140,14 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         }
     }
 
-    /// Writes the cache of `peer`; does nothing for a peer whose address changes.
+    /// Writes the cache of `peer`; does nothing for a peer whose address changes. A symbolic link of that name is replaced, not followed.
     ///
     /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
     public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
         guard let file = file(for: peer) else { return }
         // Also those of peers that do not come back.
         StoredFile.removeRemains(in: path) { $0.hasSuffix(Self.suffix) }
-        try file.save(cache)
+        try file.save(cache, followingLink: false)
         for name in StoredFile.names(in: path, endingIn: Self.suffix).dropLast(Self.capacity) {
             try GATTCacheFile("\(path)/\(name)").remove()
         }
