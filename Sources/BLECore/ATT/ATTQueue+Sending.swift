@@ -37,10 +37,12 @@ extension ATTQueue {
     }
 
     /// Gives an operation up. What was not sent yet never will be; what was sent keeps its slot until the peer answers.
-    package mutating func cancel(_ id: RequestID, at now: BootInstant) -> ATTActions {
+    ///
+    /// - Parameter isLate: Whether its deadline has passed, which the owner keeps for what takes several requests.
+    package mutating func cancel(_ id: RequestID, isLate: Bool = false, at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
-        guard giveUp(id, .cancelled, &actions) else { return actions }
-        statistics.cancelled += 1
+        guard giveUp(id, isLate ? .timedOut : .cancelled, &actions) else { return actions }
+        if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
         offerNext(&actions, at: now)
         return actions
     }

@@ -95,7 +95,7 @@ extension GATTClient {
         actions.append(.finish(id, .failure(failure)))
         let clearing = holdsPreparedQueue(id) ? operation.abandoned() : nil
         if let request = operation.request {
-            absorb(queue.cancel(request, at: now), &actions, at: now)
+            absorb(queue.cancel(request, isLate: failure == .timedOut, at: now), &actions, at: now)
         }
         if let clearing, case .held(_, let waiting) = prepared {
             let request = nextRequest()

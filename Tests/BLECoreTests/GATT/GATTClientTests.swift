@@ -98,6 +98,8 @@ private final class ClientLink {
         let second = link.read(5)
         link.pass(.seconds(1))
         #expect(link.outcome(of: first) == .failure(.timedOut))
+        #expect(link.statistics.timedOut == 1)
+        #expect(link.statistics.cancelled == 0)
         #expect(link.sent.count == 1)
         link.receive([0x0B, 0xAA])
         link.receive([0x0B, 0xBB])
