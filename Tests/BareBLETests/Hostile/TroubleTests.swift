@@ -202,11 +202,8 @@ import Testing
     @Test func aPeerThatHasToBeGivenUpIsAWarning() async throws {
         let warnings = Warnings()
         try await VirtualTime.run { time in
-            var configuration = Configuration()
-            configuration.logger = warnings.logger
-            let radio = VirtualRadio(time: time)
+            let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
-            let central = Central(configuration, radio: radio)
             let (peer, _) = try await central.connect(toFirst: .any)
             await peripheral.stopAnswering()
             await #expect(throws: BLEError.self) { try await peer.read(0xFFF1) }
@@ -219,11 +216,8 @@ import Testing
     @Test(arguments: [100, 101]) func aFloodOfWhatAPeerMayDoIsATrouble(count: Int) async throws {
         let warnings = Warnings()
         try await VirtualTime.run { time in
-            var configuration = Configuration()
-            configuration.logger = warnings.logger
-            let radio = VirtualRadio(time: time)
+            let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
-            let central = Central(configuration, radio: radio)
             let (peer, _) = try await central.connect(toFirst: .any)
             for _ in 0..<count { await peripheral.send(raw: [0x52, 0x01, 0x00, 0x01]) }
             #expect(try await peer.read(0xFFF1) == [9])
