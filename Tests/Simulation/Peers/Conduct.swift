@@ -16,6 +16,8 @@ struct Conduct {
     /// What it has answered lately, to say it again.
     private var said: [[UInt8]] = []
     private var readsAnswered = 0
+    /// How often the client has answered it since its last request.
+    private var reactions = 0
     /// The longest MTU of the device, and the one in force.
     private let ownMTU: Int
     private var mtu = 23
@@ -45,7 +47,10 @@ struct Conduct {
                 said.append(answer)
                 if said.count > 8 { said.removeFirst() }
             }
-            guard numbers.chance(badness) else { return answers.map { (.zero, $0) } }
+            // Nothing slows it down as a radio would: a reaction to each answer to a request of its own might go on for ever, in no time.
+            let isRequest = pdu.first.map { ATTOpcode(rawValue: $0).isRequest } ?? false
+            reactions = isRequest ? 0 : reactions + 1
+            guard reactions < 100, numbers.chance(badness) else { return answers.map { (.zero, $0) } }
             let violation = numbers.pick(violations)
             seen("violation.\(violation.rawValue)")
             return violate(violation, pdu, answers).map { (.zero, $0) }
