@@ -12,9 +12,7 @@ extension Central {
         let limit = loop.now() + Self.loadingTime
         // Elsewhere: a task that runs on the event loop would wait for the disk there.
         if let cache = await loop.elsewhere(until: min(deadline ?? limit, limit), load) { return cache }
-        if !Task.isCancelled {
-            configuration.logger.warning("the disk gives no cache in time", metadata: ["peer": "\(peer)"])
-        }
+        if !Task.isCancelled { tellTrouble(with: peer)("the disk gives no cache in time", nil) }
         return nil
     }
 
@@ -24,14 +22,7 @@ extension Central {
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
-        let tell: @Sendable (String, BLEError) -> Void = {
-            [loop, logger = configuration.logger, troubles = troubles.page(of: "\(peer)")] message, error in
-            // A peer that comes and goes reads and writes each time.
-            guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
-            var metadata: Logger.Metadata = ["reason": "\(error)"]
-            if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
-            logger.warning("\(message)", metadata: metadata)
-        }
+        let tell = tellTrouble(with: peer)
         policy.load = { Self.load(file, tell) }
         policy.store = { [loop] cache in
             await loop.elsewhere { Self.save(cache, for: peer, in: directory, tell) }
@@ -39,8 +30,20 @@ extension Central {
         return policy
     }
 
+    /// Says in the log what is wrong with a peer's cache, and why where that is known.
+    private func tellTrouble(with peer: PeerID) -> @Sendable (_ message: String, BLEError?) -> Void {
+        { [loop, logger = configuration.logger, troubles = troubles.page(of: "\(peer)")] message, error in
+            // A peer that comes and goes reads and writes each time.
+            guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
+            var metadata: Logger.Metadata = ["peer": "\(peer)"]
+            if let error { metadata["reason"] = "\(error)" }
+            if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+            logger.warning("\(message)", metadata: metadata)
+        }
+    }
+
     /// A file that cannot be used is as good as none; it is said once, because it is written anew.
-    private static func load(_ file: GATTCacheFile, _ tell: (String, BLEError) -> Void) -> GATTCache? {
+    private static func load(_ file: GATTCacheFile, _ tell: (String, BLEError?) -> Void) -> GATTCache? {
         do {
             return try file.load()
         } catch {
@@ -50,7 +53,7 @@ extension Central {
     }
 
     private static func save(
-        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ tell: (String, BLEError) -> Void
+        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ tell: (String, BLEError?) -> Void
     ) {
         do {
             try directory.save(cache, for: peer)
