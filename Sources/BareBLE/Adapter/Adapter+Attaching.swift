@@ -3,7 +3,7 @@ internal import BLELinux
 
 extension Adapter {
     /// How long the end of a link that was hung up is awaited.
-    private static let hangUpTime: Duration = .seconds(2)
+    static let hangUpTime: Duration = .seconds(2)
 
     /// Connects a socket, to a link that is up or by the kernel's own means.
     func attach(_ peer: PeerID, until deadline: BootInstant) async throws(AttachFailure) -> LinkSocket {
@@ -71,8 +71,10 @@ extension Adapter {
 
 extension Adapter {
     /// Ends a link and waits until it is gone, so that the next call makes a new one.
+    ///
+    /// The command may have to wait for others that a silent controller does not answer, 2 s each: the end is not waited for so long.
     func hangUpAndWait(_ handle: ConnectionHandle) async {
-        await hangUp(handle)
+        enqueue(HCICommandPacket(HCIDisconnect(handle: handle)), for: .nobody)
         await awaitEnd(of: handle, until: loop.now() + Self.hangUpTime)
     }
 

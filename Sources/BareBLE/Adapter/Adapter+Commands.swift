@@ -76,7 +76,7 @@ extension Adapter {
             case .finish(let result):
                 call = nil
                 callResult = result
-                if case .failure(.notTakenBack) = result { leftCall = peer }
+                if case .failure(.notTakenBack) = result { leftCall = LeftCall(peer: peer) }
                 if let waiter = callWaiter { wake(waiter) }
             }
         }
@@ -119,7 +119,7 @@ extension Adapter {
             // One that was taken ends with its event.
             if let failure { ended(key, .failed(failure)) }
         case .leftCall:
-            isTakingBack = false
+            leftCall?.isTakingBack = false
             leftCallAnswered(failure)
         case .sleeper(let number):
             guard sleepers[number] != nil else { break }

@@ -7,22 +7,34 @@ internal import BLELinux
 // with the next connect, which waits for the answer 2 s at most, and whenever it answers anything else. Its answer, the end of the call,
 // a reset and the adapter's loss each end the matter; until then connects fail with an error that says what is wrong.
 
+/// A call that the controller may still make although it was told to stop, because it did not answer.
+struct LeftCall {
+    /// Whom it calls.
+    let peer: PeerID
+    /// Who waits for its end.
+    var waiter: UInt64?
+    /// Whom that one wants to call.
+    var next: PeerID?
+    /// Whether the controller is being told again.
+    var isTakingBack = false
+}
+
 extension Adapter {
     /// Takes back a call that may be out although nobody wants it, before the next one is made.
     ///
     /// - Throws: `BLEError` with `.timedOut` while the controller does not answer, `.cancelled`, `.adapterDown`.
     func takeBackLeftCall(for peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
         guard leftCall != nil else { return }
-        nextCall = peer
-        defer { nextCall = nil }
+        leftCall?.next = peer
+        defer { leftCall?.next = nil }
         switch await run(HCICommandPacket(LECreateConnectionCancel())) {
         case .success:
             // There is room for another one when it has ended.
             let (wake, _) = await suspend(until: min(deadline, loop.now() + LEConnect.patience)) { number in
                 if leftCall == nil { return self.wake(number) }
-                leftCallWaiter = number
+                leftCall?.waiter = number
             }
-            leftCallWaiter = nil
+            leftCall?.waiter = nil
             if wake == .cancelled { throw cancelledError(during: "connect") }
             // Its end may have been lost; the controller has said that it is over.
             leftCallEnded()
@@ -38,8 +50,8 @@ extension Adapter {
 
     /// The controller has answered a command: it may take the call back now.
     func controllerAnswered(_ opcode: HCIOpcode) {
-        guard leftCall != nil, call == nil, !isTakingBack, opcode != .leCreateConnectionCancel else { return }
-        isTakingBack = true
+        guard leftCall?.isTakingBack == false, call == nil, opcode != .leCreateConnectionCancel else { return }
+        leftCall?.isTakingBack = true
         enqueue(HCICommandPacket(LECreateConnectionCancel()), for: .leftCall)
     }
 
@@ -53,10 +65,11 @@ extension Adapter {
         guard let left = leftCall, call == nil, complete.isCentral else {
             return performCall { $0.received(complete, at: $1) }
         }
-        let isLeft = complete.peer == left || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
-        guard isLeft else { return }
+        // A call that was taken back may end without saying whom it was for.
+        let isNobodys = !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
+        guard complete.peer == left.peer || isNobodys else { return }
         // Who waits to call this very peer has its link.
-        let isWanted = nextCall == left
+        let isWanted = left.next == left.peer
         leftCallEnded()
         guard complete.status.isSuccess, !isWanted else { return }
         enqueue(HCICommandPacket(HCIDisconnect(handle: complete.handle)), for: .nobody)
@@ -64,7 +77,6 @@ extension Adapter {
 
     /// No call is out any more that nobody wants.
     func leftCallEnded() {
-        leftCall = nil
-        if let waiter = leftCallWaiter { wake(waiter) }
+        if let waiter = leftCall.take()?.waiter { wake(waiter) }
     }
 }

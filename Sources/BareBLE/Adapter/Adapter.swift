@@ -102,14 +102,8 @@ package actor Adapter {
     var call: LEConnect?
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
-    /// Whom the controller may be calling although it was told to stop, because it did not answer.
-    var leftCall: PeerID?
-    /// Who waits for the end of that.
-    var leftCallWaiter: UInt64?
-    /// Who is to be called next.
-    var nextCall: PeerID?
-    /// Whether it is being told again.
-    var isTakingBack = false
+    /// The call that may be out although nobody wants it.
+    var leftCall: LeftCall?
     var links: [ConnectionHandle: UInt64] = [:]
     /// Who is told that a link is gone from the controller, by the link's number.
     var lossHandlers: [UInt64: @Sendable () -> Void] = [:]

@@ -81,10 +81,16 @@ extension Adapter {
 
     /// Ends a link at the controller; the socket's end follows within milliseconds.
     func hangUp(_ handle: ConnectionHandle) async {
-        // A task that is cancelled does not wait, and the command goes out all the same.
+        // The command goes out all the same where nobody waits for it: a task that is cancelled, or a controller that is silent, and may have
+        // others to answer before this one.
         let command = HCICommandPacket(HCIDisconnect(handle: handle))
-        if Task.isCancelled { return _ = enqueue(command, for: .nobody) }
-        _ = await run(command)
+        var isOut = false
+        let (_, number) = await suspend(until: loop.now() + Self.hangUpTime) { number in
+            isOut = true
+            enqueue(command, for: .sleeper(number))
+        }
+        answers[number] = nil
+        if !isOut { enqueue(command, for: .nobody) }
     }
 
     private func reason(_ number: UInt64) -> HCIStatus? {

@@ -5,8 +5,8 @@ internal import Logging
 // What is wanted, kept for the next start; and an end that the next start goes on from.
 
 extension Central {
-    /// How long the end of a daemon waits for the disk that has its state.
-    private static let storageTime: Duration = .seconds(5)
+    /// How long the beginning and the end of a daemon wait for the disk that has its state.
+    static let storageTime: Duration = .seconds(5)
 
     /// A central that keeps what it wants of the radio in `store`, from `restore(_:from:holding:handlers:)` on.
     public init(store: StateStore, _ configuration: Configuration = Configuration()) {
@@ -22,9 +22,10 @@ extension Central {
 
     /// Returns when the disk has what is wanted now. The state is written by itself, too.
     ///
-    /// - Throws: `BLEError` with `.diskFull`, `.notPermitted`, `.tooLong`, `.system`; the change is not lost, and is tried again later.
-    public func saveState() async throws(BLEError) {
-        try await keeper?.flush()
+    /// - Throws: `BLEError` with `.timedOut` when the disk has not answered by then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`. The
+    ///   change is not lost: it is still being written, or tried again later.
+    public func saveState(timeout: Duration = .seconds(5)) async throws(BLEError) {
+        try await keeper?.flush(until: loop.now() + timeout)
     }
 
     /// Forgets a peer: the next start does not want it. A session with it goes on.
@@ -47,18 +48,15 @@ extension Central {
     @discardableResult
     public func suspend(keepingLinks: Bool = false) async -> [DetachedLink] {
         await keeper?.freeze()
+        // All at once: each may have to wait for a disk that hangs.
         var links: [DetachedLink] = []
-        for session in sessions.values.compactMap(\.session).sorted(by: { $0.name < $1.name }) {
-            if keepingLinks {
-                do throws(BLEError) {
-                    links.append(try await session.detach())
-                } catch {
-                    configuration.logger.debug(
-                        "no link is kept", metadata: ["peer": "\(session.name)", "reason": "\(error)"])
-                }
+        await withTaskGroup(of: DetachedLink?.self) { group in
+            for session in sessions.values.compactMap(\.session).sorted(by: { $0.name < $1.name }) {
+                group.addTask(executorPreference: loop) { await self.end(session, keepingLink: keepingLinks) }
             }
-            await session.disconnect()
+            for await case let link? in group { links.append(link) }
         }
+        links.sort { $0.name < $1.name }
         do throws(BLEError) {
             try await keeper?.flush(until: loop.now() + Self.storageTime)
         } catch {
@@ -68,6 +66,20 @@ extension Central {
         keeper = nil
         hasRestored = false
         return links
+    }
+
+    private func end(_ session: Session, keepingLink: Bool) async -> DetachedLink? {
+        var link: DetachedLink?
+        if keepingLink {
+            do throws(BLEError) {
+                link = try await session.detach()
+            } catch {
+                configuration.logger.debug(
+                    "no link is kept", metadata: ["peer": "\(session.name)", "reason": "\(error)"])
+            }
+        }
+        await session.disconnect()
+        return link
     }
 
     /// Ends all sessions in a way that the next start goes on with, and hands their links to the service manager, which keeps them up

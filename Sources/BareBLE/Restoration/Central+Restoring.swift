@@ -22,7 +22,7 @@ extension Central {
     ///   - handlers: Asked for each peer, before any connect: the code that cannot be stored. A peer whose policy is `.custom` fails with
     ///     `.invalidArgument` when it gets no `reconnect`. `nil`: the peer is not wanted any more, and is forgotten.
     /// - Throws: `BLEError` with `.busy` when another process has the store, whom the reason names, or when this was called before;
-    ///   `.notPermitted`, `.diskFull`, `.invalidArgument`, `.system`. A state that cannot be used is no error: see `Restoration.damage`.
+    ///   `.timedOut` when the disk with the state has not answered in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.invalidArgument`, `.system`. A state that cannot be used is no error: see `Restoration.damage`.
     public func restore(
         _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
         holding: SubscribeOptions = SubscribeOptions(),
@@ -69,15 +69,11 @@ extension Central {
 
     private func open(_ store: StateStore) async throws(BLEError) -> OpenStateStore.Contents {
         let logger = configuration.logger
-        let result = await loop.elsewhere { () -> Result<(OpenStateStore, OpenStateStore.Contents), BLEError> in
-            do throws(BLEError) {
-                let open = try store.open()
-                return .success((open, try open.load()))
-            } catch {
-                return .failure(error)
-            }
+        let (open, contents) = try await stored(store.path) {
+            () throws(BLEError) -> (OpenStateStore, OpenStateStore.Contents) in
+            let open = try store.open()
+            return (open, try open.load())
         }
-        let (open, contents) = try result.get()
         if let damage = contents.damage { logger.warning("the state is not used", metadata: ["reason": "\(damage)"]) }
         let write: StateKeeper.Write = { state in
             do throws(BLEError) {
@@ -88,6 +84,27 @@ extension Central {
         }
         keeper = StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() }
         return contents
+    }
+
+    /// What the disk has at `path`. What comes too late is dropped, and with it a store that was opened.
+    package func stored<Value: Sendable>(
+        _ path: String, _ read: @Sendable @escaping () throws(BLEError) -> Value
+    ) async throws(BLEError) -> Value {
+        let operation = "restore the state"
+        let result = await loop.elsewhere(until: loop.now() + Self.storageTime) { () -> Result<Value, BLEError> in
+            do throws(BLEError) {
+                return .success(try read())
+            } catch {
+                return .failure(error)
+            }
+        }
+        if let result { return try result.get() }
+        if Task.isCancelled {
+            throw BLEError(.cancelled, subject: path, during: operation, because: "the task was cancelled")
+        }
+        throw BLEError(
+            .timedOut, subject: path, during: operation, because: "the disk has not answered in \(Self.storageTime)",
+            hint: "`dmesg` may say what is wrong with it.")
     }
 
     // MARK: One peer

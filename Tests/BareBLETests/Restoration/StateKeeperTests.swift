@@ -98,6 +98,27 @@ import Testing
         }
     }
 
+    // Row O24.
+    @Test func aDiskThatHangsKeepsNoStartWaiting() async throws {
+        await VirtualTime.run { time in
+            let central = Central(Configuration(), radio: VirtualRadio(time: time))
+            let disk = HangingDisk()
+            let start = time.task {
+                try await central.stored("/var/lib/hub/hub.state") {
+                    disk.answer()
+                    return 1
+                }
+            }
+            while !disk.isAsked { await Task.yield() }
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { _ = try await start.value }
+            time.loop.hold()
+            #expect(time.now == .zero + .seconds(5))
+            disk.open()
+        }
+    }
+
     // MARK: The writer alone
 
     private let peers = (1...6 as ClosedRange<UInt64>).map {

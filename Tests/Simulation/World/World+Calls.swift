@@ -228,13 +228,13 @@ extension World {
         let value = peer.subscribable[step.first % peer.subscribable.count]
         let uuid = peer.values[value].uuid
         let options = SubscribeOptions(capacity: step.second % 8, timeout: limit(step))
-        let length = left(of: step, step.second / 8)
         var unlimited = step
         // The time in which it listens is no part of the call.
         unlimited.limit = 0
         await onLink(unlimited, number) { link in
             let values = try await link.subscribe(to: .uuid(uuid), options)
             self.sightings.add("done.subscribed")
+            let length = left(step.second / 8)
             let end = time.task { [central = host(peer.adapter).central] in
                 try? await central.clock.sleep(for: length)
                 try? await values.unsubscribe()
@@ -278,9 +278,10 @@ extension World {
         }
     }
 
-    /// How long a step may last that wants so many milliseconds: what lasts ends with the faults.
-    func left(of step: Script.Step, _ wanted: Int) -> Duration {
-        .milliseconds(max(1, min(wanted, script.length - step.time)))
+    /// How long something may last from now on that wants so many milliseconds: what lasts ends with the faults.
+    func left(_ wanted: Int) -> Duration {
+        let remaining = BootInstant(nanoseconds: 0) + .milliseconds(script.length) + suspended - loop.now()
+        return max(.milliseconds(1), min(.milliseconds(wanted), remaining))
     }
 
     // MARK: Scans
@@ -291,9 +292,7 @@ extension World {
 
     func scan(_ step: Script.Step, _ central: Central) async {
         await attempt(step) {
-            for try await event in central.scan(
-                duration: left(of: step, step.first), capacity: max(1, step.second))
-            {
+            for try await event in central.scan(duration: left(step.first), capacity: max(1, step.second)) {
                 self.heard(event)
             }
         }

@@ -27,7 +27,7 @@ extension World {
         do {
             if peer.kind == .honest { try await readHonest(peer, link) }
             sightings.add("done.neighbourRead")
-            try await central.clock.sleep(for: left(of: step, step.first))
+            try await central.clock.sleep(for: left(step.first))
         } catch {
             note("z", "\(step.number) \((error as? BLEError)?.code.description ?? "given up")")
         }
