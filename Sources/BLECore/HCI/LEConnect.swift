@@ -6,7 +6,7 @@
 //
 // Invariants:
 // - The call ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
-//   controller is free for the next call, or has been given 3 s to become so.
+//   controller is free for the next call, or has been given 3 s in all to become so.
 // - A controller calls one peer at a time. Refused with Command Disallowed, somebody else's call is out: this one waits
 //   its turn, within its deadline.
 // - The link may come up in the very moment in which the call is taken back. It is then disconnected, never left over.
@@ -65,8 +65,10 @@ package struct LEConnect: ~Copyable {
 
     private enum State {
         case idle
-        /// The call was sent and is not confirmed; `giveUp` when it is unwanted already.
-        case calling(giveUp: Failure?)
+        /// The call was sent and is not confirmed.
+        case calling
+        /// As before, but nobody wants it any more: it is taken back as soon as it is confirmed, and the end comes by `until`.
+        case unwanted(Failure, until: BootInstant)
         /// The controller refused because of another call; ours is sent again at `until`.
         case waitingForTurn(until: BootInstant)
         /// The controller calls.
@@ -98,10 +100,10 @@ package struct LEConnect: ~Copyable {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
         switch state {
-        case .idle, .calling, .finished: nil
+        case .idle, .finished: nil
         case .waitingForTurn(let until): min(until, call.deadline)
-        case .waiting: call.deadline
-        case .cancelling(_, _, let until), .ending(_, let until): until
+        case .calling, .waiting: call.deadline
+        case .unwanted(_, let until), .cancelling(_, _, let until), .ending(_, let until): until
         }
     }
 
@@ -119,10 +121,12 @@ package struct LEConnect: ~Copyable {
         switch state {
         case .idle, .waitingForTurn, .waiting, .ending, .finished:
             return []
-        case .calling(let giveUp):
-            return opcode == callOpcode ? callAnswered(failure, giveUp, at: now) : []
-        case .cancelling(let reason, let attempt, _):
-            return opcode == .leCreateConnectionCancel ? cancelAnswered(failure, reason, attempt, at: now) : []
+        case .calling:
+            return opcode == callOpcode ? callAnswered(failure, at: now) : []
+        case .unwanted(let reason, let end):
+            return opcode == callOpcode ? unwantedCallAnswered(failure, reason, until: end) : []
+        case .cancelling(let reason, let attempt, let end):
+            return opcode == .leCreateConnectionCancel ? cancelAnswered(failure, reason, attempt, until: end) : []
         }
     }
 
@@ -132,10 +136,11 @@ package struct LEConnect: ~Copyable {
         switch state {
         case .idle, .waitingForTurn, .finished:
             return []
-        case .calling(let giveUp):
-            // The socket that carries LE events may be ahead of the one that carries the confirmation.
-            guard complete.status.isSuccess else { return [] }
-            return giveUp.map { drop(complete, $0) } ?? finish(.success(complete))
+        // The socket that carries LE events may be ahead of the one that carries the confirmation.
+        case .calling:
+            return complete.status.isSuccess ? finish(.success(complete)) : []
+        case .unwanted(let reason, _):
+            return complete.status.isSuccess ? drop(complete, reason) : []
         case .waiting:
             return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
         case .cancelling(let reason, _, _), .ending(let reason, _):
@@ -152,9 +157,11 @@ package struct LEConnect: ~Copyable {
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
-        case .idle, .calling, .finished: return []
+        case .idle, .finished: return []
+        case .calling: return giveUp(.timedOut, at: now)
+        case .unwanted(let reason, _): return finish(.failure(.notTakenBack(reason)))
         case .waitingForTurn: return call.deadline <= now ? finish(.failure(.busy)) : send()
-        case .waiting: return takeBack(.timedOut, at: now)
+        case .waiting: return takeBack(.timedOut, until: now + Self.patience)
         case .cancelling(let reason, _, _): return finish(.failure(.notTakenBack(reason)))
         case .ending(let reason, _): return finish(.failure(reason))
         }
@@ -177,41 +184,48 @@ extension LEConnect {
         return complete.peer == peer || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
     }
 
-    private mutating func callAnswered(
-        _ failure: HCICommandFailure?, _ giveUp: Failure?, at now: BootInstant
-    ) -> [Action] {
+    private mutating func callAnswered(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
         guard let failure else {
-            if let giveUp { return takeBack(giveUp, at: now) }
             state = .waiting
-            return call.deadline <= now ? takeBack(.timedOut, at: now) : []
+            return call.deadline <= now ? takeBack(.timedOut, until: now + Self.patience) : []
         }
         if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
         if failure.reason == .timeout {
             // The controller may be calling all the same.
-            return takeBack(.refused(failure), attempt: Self.cancelAttempts, at: now)
+            return takeBack(.refused(failure), attempt: Self.cancelAttempts, until: now + Self.patience)
         }
-        if let giveUp { return finish(.failure(giveUp)) }
         guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
         turns += 1
         state = .waitingForTurn(until: now + min(Self.firstTurn * turns, Self.longestTurn))
         return call.deadline <= now ? finish(.failure(.busy)) : []
     }
 
+    private mutating func unwantedCallAnswered(
+        _ failure: HCICommandFailure?, _ reason: Failure, until end: BootInstant
+    ) -> [Action] {
+        guard let failure else { return takeBack(reason, until: end) }
+        switch failure.reason {
+        case .adapterLost: return finish(.failure(.adapterLost))
+        case .timeout: return takeBack(.refused(failure), attempt: Self.cancelAttempts, until: end)
+        default: return finish(.failure(reason))
+        }
+    }
+
     private mutating func cancelAnswered(
-        _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, at now: BootInstant
+        _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, until end: BootInstant
     ) -> [Action] {
         if failure?.reason == .adapterLost { return finish(.failure(.adapterLost)) }
         guard let failure, failure.status != .commandDisallowed else {
-            state = .ending(reason, until: now + Self.patience)
+            state = .ending(reason, until: end)
             return []
         }
         if failure.status != nil { return finish(.failure(reason)) }
         guard attempt < Self.cancelAttempts else { return finish(.failure(.notTakenBack(reason))) }
-        return takeBack(reason, attempt: attempt + 1, at: now)
+        return takeBack(reason, attempt: attempt + 1, until: end)
     }
 
     private mutating func send() -> [Action] {
-        state = .calling(giveUp: nil)
+        state = .calling
         return [
             .send(
                 call.isExtended
@@ -225,17 +239,17 @@ extension LEConnect {
         case .idle, .waitingForTurn:
             return finish(.failure(reason))
         case .calling:
-            state = .calling(giveUp: reason)
+            state = .unwanted(reason, until: now + Self.patience)
             return []
         case .waiting:
-            return takeBack(reason, at: now)
-        case .cancelling, .ending, .finished:
+            return takeBack(reason, until: now + Self.patience)
+        case .unwanted, .cancelling, .ending, .finished:
             return []
         }
     }
 
-    private mutating func takeBack(_ reason: Failure, attempt: Int = 1, at now: BootInstant) -> [Action] {
-        state = .cancelling(reason, attempt: attempt, until: now + Self.patience)
+    private mutating func takeBack(_ reason: Failure, attempt: Int = 1, until end: BootInstant) -> [Action] {
+        state = .cancelling(reason, attempt: attempt, until: end)
         return [.send(HCICommandPacket(LECreateConnectionCancel()))]
     }
 
@@ -248,7 +262,7 @@ extension LEConnect {
         return [.finish(result)]
     }
 
-    /// How long the end of a call that was taken back may take, and the answer to each cancel in the queue of commands.
+    /// How long it may take in all to take a call back.
     package static let patience: Duration = .seconds(3)
     /// How often the controller is told to take a call back.
     package static let cancelAttempts = 2

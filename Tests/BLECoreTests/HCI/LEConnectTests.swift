@@ -132,7 +132,7 @@ import Testing
         _ = connect.cancel(at: start)
         let nothingPending = HCICommandFailure(
             opcode: .leCreateConnectionCancel, reason: .status(.commandDisallowed))
-        _ = connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start)
+        _ = connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start + .seconds(1))
         #expect(connect.nextDeadlineNow == start + .seconds(3))
         #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelled))])
     }
@@ -148,16 +148,34 @@ import Testing
     }
 
     // Row L07.
+    @Test func h13ACallThatIsNotConfirmedIsOver3SecondsBehindItsDeadline() throws {
+        var connect = try call()
+        _ = connect.begin(at: start)
+        let late = start + .seconds(10)
+        #expect(connect.nextDeadlineNow == late)
+        #expect(connect.timePassed(late) == [])
+        _ = connect.cancel(at: late + .seconds(1))
+        #expect(connect.nextDeadlineNow == late + .seconds(3))
+        #expect(connect.timePassed(late + .seconds(3)) == [.finish(.failure(.notTakenBack(.timedOut)))])
+
+        var confirmed = try call()
+        _ = confirmed.begin(at: start)
+        _ = confirmed.timePassed(late)
+        #expect(confirmed.commandFinished(create, nil, at: late + .seconds(2)) == [cancelPacket])
+        #expect(confirmed.nextDeadlineNow == late + .seconds(3))
+    }
+
+    // Row L07.
     @Test func h13ACancelWithoutAnAnswerIsRepeatedOnceAndThenTold() throws {
         var connect = try waiting()
         let late = start + .seconds(10)
         #expect(connect.timePassed(late) == [cancelPacket])
         let later = late + .seconds(2)
         #expect(connect.commandFinished(.leCreateConnectionCancel, unanswered, at: later) == [cancelPacket])
-        #expect(connect.nextDeadlineNow == later + .seconds(3))
-        #expect(
-            connect.commandFinished(.leCreateConnectionCancel, unanswered, at: later + .seconds(2))
-                == [.finish(.failure(.notTakenBack(.timedOut)))])
+        // 3 s in all, however many answers fail to come.
+        let end = late + .seconds(3)
+        #expect(connect.nextDeadlineNow == end)
+        #expect(connect.timePassed(end) == [.finish(.failure(.notTakenBack(.timedOut)))])
 
         var answered = try waiting()
         _ = answered.cancel(at: start)

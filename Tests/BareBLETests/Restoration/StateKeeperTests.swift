@@ -180,7 +180,7 @@ import Testing
             let keeper = keeper(disk, time)
             await #expect(throws: error(.diskFull)) { try await want(peers[0], keeper) }
             // 10, 20 and 40 s.
-            for (pause, failures) in [(9, 1), (2, 2), (19, 2), (2, 3), (37, 3), (2, 4)] {
+            for (pause, failures) in [(9, 1), (2, 2), (18, 2), (2, 3), (38, 3), (2, 4)] {
                 try await time.clock.sleep(for: .seconds(pause))
                 #expect(await keeper.status.failures == failures)
             }
