@@ -86,7 +86,7 @@ extension EventLoop {
     }
 
     /// As `elsewhere`, but waits until `deadline` at most, and not in a cancelled task: then there is no result, and what the work ends
-    /// with is dropped. To be called on the loop.
+    /// with is dropped. Nor is there one without room for a thread. To be called on the loop.
     package func elsewhere<Value: Sendable>(
         until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
     ) async -> Value? {
@@ -102,7 +102,8 @@ extension EventLoop {
             await withCheckedContinuation { continuation in
                 waiter.withLock { $0 = continuation }
                 if Task.isCancelled { return end(nil) }
-                ShortThread.run { end(work()) }
+                // Not here, where it would stop the clock that is to end it.
+                if !ShortThread.begin({ end(work()) }) { end(nil) }
             }
         } onCancel: {
             end(nil)

@@ -15,6 +15,11 @@ package enum ShortThread {
 
     /// Runs `work` on a thread that ends with it; on this one where there is no room for another.
     package static func run(_ work: @escaping @Sendable () -> Void) {
+        if !begin(work) { work() }
+    }
+
+    /// Runs `work` on a thread that ends with it; answers `false`, and does nothing, where there is no room for another.
+    package static func begin(_ work: @escaping @Sendable () -> Void) -> Bool {
         var signals = sigset_t()
         var signalsBefore = sigset_t()
         unsafe sigfillset(&signals)
@@ -24,11 +29,12 @@ package enum ShortThread {
         var thread = pthread_t()
         // Balanced by the thread's body, which runs exactly once for each thread that was made.
         let context = unsafe Unmanaged.passRetained(Work(work))
-        if unsafe pthread_create(&thread, nil, body, context.toOpaque()) == 0 {
-            pthread_detach(thread)
-        } else {
-            unsafe context.takeRetainedValue().run()
+        guard unsafe pthread_create(&thread, nil, body, context.toOpaque()) == 0 else {
+            unsafe context.release()
+            return false
         }
+        pthread_detach(thread)
+        return true
     }
 
     // A function, not a closure written where it is used: that would inherit the isolation of the place.

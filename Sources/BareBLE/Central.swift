@@ -20,6 +20,7 @@ public actor Central {
     var hasRestored = false
     /// What the log was told of each peer.
     nonisolated let troubles = TroubleBook()
+    nonisolated let disk = DiskGate()
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {

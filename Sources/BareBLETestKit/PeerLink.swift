@@ -94,13 +94,14 @@ package final class PeerLink {
     }
 
     private func awaitRoom() {
-        isAwaitingRoom = true
-        loop.onWritable(socket.descriptor) { [weak self] in
+        let failure = loop.onWritable(socket.descriptor) { [weak self] in
             guard let link = self, link.isAwaitingRoom else { return }
             link.isAwaitingRoom = false
             link.loop.onWritable(link.socket.descriptor, nil)
             link.flush()
         }
+        // Where the kernel does not watch the descriptor, the next packet tries again.
+        isAwaitingRoom = failure == nil
     }
 }
 

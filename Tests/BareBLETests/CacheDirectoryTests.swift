@@ -174,6 +174,21 @@ import Testing
         disk.open()
     }
 
+    /// Peers that come and go would make a thread each time, until there is room for none.
+    @Test func aDiskThatHangsGetsNoMoreThreadsThanItHas() async {
+        let gate = DiskGate(limit: 2)
+        let disks = [HangingDisk(), HangingDisk()]
+        for disk in disks {
+            #expect(ShortThread.begin { gate.run { disk.answer() } })
+            while !disk.isAsked { await Task.yield() }
+        }
+        #expect(gate.run { 1 } == nil)
+        disks[0].open()
+        while gate.run({ 1 }) == nil { await Task.yield() }
+        #expect(gate.run { gate.run { 1 } } == .some(nil), "one of two is still there")
+        disks[1].open()
+    }
+
     @Test func aPeerWhoseAddressChangesIsNotKept() async throws {
         let (device, requests) = try await connect("4A:00:00:00:00:07/random")
         #expect(requests == 0)

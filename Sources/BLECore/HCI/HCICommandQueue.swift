@@ -101,14 +101,24 @@ package struct HCICommandQueue: ~Copyable {
 
     /// Releases the owner of a command; one that was not sent yet never will be.
     package mutating func cancel(_ ticket: Ticket, at now: BootInstant) -> [Action] {
-        if let index = entries.firstIndex(where: { $0.ticket == ticket }) {
-            let opcode = entries.remove(at: index).packet.opcode
-            if entries.isEmpty, case .starved = state { state = .free }
+        if let opcode = remove(ticket) {
             return [.finish(ticket, .failure(HCICommandFailure(opcode: opcode, reason: .cancelled)))]
         }
         guard case .waiting(ticket, let opcode, let until) = state else { return [] }
         state = .waiting(nil, opcode, until: until)
         return [.finish(ticket, .failure(HCICommandFailure(opcode: opcode, reason: .cancelled)))]
+    }
+
+    /// Takes out a command that was not sent yet: it never will be, and nothing comes of it. Answers whether it was there.
+    package mutating func withdraw(_ ticket: Ticket) -> Bool {
+        remove(ticket) != nil
+    }
+
+    private mutating func remove(_ ticket: Ticket) -> HCIOpcode? {
+        guard let index = entries.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+        let opcode = entries.remove(at: index).packet.opcode
+        if entries.isEmpty, case .starved = state { state = .free }
+        return opcode
     }
 
     /// The packet that was to be sent last could not be written: its command fails, the next one may try.

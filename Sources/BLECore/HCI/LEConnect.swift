@@ -6,7 +6,7 @@
 //
 // Invariants:
 // - The call ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
-//   controller is free for the next call, or has been given 3 s in all to become so.
+//   controller is free for the next call, or has been given 3 s in all to become so, and 1 s for the call's end.
 // - A controller calls one peer at a time. Refused with Command Disallowed, somebody else's call is out: this one waits
 //   its turn, within its deadline.
 // - The link may come up in the very moment in which the call is taken back. It is then disconnected, never left over.
@@ -126,7 +126,8 @@ package struct LEConnect: ~Copyable {
         case .unwanted(let reason, let end):
             return opcode == callOpcode ? unwantedCallAnswered(failure, reason, until: end) : []
         case .cancelling(let reason, let attempt, let end):
-            return opcode == .leCreateConnectionCancel ? cancelAnswered(failure, reason, attempt, until: end) : []
+            guard opcode == .leCreateConnectionCancel else { return [] }
+            return cancelAnswered(failure, reason, attempt, until: end, at: now)
         }
     }
 
@@ -206,17 +207,17 @@ extension LEConnect {
         guard let failure else { return takeBack(reason, until: end) }
         switch failure.reason {
         case .adapterLost: return finish(.failure(.adapterLost))
-        case .timeout: return takeBack(.refused(failure), attempt: Self.cancelAttempts, until: end)
+        case .timeout: return takeBack(reason, attempt: Self.cancelAttempts, until: end)
         default: return finish(.failure(reason))
         }
     }
 
     private mutating func cancelAnswered(
-        _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, until end: BootInstant
+        _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, until end: BootInstant, at now: BootInstant
     ) -> [Action] {
         if failure?.reason == .adapterLost { return finish(.failure(.adapterLost)) }
         guard let failure, failure.status != .commandDisallowed else {
-            state = .ending(reason, until: end)
+            state = .ending(reason, until: max(end, now + Self.endPatience))
             return []
         }
         if failure.status != nil { return finish(.failure(reason)) }
@@ -264,6 +265,8 @@ extension LEConnect {
 
     /// How long it may take in all to take a call back.
     package static let patience: Duration = .seconds(3)
+    /// How long the end of a call may take at least, once the controller has said that it takes it back.
+    package static let endPatience: Duration = .seconds(1)
     /// How often the controller is told to take a call back.
     package static let cancelAttempts = 2
     /// The first wait for somebody else's call; each further one is this much longer.

@@ -8,16 +8,18 @@ extension Adapter {
 
     // MARK: Sending
 
-    /// Sends a command when its turn comes, and waits for its answer, 2 s at most.
-    func run(_ command: HCICommandPacket) async -> Result<HCICommandComplete, HCICommandFailure> {
+    /// Sends a command when its turn comes, and waits for its answer: 2 s at most from then on, and not beyond `deadline`.
+    func run(
+        _ command: HCICommandPacket, until deadline: BootInstant? = nil
+    ) async -> Result<HCICommandComplete, HCICommandFailure> {
         var ticket: HCICommandQueue.Ticket?
-        let (wake, number) = await suspend { ticket = enqueue(command, for: .sleeper($0)) }
+        let (wake, number) = await suspend(until: deadline) { ticket = enqueue(command, for: .sleeper($0)) }
         if let answer = answers.removeValue(forKey: number) { return answer }
-        if wake == .cancelled, let ticket {
+        if wake != .resumed, let ticket {
             owners[ticket] = .nobody
             perform(queue.cancel(ticket, at: loop.now()))
         }
-        return .failure(HCICommandFailure(opcode: command.opcode, reason: .cancelled))
+        return .failure(HCICommandFailure(opcode: command.opcode, reason: wake == .timedOut ? .timeout : .cancelled))
     }
 
     /// Sends a query, and reads its answer.
@@ -72,15 +74,23 @@ extension Adapter {
         for action in actions {
             switch action {
             case .send(let command):
-                enqueue(command, for: .call)
+                let ticket = enqueue(command, for: .call)
+                if command.opcode != .leCreateConnectionCancel { callTicket = ticket }
             case .finish(let result):
                 call = nil
                 callResult = result
-                if case .failure(.notTakenBack) = result { leftCall = LeftCall(peer: peer) }
+                if case .failure(.notTakenBack) = result, !withdrawCall() { leftCall = LeftCall(peer: peer) }
                 if let waiter = callWaiter { wake(waiter) }
             }
         }
         armTimer()
+    }
+
+    /// Answers whether the call was still waiting for others; then the controller never hears of it.
+    private func withdrawCall() -> Bool {
+        guard let callTicket, queue.withdraw(callTicket) else { return false }
+        owners[callTicket] = nil
+        return true
     }
 
     private func send(_ packet: [UInt8]) {

@@ -27,7 +27,7 @@ extension Adapter {
         guard leftCall != nil else { return }
         leftCall?.next = peer
         defer { leftCall?.next = nil }
-        switch await run(HCICommandPacket(LECreateConnectionCancel())) {
+        switch await run(HCICommandPacket(LECreateConnectionCancel()), until: loop.now() + HCICommandQueue.patience) {
         case .success:
             // There is room for another one when it has ended.
             let (wake, _) = await suspend(until: min(deadline, loop.now() + LEConnect.patience)) { number in

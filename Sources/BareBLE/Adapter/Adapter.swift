@@ -100,6 +100,8 @@ package actor Adapter {
     var isTurnTaken = false
     var turnWaiters: [UInt64] = []
     var call: LEConnect?
+    /// The command that makes it.
+    var callTicket: HCICommandQueue.Ticket?
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
     /// The call that may be out although nobody wants it.

@@ -9,9 +9,12 @@ extension Central {
     /// The cache that a link to `peer` begins with.
     func cache(of peer: PeerID, _ policy: CachePolicy, until deadline: BootInstant?) async -> GATTCache? {
         guard policy.cache == nil, let load = policy.load else { return policy.cache }
-        let limit = loop.now() + Self.loadingTime
+        let now = loop.now()
+        let limit = now + Self.loadingTime
+        // A link that came up at the last moment may have its cache all the same.
+        let end = min(max(deadline ?? limit, now + .seconds(1)), limit)
         // Elsewhere: a task that runs on the event loop would wait for the disk there.
-        if let cache = await loop.elsewhere(until: min(deadline ?? limit, limit), load) { return cache }
+        if let cache = await loop.elsewhere(until: end, load) { return cache }
         if !Task.isCancelled { tellTrouble(with: peer)("the disk gives no cache in time", nil) }
         return nil
     }
@@ -23,9 +26,12 @@ extension Central {
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
         let tell = tellTrouble(with: peer)
-        policy.load = { Self.load(file, tell) }
-        policy.store = { [loop] cache in
-            await loop.elsewhere { Self.save(cache, for: peer, in: directory, tell) }
+        policy.load = { [disk] in disk.run { Self.load(file, tell) } ?? nil }
+        policy.store = { [loop, disk] cache in
+            await loop.elsewhere {
+                let isDone: Void? = disk.run { Self.save(cache, for: peer, in: directory, tell) }
+                if isDone == nil { tell("a cache could not be written, the disk does not answer", nil) }
+            }
         }
         return policy
     }

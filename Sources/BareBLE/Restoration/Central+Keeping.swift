@@ -48,6 +48,8 @@ extension Central {
     @discardableResult
     public func suspend(keepingLinks: Bool = false) async -> [DetachedLink] {
         await keeper?.freeze()
+        // The disk that keeps a session's end waiting is the one that has the state.
+        let limit = loop.now() + Self.storageTime
         // All at once: each may have to wait for a disk that hangs.
         var links: [DetachedLink] = []
         await withTaskGroup(of: DetachedLink?.self) { group in
@@ -58,7 +60,7 @@ extension Central {
         }
         links.sort { $0.name < $1.name }
         do throws(BLEError) {
-            try await keeper?.flush(until: loop.now() + Self.storageTime)
+            try await keeper?.flush(until: limit)
         } catch {
             configuration.logger.error("the state is not on the disk", metadata: ["reason": "\(error)"])
         }

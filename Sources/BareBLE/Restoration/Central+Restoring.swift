@@ -22,7 +22,8 @@ extension Central {
     ///   - handlers: Asked for each peer, before any connect: the code that cannot be stored. A peer whose policy is `.custom` fails with
     ///     `.invalidArgument` when it gets no `reconnect`. `nil`: the peer is not wanted any more, and is forgotten.
     /// - Throws: `BLEError` with `.busy` when another process has the store, whom the reason names, or when this was called before;
-    ///   `.timedOut` when the disk with the state has not answered in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.invalidArgument`, `.system`. A state that cannot be used is no error: see `Restoration.damage`.
+    ///   `.timedOut` when the disk with the state has not answered in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.invalidArgument`,
+    ///   `.system`. A state that cannot be used is no error: see `Restoration.damage`.
     public func restore(
         _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
         holding: SubscribeOptions = SubscribeOptions(),
@@ -72,9 +73,13 @@ extension Central {
         let (open, contents) = try await stored(store.path) {
             () throws(BLEError) -> (OpenStateStore, OpenStateStore.Contents) in
             let open = try store.open()
-            return (open, try open.load())
+            let contents = try open.load()
+            // Here, where it is told also when nobody waits for it any more.
+            if let damage = contents.damage {
+                logger.warning("the state is not used", metadata: ["reason": "\(damage)"])
+            }
+            return (open, contents)
         }
-        if let damage = contents.damage { logger.warning("the state is not used", metadata: ["reason": "\(damage)"]) }
         let write: StateKeeper.Write = { state in
             do throws(BLEError) {
                 return .success(try open.save(state))

@@ -101,12 +101,12 @@ package actor StateKeeper {
             }
             let failures = status.failures
             begin()
-            await workEnded(by: deadline)
+            await endOfWork(until: deadline)
             if let failure = status.failure, status.failures != failures { throw failure }
         }
     }
 
-    private func workEnded(by deadline: BootInstant?) async {
+    private func endOfWork(until deadline: BootInstant?) async {
         lastNumber &+= 1
         let number = lastNumber
         let timer = deadline.map { deadline in

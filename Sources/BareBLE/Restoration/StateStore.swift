@@ -49,10 +49,13 @@ public struct StateStore: Hashable, Sendable {
         } catch {
             switch error {
             case .held(let process):
-                let holder = process == getpid() ? "this process" : process.map { "process \($0)" } ?? "another process"
+                let isOwn = process == getpid()
+                let holder = isOwn ? "this process" : process.map { "process \($0)" } ?? "another process"
                 throw BLEError(
                     .busy, subject: lockPath, during: operation, because: "\(holder) has it",
-                    hint: "End that one first, or give this daemon an identifier of its own.")
+                    hint: isOwn
+                        ? "Another central of it has the store, or the disk has not answered an earlier attempt yet."
+                        : "End that one first, or give this daemon an identifier of its own.")
             case .system(let error):
                 throw BLEError(error, stateFile: lockPath, during: operation)
             }

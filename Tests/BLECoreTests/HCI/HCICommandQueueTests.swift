@@ -71,6 +71,18 @@ import Testing
         #expect(queue.timePassed(start + .seconds(2)) == [.send(version.bytes)])
     }
 
+    @Test func onlyWhatWasNotSentIsTakenOut() {
+        var queue = HCICommandQueue()
+        let (first, _) = queue.enqueue(address, at: start)
+        let (second, _) = queue.enqueue(version, at: start)
+        let isOutWithdrawn = queue.withdraw(first)
+        let isWaitingWithdrawn = queue.withdraw(second)
+        let isGoneWithdrawn = queue.withdraw(second)
+        #expect([isOutWithdrawn, isWaitingWithdrawn, isGoneWithdrawn] == [false, true, false])
+        let answer = done(.readAddress, [0])
+        #expect(queue.received(answer, at: start) == [.finish(first, .success(answer))], "nothing is sent")
+    }
+
     @Test func cancelReleasesTheCallerAndKeepsTheSlot() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)

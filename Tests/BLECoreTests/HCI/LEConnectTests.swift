@@ -162,7 +162,18 @@ import Testing
         _ = confirmed.begin(at: start)
         _ = confirmed.timePassed(late)
         #expect(confirmed.commandFinished(create, nil, at: late + .seconds(2)) == [cancelPacket])
-        #expect(confirmed.nextDeadlineNow == late + .seconds(3))
+        let end = late + .seconds(3)
+        #expect(confirmed.nextDeadlineNow == end)
+        #expect(confirmed.commandFinished(.leCreateConnectionCancel, nil, at: end) == [])
+        #expect(confirmed.nextDeadlineNow == end + .seconds(1), "its end is on its way")
+
+        var silent = try call()
+        _ = silent.begin(at: start)
+        _ = silent.cancel(at: start)
+        #expect(silent.commandFinished(create, failure(.timeout), at: start + .seconds(2)) == [cancelPacket])
+        #expect(
+            silent.timePassed(start + .seconds(3)) == [.finish(.failure(.notTakenBack(.cancelled)))],
+            "who has cancelled is told that")
     }
 
     // Row L07.

@@ -116,6 +116,31 @@ import Testing
     }
 
     // Row L07.
+    @Test func aCallThatWaitedBehindSilenceIsNeverMade() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            let (absent, present) = (absent, present)
+            await bench.controller.set {
+                $0.peers = [present: 0x41]
+                $0.ignored = [.readRSSI]
+            }
+            let peer = PeerID(address: present, type: .random)
+            let controls = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).controls
+            let count = await bench.sent.count
+            let askers = (1...6).map { _ in time.task { _ = try await controls.rssi() } }
+            await bench.controller.commandsArrived(count + 1)
+            let start = time.now
+            await isTold(bench, absent)
+            #expect(time.now == start + .seconds(8))
+            for asker in askers { await #expect(throws: error(.timedOut)) { try await asker.value } }
+            #expect(await bench.sent.dropFirst(count).allSatisfy { $0 == .readRSSI })
+            await bench.controller.set { $0.peers[absent] = 0x42 }
+            #expect(try await connect(bench, absent) == 0x42)
+            #expect(await bench.sent.last == .leCreateConnection)
+        }
+    }
+
+    // Row L07.
     @Test func whoHasCancelledIsToldThat() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
