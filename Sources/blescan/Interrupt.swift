@@ -1,6 +1,6 @@
+import BLELinux
 import Dispatch
 import Glibc
-import Synchronization
 
 /// ^C and SIGTERM, turned into cancellation: whatever runs gets the chance to switch the scan off and to disconnect.
 enum Interrupt {
@@ -9,7 +9,7 @@ enum Interrupt {
         var status: ExitStatus?
     }
 
-    private static let state = Mutex(State())
+    private static let state = Lock(State())
 
     /// What the output has decided that the program ends with, whatever else comes of it.
     static var status: ExitStatus? { state.withLock { $0.status } }

@@ -1,6 +1,6 @@
+import BLELinux
 import BareBLE
 import BareBLETestKit
-import Synchronization
 import Testing
 
 /// Security errors, and the hook that may do something about them. The exchanges are the `auto` cases of BlueZ's
@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RecoveryTests {
     /// Remembers what the hook was asked, and answers.
     private final class Hook: Sendable {
-        let requests = Mutex<[SecurityRequest]>([])
+        let requests = Lock<[SecurityRequest]>([])
         let answer: Bool
 
         init(answers answer: Bool) {
@@ -154,7 +154,7 @@ import Testing
     private final class SlowHook: Sendable {
         private let (asked, askedInput) = AsyncStream.makeStream(of: Void.self)
         private let (answers, answersInput) = AsyncStream.makeStream(of: Bool.self)
-        let count = Mutex(0)
+        let count = Lock(0)
 
         func ask() async -> Bool {
             count.withLock { $0 += 1 }
@@ -227,8 +227,8 @@ import Testing
     // Row C01.
     /// A call that the hook makes fails as it would without one, and not by waiting for itself.
     @Test func theHookMayCallThePeripheral() async throws {
-        let device = Mutex<Peripheral?>(nil)
-        let heard = Mutex<[BLEError.Code]>([])
+        let device = Lock<Peripheral?>(nil)
+        let heard = Lock<[BLEError.Code]>([])
         var configuration = Configuration()
         configuration.raiseSecurity = { _ in
             guard let device = device.withLock({ $0 }) else { return false }

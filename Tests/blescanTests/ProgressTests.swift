@@ -1,7 +1,7 @@
+import BLELinux
 import BareBLETestKit
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 
 @testable import blescan
@@ -43,7 +43,7 @@ import Testing
 
     /// How far the whole has come stands behind what is being done.
     @Test func exploringCountsTheValues() async throws {
-        let server = Mutex(AttributeServer(.battery))
+        let server = Lock(AttributeServer(.battery))
         let peer = try SocketPeer { packet in
             // The second Read Request is one too many for this peer.
             if packet == [0x0A, 0x05, 0x00] { return .silence }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BLECore
+import BLELinux
 import BareBLE
-import Synchronization
 
 extension ConnectionFacts {
     /// Connects to a peer, finds out what it has, and takes the time. The adapter stays off if it is.
@@ -44,5 +44,5 @@ extension ConnectionFacts {
 
 /// When the call to the peer began.
 private final class Begun: Sendable {
-    let time = Mutex<ContinuousClock.Instant?>(nil)
+    let time = Lock<ContinuousClock.Instant?>(nil)
 }

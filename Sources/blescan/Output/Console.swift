@@ -1,7 +1,7 @@
 import BLECore
+import BLELinux
 import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// The two streams of the program: results on standard output, everything else on standard error.
 enum Console {
@@ -132,7 +132,7 @@ enum Timestamp {
     }
 
     /// The day of the last time, as its number and as the beginning of the text.
-    private static let days = Mutex<(number: Int64, date: String)>((-1, ""))
+    private static let days = Lock<(number: Int64, date: String)>((-1, ""))
 
     private static func text(_ date: Date) -> String {
         date.formatted(

@@ -1,5 +1,5 @@
 import BLECore
-import Synchronization
+import BLELinux
 
 // The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
 // `structures` always; a report has all its keys, null where the event says nothing. Where a key can hold one value and
@@ -98,7 +98,7 @@ extension JSONWriter {
     }
 
     /// The payloads that were written last: devices say the same again and again.
-    private static let payloads = Mutex<[[UInt8]: [UInt8]]>([:])
+    private static let payloads = Lock<[[UInt8]: [UInt8]]>([:])
     static let mostPayloads = 1024
 
     /// The object of advertising data.

@@ -1,6 +1,6 @@
+import BLELinux
 import Dispatch
 import Glibc
-import Synchronization
 
 /// Writes lines to a reader that may be slow, or have stopped reading: waiting for it can be given up.
 ///
@@ -21,7 +21,7 @@ final class LineOutput: Sendable {
     private let wake: (reading: Int32, writing: Int32)
     private let queue = DispatchQueue(label: "output")
     /// How many lines wait for the reader.
-    private let waiting = Mutex(0)
+    private let waiting = Lock(0)
 
     init(_ descriptor: Int32 = STDOUT_FILENO) {
         self.descriptor = descriptor

@@ -1,3 +1,4 @@
+import BLELinux
 import BareBLE
 import Dispatch
 import Glibc
@@ -20,7 +21,7 @@ final class Progress: Sendable {
 
     /// Whether anybody sees it.
     let isOn: Bool
-    private let state = Mutex(State())
+    private let state = Lock(State())
     /// Whose turn it is to write; taken before `state`.
     private let turn = Mutex(())
     private let width: @Sendable () -> Int?
@@ -106,7 +107,7 @@ extension Progress {
     func attach(to configuration: inout Configuration) {
         guard isOn else { return }
         let trace = configuration.trace
-        let activity = Mutex(LinkActivity())
+        let activity = Lock(LinkActivity())
         configuration.trace = { pdu in
             trace?(pdu)
             guard pdu.isOutgoing else { return }

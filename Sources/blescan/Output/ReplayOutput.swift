@@ -1,5 +1,5 @@
 import BLECore
-import Synchronization
+import BLELinux
 
 /// What `blescan replay` prints: packets as they are read, then the devices that advertised, then the counts.
 struct ReplayOutput {
@@ -92,7 +92,7 @@ extension JSONWriter {
     }
 
     /// What was written last of the payloads, and the lines that it was made of.
-    private static let details = Mutex<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
+    private static let details = Lock<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
 
     private mutating func details(of printed: PrintedPacket) {
         let lines = printed.details

@@ -2,14 +2,13 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
-import Synchronization
 
 /// The file of `--record`, while a command runs.
 ///
 /// Each packet is in the file as soon as it has crossed the link, so whatever ends the program leaves a file that can be read. A disk
 /// that is full ends the recording, not the command: that is said once, and the program ends with the status of it.
 struct SessionRecording {
-    private static let broken = Mutex(false)
+    private static let broken = Lock(false)
 
     /// Whether a recording of this program has ended before its time.
     static var isBroken: Bool { broken.withLock { $0 } }

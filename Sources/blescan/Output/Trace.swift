@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import BareBLE
-import Synchronization
 
 /// Prints ATT packets as they cross the link: `<` we send, `>` we receive, the bytes, and what they mean.
 ///
@@ -8,7 +8,7 @@ import Synchronization
 final class Trace: Sendable {
     private static let meaningColumn = 40
 
-    private let printer = Mutex(PacketPrinter())
+    private let printer = Lock(PacketPrinter())
 
     func print(_ pdu: TracedPDU) {
         let event: Dialogue.Event = pdu.isOutgoing ? .sent(pdu.bytes) : .received(pdu.bytes)

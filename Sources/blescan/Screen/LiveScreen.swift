@@ -7,9 +7,9 @@
 //   body ends first, then the terminal is given back, then the result or the error goes on.
 
 import BLECore
+import BLELinux
 import Dispatch
 import Glibc
-import Synchronization
 
 /// A live table on the terminal.
 final class LiveScreen: Sendable {
@@ -24,7 +24,7 @@ final class LiveScreen: Sendable {
 
     private static let tick: DispatchTimeInterval = .milliseconds(100)
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let queue = DispatchQueue(label: "screen")
     private let clock: @Sendable () -> BootInstant
     private let quit: @Sendable () -> Void
@@ -32,7 +32,7 @@ final class LiveScreen: Sendable {
     private init(
         _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant, quit: @escaping @Sendable () -> Void
     ) {
-        state = Mutex(State(screen: screen))
+        state = Lock(State(screen: screen))
         self.clock = clock
         self.quit = quit
     }

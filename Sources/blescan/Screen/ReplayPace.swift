@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import Dispatch
-import Synchronization
 
 /// The clock of a recording: it begins with the first report and goes at the speed that is wanted.
 ///
@@ -25,7 +25,7 @@ final class ReplayPace: Sendable {
     /// How long nobody has to watch nothing happen, in seconds.
     private static let longestPause = 10.0
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let stopped = DispatchSemaphore(value: 0)
     private let speed: Double
     private let clock: @Sendable () -> BootInstant

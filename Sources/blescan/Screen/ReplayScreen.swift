@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import Dispatch
-import Synchronization
 
 /// `blescan replay FILE --screen`: the advertisements of a recording in the live table, at the speed at which they came.
 struct ReplayScreen {
@@ -36,7 +36,7 @@ struct ReplayScreen {
         let mode = speed == 1 ? "recording" : "recording ×\(Self.number(speed))"
         let table = ScanScreen(.init(source: name, address: nil, mode: mode), look)
         let (path, redacts) = (path, redacts)
-        let failure = Mutex<Failure?>(nil)
+        let failure = Lock<Failure?>(nil)
         let last = try await LiveScreen.during(table) {
             pace.now()
         } _: { live in

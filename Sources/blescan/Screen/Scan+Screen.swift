@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import BareBLE
-import Synchronization
 
 extension Scan {
     /// Whether the live table is what the user wants: on a terminal, as long as nothing was said about lines.
@@ -17,7 +17,7 @@ extension Scan {
             .init(
                 source: adapterName, address: lines.redact ? nil : await central.adapterAddress?.description,
                 mode: passive ? "passive scan" : "active scan"), ScreenLook(screen.color))
-        let isQuit = Mutex(false)
+        let isQuit = Lock(false)
         let last = try await LiveScreen.during(table) { live in
             try await central.run {
                 let settings = command.settings.duplicates(.all)

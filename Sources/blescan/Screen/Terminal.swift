@@ -8,15 +8,15 @@
 // nothing waits for it longer than its caller wants. The keyboard is given back first, which needs no writing.
 
 import BLECore
+import BLELinux
 import Glibc
-import Synchronization
 
 /// The terminal behind standard input and output.
 enum Terminal {
-    private static let saved = Mutex<termios?>(nil)
-    private static let isRegistered = Mutex(false)
+    private static let saved = Lock<termios?>(nil)
+    private static let isRegistered = Lock(false)
     /// What was said to people meanwhile.
-    private static let notes = Mutex<(kept: [String], moreCount: Int)>(([], 0))
+    private static let notes = Lock<(kept: [String], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
     /// Whether a screen has the terminal.

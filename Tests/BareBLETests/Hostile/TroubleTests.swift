@@ -1,7 +1,7 @@
 import BLECore
+import BLELinux
 import BareBLETestKit
 import Logging
-import Synchronization
 import Testing
 
 @testable import BareBLE
@@ -11,7 +11,7 @@ import Testing
     /// Keeps the lines from a level on.
     private final class Warnings: Sendable {
         private let level: Logger.Level
-        private let lines = Mutex<[String]>([])
+        private let lines = Lock<[String]>([])
 
         init(from level: Logger.Level = .warning) {
             self.level = level

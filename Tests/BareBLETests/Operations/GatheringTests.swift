@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import BareBLE
-import Synchronization
 import Testing
 
 /// What a call gathers, without a link.
@@ -89,7 +89,7 @@ import Testing
 
     /// A peer that sends nothing, again and again, is silent.
     @Test func valuesWithoutBytesProlongNoAssembly() {
-        final class Asked: Sendable { let count = Mutex(0) }
+        final class Asked: Sendable { let count = Lock(0) }
         let asked = Asked()
         let assembly = Assembly.until(limit: 4) { _ in
             asked.count.withLock { $0 += 1 }

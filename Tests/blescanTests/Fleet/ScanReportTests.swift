@@ -1,9 +1,9 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
 import Glibc
-import Synchronization
 import Testing
 
 @testable import blescan
@@ -14,7 +14,7 @@ import Testing
     private final class Reader: Sendable {
         let reading: Int32
         let writing: Int32
-        private let isOpen = Mutex((reading: true, writing: true))
+        private let isOpen = Lock((reading: true, writing: true))
 
         init() {
             var ends: [Int32] = [-1, -1]
@@ -56,7 +56,7 @@ import Testing
     }
 
     private final class Notes: Sendable {
-        private let lines = Mutex<[String]>([])
+        private let lines = Lock<[String]>([])
         var all: [String] { lines.withLock { $0 } }
         func take(_ line: String) { lines.withLock { $0.append(line) } }
     }

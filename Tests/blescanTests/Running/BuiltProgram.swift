@@ -1,5 +1,5 @@
+import BLELinux
 import Foundation
-import Synchronization
 
 /// The built `blescan`, run as a process of its own: what a user runs, not what a test can import.
 enum BuiltProgram {
@@ -53,7 +53,7 @@ final class RunningProgram: Sendable {
         var status: Int32?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let arguments: [String]
     let processID: pid_t
 

@@ -1,13 +1,13 @@
+import BLELinux
 import Foundation
 import Glibc
-import Synchronization
 
 /// A terminal without a screen: what is written to it is collected.
 final class PseudoTerminal: Sendable {
     /// What a program gets as its terminal.
     let side: FileHandle
     private let master: Int32
-    private let written = Mutex(Data())
+    private let written = Lock(Data())
 
     /// A terminal with so many columns.
     init(columns: UInt16 = 80) throws {

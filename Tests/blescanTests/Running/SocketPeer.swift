@@ -1,7 +1,7 @@
+import BLELinux
 import BareBLETestKit
 import Foundation
 import Glibc
-import Synchronization
 
 /// A peer behind a Unix SEQPACKET socket, as `blescan … unix:PATH` finds it. It serves one client.
 final class SocketPeer: Sendable {
@@ -15,8 +15,8 @@ final class SocketPeer: Sendable {
     /// What is written behind `unix:`.
     let path: String
     private let listener: Int32
-    private let log = Mutex<[[UInt8]]>([])
-    private let client = Mutex<Int32>(-1)
+    private let log = Lock<[[UInt8]]>([])
+    private let client = Lock<Int32>(-1)
 
     /// What the client has sent so far.
     var packets: [[UInt8]] { log.withLock { $0 } }

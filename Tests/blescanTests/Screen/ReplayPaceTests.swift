@@ -1,6 +1,6 @@
 import BLECore
+import BLELinux
 import Dispatch
-import Synchronization
 import Testing
 
 @testable import blescan
@@ -9,7 +9,7 @@ import Testing
 @Suite struct ReplayPaceTests {
     /// What time it is here.
     private final class Here: Sendable {
-        private let time = Mutex(BootInstant(nanoseconds: 7_000_000_000_000))
+        private let time = Lock(BootInstant(nanoseconds: 7_000_000_000_000))
 
         func pass(_ duration: Duration) { time.withLock { $0 = $0 + duration } }
 
