@@ -15,7 +15,8 @@ extension Adapter {
         var ticket: HCICommandQueue.Ticket?
         let (wake, number) = await suspend(until: deadline) { ticket = enqueue(command, for: .sleeper($0)) }
         if let answer = answers.removeValue(forKey: number) { return answer }
-        if wake != .resumed, let ticket {
+        // It may have ended in the same moment.
+        if wake != .resumed, let ticket, owners[ticket] != nil {
             owners[ticket] = .nobody
             perform(queue.cancel(ticket, at: loop.now()))
         }
