@@ -121,11 +121,15 @@ extension ByteReader {
         return uuid
     }
 
+    /// What `storedText` wrote. Bytes that are no UTF-8 are refused: repaired, they would be longer than what is stored.
     @_lifetime(self: copy self)
-    mutating func storedText(in form: StoredForm) throws(MalformedPacket) -> String {
+    mutating func storedText(_ field: String, in form: StoredForm) throws(MalformedPacket) -> String {
         let start = offset
         guard let length = u8(), let bytes = array(Int(length)) else { throw .stored(form, at: start, .tooShort) }
-        return String(decoding: bytes, as: UTF8.self)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw .stored(form, at: start, .invalidField(field))
+        }
+        return text
     }
 
     @_lifetime(self: copy self)

@@ -56,7 +56,7 @@ extension LinkState {
         var reader = ByteReader(bytes.span)
         _ = reader.skip(StoredForm.headerLength)
         let peer = try reader.storedPeer(in: Layout.form)
-        self.init(peer: peer, name: try reader.storedText(in: Layout.form))
+        self.init(peer: peer, name: try reader.storedText("name", in: Layout.form))
         client = try reader.client()
         let start = reader.offset
         guard let count = reader.u16() else { throw .link(at: start, .tooShort) }

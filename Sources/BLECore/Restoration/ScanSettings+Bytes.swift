@@ -128,9 +128,9 @@ extension ByteReader {
             let service = try someUUID()
             filter.serviceData.insert(.init(service: service, prefix: try statePrefix()))
         }
-        for _ in 0..<(try stateCount("names")) { filter.names.insert(try storedText(in: form)) }
+        for _ in 0..<(try stateCount("names")) { filter.names.insert(try storedText("names", in: form)) }
         for _ in 0..<(try stateCount("excluded peers")) { filter.excluding.insert(try somePeer()) }
-        if try storedFlag("name prefix", in: form) { filter.namePrefix = try storedText(in: form) }
+        if try storedFlag("name prefix", in: form) { filter.namePrefix = try storedText("name prefix", in: form) }
         if try storedFlag("least RSSI", in: form) {
             guard let rssi = i8() else { throw .state(at: offset, .tooShort) }
             filter.minimumRSSI = rssi

@@ -184,6 +184,25 @@ import Testing
         }
     }
 
+    // Row O25.
+    /// Repaired, the name would be three times as long, and cut when it is stored again.
+    @Test func aNameThatIsNoTextIsRefused() {
+        let name = String(repeating: "x", count: 255)
+        var filters = ["names": ScanFilter(), "name prefix": ScanFilter()]
+        filters["names"]?.names = [name]
+        filters["name prefix"]?.namePrefix = name
+        for (field, filter) in filters {
+            let state = DaemonState(scan: WantedScan(ScanSettings.balanced.matching(filter)))
+            let bytes = state.bytes.map { $0 == 0x78 ? 0xFF : $0 }
+            do throws(MalformedPacket) {
+                _ = try DaemonState(bytes: Self.sealed(bytes))
+                Issue.record("no text was read as \(field)")
+            } catch {
+                #expect(error.reason == .invalidField(field))
+            }
+        }
+    }
+
     private static func sealed(_ bytes: [UInt8]) -> [UInt8] {
         var sealed = Array(bytes.dropLast(4))
         let length = UInt16(truncatingIfNeeded: sealed.count - 9)

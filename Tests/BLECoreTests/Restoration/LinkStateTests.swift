@@ -98,6 +98,19 @@ import Testing
         }
     }
 
+    // Row O25.
+    /// Repaired, the name would be three times as long, and cut when it is handed over again.
+    @Test func aNameThatIsNoTextIsRefused() {
+        let state = LinkState(peer: nil, name: String(repeating: "x", count: 255))
+        let bytes = state.bytes.map { $0 == 0x78 ? 0xFF : $0 }
+        do throws(MalformedPacket) {
+            _ = try LinkState(bytes: Self.sealed(bytes))
+            Issue.record("no text was read as a name")
+        } catch {
+            #expect(error.reason == .invalidField("name"))
+        }
+    }
+
     private static func read(_ bytes: ArraySlice<UInt8>) throws(MalformedPacket) {
         _ = try LinkState(bytes: Array(bytes))
     }
