@@ -98,26 +98,28 @@ import Testing
 
     /// The first call is refused; the second one must not take it for granted that the peer agreed.
     @Test func eachCallHasThePeersConsent() async throws {
-        let peripheral = VirtualPeripheral(Self.small)
-        let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
-        let database = try await device.discover(.full)
-        let changed = try #require(database.characteristics(0x2A05).first)
-        let configuration = try #require(database.cccd(of: changed)?.handle)
-        await peripheral.stopAnswering()
-        let before = await peripheral.receivedCount
-        let first = Task { _ = try await device.serviceChanges() }
-        while await peripheral.receivedCount == before { await Task.yield() }
-        let second = Task {
-            _ = try await device.serviceChanges()
-            return await peripheral.isSubscribed(to: 0x2A05)
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.small, time: time)
+            let device = try await Central(time: time).attach(
+                descriptor: peripheral.connect(), ConnectOptions(observesServiceChanges: false))
+            let database = try await device.discover(.full)
+            let changed = try #require(database.characteristics(0x2A05).first)
+            let configuration = try #require(database.cccd(of: changed)?.handle)
+            await peripheral.stopAnswering()
+            let first = time.task { _ = try await device.serviceChanges() }
+            let second = time.task {
+                _ = try await device.serviceChanges()
+                return await peripheral.isSubscribed(to: 0x2A05)
+            }
+            // Time goes on when both wait.
+            try await time.clock.sleep(for: .seconds(1))
+            await peripheral.resumeAnswering()
+            // Write Not Permitted.
+            await peripheral.send(raw: [0x01, 0x12, UInt8(configuration), 0, 0x03])
+            await #expect(throws: error(.notSupported)) { try await first.value }
+            #expect(try await second.value)
+            await device.disconnect()
         }
-        for _ in 0..<100 { await Task.yield() }
-        await peripheral.resumeAnswering()
-        // Write Not Permitted.
-        await peripheral.send(raw: [0x01, 0x12, UInt8(configuration), 0, 0x03])
-        let error = await #expect(throws: BLEError.self) { try await first.value }
-        #expect(error?.code == .notSupported)
-        #expect(try await second.value)
     }
 
     @Test func asksNothingWhenNotWanted() async throws {

@@ -42,9 +42,14 @@ extension ATTQueue {
     package mutating func cancel(_ id: RequestID, isLate: Bool = false, at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         guard giveUp(id, isLate ? .timedOut : .cancelled, &actions) else { return actions }
-        if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
+        countGivenUp(isLate: isLate)
         offerNext(&actions, at: now)
         return actions
+    }
+
+    /// Counts an operation that was given up; the owner calls it for one that had nothing in the queue yet.
+    package mutating func countGivenUp(isLate: Bool) {
+        if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
     }
 
     /// The writes to `handles` that wait for their turn; none that the owner may be writing.

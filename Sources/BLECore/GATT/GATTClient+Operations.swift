@@ -94,8 +94,11 @@ extension GATTClient {
         guard let operation = running.remove(id) else { return }
         actions.append(.finish(id, .failure(failure)))
         let clearing = holdsPreparedQueue(id) ? operation.abandoned() : nil
+        let isLate = failure == .timedOut
         if let request = operation.request {
-            absorb(queue.cancel(request, isLate: failure == .timedOut, at: now), &actions, at: now)
+            absorb(queue.cancel(request, isLate: isLate, at: now), &actions, at: now)
+        } else if awaitsPreparedQueue(id) {
+            queue.countGivenUp(isLate: isLate)
         }
         if let clearing, case .held(_, let waiting) = prepared {
             let request = nextRequest()

@@ -6,6 +6,13 @@ extension GATTClient {
         if case .held(id, _) = prepared { true } else { false }
     }
 
+    func awaitsPreparedQueue(_ id: OperationID) -> Bool {
+        switch prepared {
+        case .idle: false
+        case .held(_, let waiting), .clearing(_, let waiting): waiting.contains(id)
+        }
+    }
+
     /// Takes the peer's queue for `id`, or makes it wait; answers whether it may begin.
     mutating func takePreparedQueue(_ id: OperationID) -> Bool {
         switch prepared {

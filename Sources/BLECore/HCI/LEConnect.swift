@@ -133,7 +133,7 @@ package struct LEConnect: ~Copyable {
 
     /// A Connection Complete was read.
     package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
-        guard isOurs(complete) else { return [] }
+        guard complete.isOfCall(to: peer) else { return [] }
         switch state {
         case .idle, .waitingForTurn, .finished:
             return []
@@ -178,11 +178,6 @@ package struct LEConnect: ~Copyable {
 extension LEConnect {
     private var callOpcode: HCIOpcode {
         call.isExtended ? .leExtendedCreateConnection : .leCreateConnection
-    }
-
-    private func isOurs(_ complete: LEConnectionComplete) -> Bool {
-        guard complete.isCentral else { return false }
-        return complete.peer == peer || !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
     }
 
     private mutating func callAnswered(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {

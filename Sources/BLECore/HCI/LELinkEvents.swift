@@ -51,6 +51,11 @@ public struct LEConnectionComplete: Hashable, Sendable {
         self.parameters = ConnectionParameters(
             intervalMin: interval, intervalMax: interval, latency: latency, timeout: timeout)
     }
+
+    /// Whether it may tell of this host's call to `called`: one that was taken back may end without saying whom it was for.
+    package func isOfCall(to called: PeerID) -> Bool {
+        isCentral && (peer == called || !status.isSuccess && peer?.address ?? .zero == .zero)
+    }
 }
 
 /// A link has other parameters now, or the request for them failed.

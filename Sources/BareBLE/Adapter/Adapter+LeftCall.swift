@@ -62,12 +62,8 @@ extension Adapter {
 
     /// A call has ended: the one that is wanted, or the one that was left.
     func callEnded(_ complete: LEConnectionComplete) {
-        guard let left = leftCall, call == nil, complete.isCentral else {
-            return performCall { $0.received(complete, at: $1) }
-        }
-        // A call that was taken back may end without saying whom it was for.
-        let isNobodys = !complete.status.isSuccess && complete.peer?.address ?? .zero == .zero
-        guard complete.peer == left.peer || isNobodys else { return }
+        guard let left = leftCall, call == nil else { return performCall { $0.received(complete, at: $1) } }
+        guard complete.isOfCall(to: left.peer) else { return }
         // Who waits to call this very peer has its link.
         let isWanted = left.next == left.peer
         leftCallEnded()

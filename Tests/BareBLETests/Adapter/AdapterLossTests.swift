@@ -99,7 +99,6 @@ import Testing
             let bench = try await AdapterBench(loop: time.loop)
             await bench.controller.set { $0.ignored = [silentTo] }
             let first = time.task { try await bench.adapter.prepare(during: "start") }
-            // Who comes meanwhile waits for the same answers, and asks by itself when they fail.
             let asked = silentTo == .readAddress ? identification : identification.dropLast()
             await bench.controller.commandsArrived(asked.count)
             switch trouble {
