@@ -75,39 +75,52 @@ extension EventLoop {
 
 // MARK: - A time of its own
 
+/// Why work elsewhere has no result.
+package enum WorkFailure: Error {
+    /// No thread could be made for it, or as many as may be are at such work. It was not begun.
+    case noRoom
+    /// It was not done by the deadline; what it ends with is dropped.
+    case late
+    /// The task was cancelled; what it ends with is dropped, if it was begun.
+    case cancelled
+}
+
 extension EventLoop {
     /// Does work on another thread that would block this one; a time of the loop's own stands until the caller goes on.
-    package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async -> Value {
+    package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async throws(WorkFailure) -> Value
+    {
         hold()
         defer { release() }
-        return await withCheckedContinuation { continuation in
-            ShortThread.run { continuation.resume(returning: work()) }
+        let result: Result<Value, WorkFailure> = await withCheckedContinuation { continuation in
+            // Never on this thread instead: work that hangs would stop every link and every clock.
+            let isBegun = ShortThread.begin { continuation.resume(returning: .success(work())) }
+            if !isBegun { continuation.resume(returning: .failure(.noRoom)) }
         }
+        return try result.get()
     }
 
-    /// As `elsewhere`, but waits until `deadline` at most, and not in a cancelled task: then there is no result, and what the work ends
-    /// with is dropped. Nor is there one without room for a thread. To be called on the loop.
+    /// As `elsewhere`, but waits until `deadline` at most, and not in a cancelled task. To be called on the loop.
     package func elsewhere<Value: Sendable>(
         until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
-    ) async -> Value? {
+    ) async throws(WorkFailure) -> Value {
         hold()
         defer { release() }
-        let waiter = Lock<CheckedContinuation<Value?, Never>?>(nil)
-        let end: @Sendable (Value?) -> Void = { value in
-            waiter.withLock { $0.take() }?.resume(returning: value)
+        let waiter = Lock<CheckedContinuation<Result<Value, WorkFailure>, Never>?>(nil)
+        let end: @Sendable (Result<Value, WorkFailure>) -> Void = { result in
+            waiter.withLock { $0.take() }?.resume(returning: result)
         }
-        let timer = schedule(at: deadline) { end(nil) }
+        let timer = schedule(at: deadline) { end(.failure(.late)) }
         defer { cancel(timer) }
-        return await withTaskCancellationHandler {
+        let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiter.withLock { $0 = continuation }
-                if Task.isCancelled { return end(nil) }
-                // Not here, where it would stop the clock that is to end it.
-                if !ShortThread.begin({ end(work()) }) { end(nil) }
+                if Task.isCancelled { return end(.failure(.cancelled)) }
+                if !ShortThread.begin({ end(.success(work())) }) { end(.failure(.noRoom)) }
             }
         } onCancel: {
-            end(nil)
+            end(.failure(.cancelled))
         }
+        return try result.get()
     }
 
     /// Keeps a time of the loop's own where it is, until `release` has been called as often.

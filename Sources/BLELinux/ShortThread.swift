@@ -13,11 +13,6 @@ package enum ShortThread {
         }
     }
 
-    /// Runs `work` on a thread that ends with it; on this one where there is no room for another.
-    package static func run(_ work: @escaping @Sendable () -> Void) {
-        if !begin(work) { work() }
-    }
-
     /// Runs `work` on a thread that ends with it; answers `false`, and does nothing, where there is no room for another.
     package static func begin(_ work: @escaping @Sendable () -> Void) -> Bool {
         var signals = sigset_t()
@@ -39,7 +34,7 @@ package enum ShortThread {
 
     // A function, not a closure written where it is used: that would inherit the isolation of the place.
     private static let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-        // What `run` passed, retained there for this one use.
+        // What `begin` passed, retained there for this one use.
         guard let context = unsafe context else { return nil }
         unsafe Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run()
         return nil

@@ -348,7 +348,7 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
             let outcome = Lock<Int?>(nil)
             Task(executorPreference: loop) {
                 var sum = 0
-                for number in 1...10 { sum += await loop.elsewhere { number } }
+                for number in 1...10 { sum += try await loop.elsewhere { number } }
                 let result = sum
                 outcome.withLock { $0 = result }
             }

@@ -176,17 +176,23 @@ import Testing
 
     /// Peers that come and go would make a thread each time, until there is room for none.
     @Test func aDiskThatHangsGetsNoMoreThreadsThanItHas() async {
+        let loop = EventLoop()
+        loop.start()
+        defer { loop.stop() }
         let gate = DiskGate(limit: 2)
         let disks = [HangingDisk(), HangingDisk()]
-        for disk in disks {
-            #expect(ShortThread.begin { gate.run { disk.answer() } })
-            while !disk.isAsked { await Task.yield() }
-        }
-        #expect(gate.run { 1 } == nil)
-        disks[0].open()
-        while gate.run({ 1 }) == nil { await Task.yield() }
-        #expect(gate.run { gate.run { 1 } } == .some(nil), "one of two is still there")
-        disks[1].open()
+        await Task(executorPreference: loop) {
+            for disk in disks {
+                // Who does not wait any longer leaves it there.
+                await #expect(throws: WorkFailure.late) {
+                    try await gate.run(on: loop, until: loop.now()) { disk.answer() }
+                }
+            }
+            await #expect(throws: WorkFailure.noRoom) { try await gate.run(on: loop) { 1 } }
+            disks[0].open()
+            while (try? await gate.run(on: loop) { 1 }) == nil { await Task.yield() }
+            disks[1].open()
+        }.value
     }
 
     @Test func aPeerWhoseAddressChangesIsNotKept() async throws {

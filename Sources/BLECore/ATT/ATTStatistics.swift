@@ -23,7 +23,7 @@ public struct ATTStatistics: Hashable, Sendable {
     public var refusedByFullQueue = 0
     /// Operations whose own deadline passed.
     public var timedOut = 0
-    /// Operations whose caller gave up.
+    /// Operations that were given up: by their caller, or because the services had changed.
     public var cancelled = 0
 
     /// Packets that the system refused for good.

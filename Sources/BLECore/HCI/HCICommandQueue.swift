@@ -81,7 +81,10 @@ package struct HCICommandQueue: ~Copyable {
         credit(complete.credits)
         guard complete.opcode != .none else { return advance(at: now) }
         guard case .waiting(let ticket, complete.opcode, _) = state else {
-            return [.foreign(complete.opcode, complete.status)] + advance(at: now)
+            let foreign = Action.foreign(complete.opcode, complete.status)
+            // Behind a reset the owner tells everything that waits that it is lost: none of it may go out before.
+            if complete.opcode == .reset, complete.status == .success { return [foreign] }
+            return [foreign] + advance(at: now)
         }
         state = .free
         guard let ticket else { return advance(at: now) }
@@ -101,7 +104,9 @@ package struct HCICommandQueue: ~Copyable {
 
     /// Releases the owner of a command; one that was not sent yet never will be.
     package mutating func cancel(_ ticket: Ticket, at now: BootInstant) -> [Action] {
-        if let opcode = remove(ticket) {
+        if let index = entries.firstIndex(where: { $0.ticket == ticket }) {
+            let opcode = entries.remove(at: index).packet.opcode
+            if entries.isEmpty, case .starved = state { state = .free }
             return [.finish(ticket, .failure(HCICommandFailure(opcode: opcode, reason: .cancelled)))]
         }
         guard case .waiting(ticket, let opcode, let until) = state else { return [] }
@@ -109,16 +114,10 @@ package struct HCICommandQueue: ~Copyable {
         return [.finish(ticket, .failure(HCICommandFailure(opcode: opcode, reason: .cancelled)))]
     }
 
-    /// Takes out a command that was not sent yet: it never will be, and nothing comes of it. Answers whether it was there.
-    package mutating func withdraw(_ ticket: Ticket) -> Bool {
-        remove(ticket) != nil
-    }
-
-    private mutating func remove(_ ticket: Ticket) -> HCIOpcode? {
-        guard let index = entries.firstIndex(where: { $0.ticket == ticket }) else { return nil }
-        let opcode = entries.remove(at: index).packet.opcode
-        if entries.isEmpty, case .starved = state { state = .free }
-        return opcode
+    /// Cancels the command with this opcode that was not sent yet; one that is out is left alone.
+    package mutating func withdraw(_ opcode: HCIOpcode, at now: BootInstant) -> [Action] {
+        guard let entry = entries.first(where: { $0.packet.opcode == opcode }) else { return [] }
+        return cancel(entry.ticket, at: now)
     }
 
     /// The packet that was to be sent last could not be written: its command fails, the next one may try.
@@ -189,6 +188,6 @@ package struct HCICommandQueue: ~Copyable {
 
     /// How long a controller may take to answer, and to give a credit back.
     package static let patience: Duration = .seconds(2)
-    /// How many commands may wait.
-    package static let capacity = 32
+    /// How many commands may wait: all links of a controller may be ended at once.
+    package static let capacity = 96
 }

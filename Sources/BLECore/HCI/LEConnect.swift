@@ -9,6 +9,7 @@
 //   controller is free for the next call, or has been given 3 s in all to become so, and 1 s for the call's end.
 // - A controller calls one peer at a time. Refused with Command Disallowed, somebody else's call is out: this one waits
 //   its turn, within its deadline.
+// - A call that nobody wants any more is withdrawn where it still waits in the queue of commands: it is never made.
 // - The link may come up in the very moment in which the call is taken back. It is then disconnected, never left over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   call may be reported without an address.
@@ -59,14 +60,16 @@ package struct LEConnect: ~Copyable {
     package enum Action: Hashable, Sendable {
         /// Put this command into the adapter's queue, and call `commandFinished` with what comes of it.
         case send(HCICommandPacket)
+        /// Take the command with this opcode out of the queue if it still waits there: it ends as `.cancelled` then.
+        case withdraw(HCIOpcode)
         /// Tell the caller.
         case finish(Result<LEConnectionComplete, Failure>)
     }
 
     private enum State {
         case idle
-        /// The call was sent and is not confirmed.
-        case calling
+        /// The call was sent and is not confirmed. That it has failed may have been read already.
+        case calling(failed: HCIStatus?)
         /// As before, but nobody wants it any more: it is taken back as soon as it is confirmed, and the end comes by `until`.
         case unwanted(Failure, until: BootInstant)
         /// The controller refused because of another call; ours is sent again at `until`.
@@ -118,11 +121,12 @@ package struct LEConnect: ~Copyable {
     package mutating func commandFinished(
         _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
     ) -> [Action] {
+        if failure?.reason == .adapterLost { return adapterLost() }
         switch state {
         case .idle, .waitingForTurn, .waiting, .ending, .finished:
             return []
-        case .calling:
-            return opcode == callOpcode ? callAnswered(failure, at: now) : []
+        case .calling(let failed):
+            return opcode == callOpcode ? callAnswered(failure, failed, at: now) : []
         case .unwanted(let reason, let end):
             return opcode == callOpcode ? unwantedCallAnswered(failure, reason, until: end) : []
         case .cancelling(let reason, let attempt, let end):
@@ -139,7 +143,11 @@ package struct LEConnect: ~Copyable {
             return []
         // The socket that carries LE events may be ahead of the one that carries the confirmation.
         case .calling:
-            return complete.status.isSuccess ? finish(.success(complete)) : []
+            if complete.status.isSuccess { return finish(.success(complete)) }
+            // Without the address, or as one that was taken back, it may be the end of an earlier call.
+            guard complete.peer == peer, complete.status != .unknownConnection else { return [] }
+            state = .calling(failed: complete.status)
+            return []
         case .unwanted(let reason, _):
             return complete.status.isSuccess ? drop(complete, reason) : []
         case .waiting:
@@ -180,12 +188,14 @@ extension LEConnect {
         call.isExtended ? .leExtendedCreateConnection : .leCreateConnection
     }
 
-    private mutating func callAnswered(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
+    private mutating func callAnswered(
+        _ failure: HCICommandFailure?, _ failed: HCIStatus?, at now: BootInstant
+    ) -> [Action] {
+        if let failed, failure?.status == nil { return finish(.failure(.failed(failed))) }
         guard let failure else {
             state = .waiting
             return call.deadline <= now ? takeBack(.timedOut, until: now + Self.patience) : []
         }
-        if failure.reason == .adapterLost { return finish(.failure(.adapterLost)) }
         if failure.reason == .timeout {
             // The controller may be calling all the same.
             return takeBack(.refused(failure), attempt: Self.cancelAttempts, until: now + Self.patience)
@@ -200,17 +210,19 @@ extension LEConnect {
         _ failure: HCICommandFailure?, _ reason: Failure, until end: BootInstant
     ) -> [Action] {
         guard let failure else { return takeBack(reason, until: end) }
-        switch failure.reason {
-        case .adapterLost: return finish(.failure(.adapterLost))
-        case .timeout: return takeBack(reason, attempt: Self.cancelAttempts, until: end)
-        default: return finish(.failure(reason))
-        }
+        if failure.reason == .timeout { return takeBack(reason, attempt: Self.cancelAttempts, until: end) }
+        // What kept the controller from calling says more than that the time is over.
+        guard reason == .timedOut else { return finish(.failure(reason)) }
+        if failure.status == .commandDisallowed { return finish(.failure(.busy)) }
+        // Withdrawn: others had no answer for so long.
+        let isWithdrawn = failure.reason == .cancelled
+        return finish(
+            .failure(.refused(isWithdrawn ? HCICommandFailure(opcode: callOpcode, reason: .timeout) : failure)))
     }
 
     private mutating func cancelAnswered(
         _ failure: HCICommandFailure?, _ reason: Failure, _ attempt: Int, until end: BootInstant, at now: BootInstant
     ) -> [Action] {
-        if failure?.reason == .adapterLost { return finish(.failure(.adapterLost)) }
         guard let failure, failure.status != .commandDisallowed else {
             state = .ending(reason, until: max(end, now + Self.endPatience))
             return []
@@ -221,7 +233,7 @@ extension LEConnect {
     }
 
     private mutating func send() -> [Action] {
-        state = .calling
+        state = .calling(failed: nil)
         return [
             .send(
                 call.isExtended
@@ -236,7 +248,7 @@ extension LEConnect {
             return finish(.failure(reason))
         case .calling:
             state = .unwanted(reason, until: now + Self.patience)
-            return []
+            return [.withdraw(callOpcode)]
         case .waiting:
             return takeBack(reason, until: now + Self.patience)
         case .unwanted, .cancelling, .ending, .finished:

@@ -75,23 +75,17 @@ extension Adapter {
         for action in actions {
             switch action {
             case .send(let command):
-                let ticket = enqueue(command, for: .call)
-                if command.opcode != .leCreateConnectionCancel { callTicket = ticket }
+                enqueue(command, for: .call)
+            case .withdraw(let opcode):
+                perform(queue.withdraw(opcode, at: loop.now()))
             case .finish(let result):
                 call = nil
                 callResult = result
-                if case .failure(.notTakenBack) = result, !withdrawCall() { leftCall = LeftCall(peer: peer) }
+                if case .failure(.notTakenBack) = result { leftCall = LeftCall(peer: peer) }
                 if let waiter = callWaiter { wake(waiter) }
             }
         }
         armTimer()
-    }
-
-    /// Answers whether the call was still waiting for others; then the controller never hears of it.
-    private func withdrawCall() -> Bool {
-        guard let callTicket, queue.withdraw(callTicket) else { return false }
-        owners[callTicket] = nil
-        return true
     }
 
     private func send(_ packet: [UInt8]) {

@@ -60,10 +60,16 @@ extension Adapter {
         if hasWaited { try await prepare(during: "connect") }
         let deadline = limit ?? loop.now() + Self.turnTime
         guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
-        await pauseScan()
+        await pauseScan(until: deadline)
         defer { resumeScan() }
         try await awaitParting(from: peer, until: deadline)
         try await takeBackLeftCall(for: peer, until: deadline)
+        guard loop.now() < deadline else {
+            throw BLEError(
+                .timedOut, subject: "\(peer)", during: "connect",
+                because: "the time was over before the peer could be called",
+                hint: "Allow more time; if that goes on, the controller may be silent: switch the adapter off and on.")
+        }
         return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
     }
 
@@ -101,10 +107,10 @@ extension Adapter {
         isTurnTaken = false
     }
 
-    private func pauseScan() async {
+    private func pauseScan(until deadline: BootInstant) async {
         isPausedForConnect = true
         guard session != nil else { return }
-        _ = await suspend(until: loop.now() + .seconds(3)) { number in
+        _ = await suspend(until: min(deadline, loop.now() + .seconds(3))) { number in
             pauseWaiter = number
             performSession { $0.pause(at: $1) }
         }
@@ -125,6 +131,8 @@ extension Adapter {
             let handle = try await call(peer, parameters, until: deadline, attempt)
             if handle == nil, attempt < Self.attempts, !system.hasLink(info?.index ?? 0, peer.address) { continue }
             do throws(AttachFailure) {
+                // A socket to a link that is gone would have the kernel look for the peer.
+                if let handle, lastEnds[handle] != nil { throw .connect(.notEstablished, errno: 0) }
                 let socket = try await attach(peer, until: max(deadline, loop.now() + Self.attachTime))
                 let known = (try? socket.hciHandle()) ?? handle
                 if Task.isCancelled {
@@ -172,6 +180,7 @@ extension Adapter {
         let call = LEConnect.Call(
             initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: hasExtendedConnect, deadline: deadline)
         callResult = nil
+        earlyEnds = [:]
         let (wake, _) = await suspend { number in
             callWaiter = number
             self.call = LEConnect(call)
@@ -186,7 +195,6 @@ extension Adapter {
         }
         switch result {
         case .success(let complete):
-            lastEnds[complete.handle] = nil
             return complete.handle
         case .failure(let failure):
             if failure.status == .connectionAlreadyExists { return nil }

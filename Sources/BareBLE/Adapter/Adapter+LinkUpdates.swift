@@ -175,9 +175,11 @@ extension Adapter {
 
     func linkBegan(_ complete: LEConnectionComplete) {
         guard complete.status.isSuccess else { return }
-        // The end of the last link with this handle may wait at the other socket.
+        let handle = complete.handle
+        // At the other socket the end of the last link with this handle may wait, and that of this one.
         commandsReadable()
-        linkParameters[complete.handle] = complete.parameters
+        lastEnds[handle] = earlyEnds.removeValue(forKey: handle)
+        if lastEnds[handle] == nil { linkParameters[handle] = complete.parameters }
     }
 
     func linkUpdated(_ complete: LEConnectionUpdateComplete) {

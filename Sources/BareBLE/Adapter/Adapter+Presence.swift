@@ -43,13 +43,18 @@ extension Adapter {
         guard system.privileges().has(.netAdmin) else { return nil }
         let system = system
         // The kernel takes up to half a second; the loop goes on meanwhile.
-        let failure = await loop.elsewhere { () -> SystemCallError? in
-            do throws(SystemCallError) {
-                try system.powerUp(index)
-                return nil
-            } catch {
-                return error
+        let failure: SystemCallError?
+        do throws(WorkFailure) {
+            failure = try await loop.elsewhere { () -> SystemCallError? in
+                do throws(SystemCallError) {
+                    try system.powerUp(index)
+                    return nil
+                } catch {
+                    return error
+                }
             }
+        } catch {
+            failure = SystemCallError(call: "pthread_create", errno: SystemCallError.tryAgain)
         }
         // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
         commandsReadable()

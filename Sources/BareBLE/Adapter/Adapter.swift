@@ -100,8 +100,6 @@ package actor Adapter {
     var isTurnTaken = false
     var turnWaiters: [UInt64] = []
     var call: LEConnect?
-    /// The command that makes it.
-    var callTicket: HCICommandQueue.Ticket?
     var callWaiter: UInt64?
     var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
     /// The call that may be out although nobody wants it.
@@ -113,6 +111,8 @@ package actor Adapter {
     var linkedPeers: [ConnectionHandle: PeerID] = [:]
     var endedLinks: [UInt64: HCIStatus] = [:]
     var lastEnds: [ConnectionHandle: HCIStatus] = [:]
+    /// Ends of links that nobody knows, since the call began: the socket that tells ends may be ahead of the one that tells beginnings.
+    var earlyEnds: [ConnectionHandle: HCIStatus] = [:]
     var hangUpWaiters: [ConnectionHandle: Set<UInt64>] = [:]
     /// Links that this program has told the controller to end, until they are over.
     var endingLinks: Set<ConnectionHandle> = []

@@ -102,6 +102,7 @@ extension Adapter {
     func linkEnded(_ end: HCIDisconnectionComplete) {
         guard end.status.isSuccess else { return }
         lastEnds[end.handle] = end.reason
+        if linkParameters[end.handle] == nil, links[end.handle] == nil { earlyEnds[end.handle] = end.reason }
         endingLinks.remove(end.handle)
         linkUpdatesEnded(on: end.handle)
         for waiter in hangUpWaiters.removeValue(forKey: end.handle) ?? [] { wake(waiter) }

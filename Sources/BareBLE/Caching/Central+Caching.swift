@@ -13,10 +13,16 @@ extension Central {
         let limit = now + Self.loadingTime
         // A link that came up at the last moment may have its cache all the same.
         let end = min(max(deadline ?? limit, now + .seconds(1)), limit)
-        // Elsewhere: a task that runs on the event loop would wait for the disk there.
-        if let cache = await loop.elsewhere(until: end, load) { return cache }
-        if !Task.isCancelled { tellTrouble(with: peer)("the disk gives no cache in time", nil) }
-        return nil
+        do throws(WorkFailure) {
+            return try await disk.run(on: loop, until: end, load)
+        } catch {
+            switch error {
+            case .noRoom: tellTrouble(with: peer)("a cache is not used", .noRoom(during: "read a cache"))
+            case .late: tellTrouble(with: peer)("the disk gives no cache in time", nil)
+            case .cancelled: break
+            }
+            return nil
+        }
     }
 
     /// The policy for a link to `peer`.
@@ -26,11 +32,13 @@ extension Central {
         let directory = GATTCacheDirectory(path)
         guard let file = directory.file(for: peer) else { return policy }
         let tell = tellTrouble(with: peer)
-        policy.load = { [disk] in disk.run { Self.load(file, tell) } ?? nil }
+        policy.load = { Self.load(file, tell) }
         policy.store = { [loop, disk] cache in
-            await loop.elsewhere {
-                let isDone: Void? = disk.run { Self.save(cache, for: peer, in: directory, tell) }
-                if isDone == nil { tell("a cache could not be written, the disk does not answer", nil) }
+            do throws(WorkFailure) {
+                try await disk.run(on: loop) { Self.save(cache, for: peer, in: directory, tell) }
+            } catch {
+                // Without a deadline it is the only failure.
+                tell("a cache could not be written", .noRoom(during: "write a cache"))
             }
         }
         return policy

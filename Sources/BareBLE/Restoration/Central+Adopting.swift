@@ -17,6 +17,14 @@ extension Central {
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> Peripheral {
+        var isToPrepare = true
+        return try await adopt(link, holding: options, preparing: &isToPrepare)
+    }
+
+    /// As the other one. A controller that is silent is asked for one link, not for each of many, whose values would wait meanwhile.
+    func adopt(
+        _ link: DetachedLink, holding options: SubscribeOptions, preparing isToPrepare: inout Bool
+    ) async throws(BLEError) -> Peripheral {
         let state = link.state
         let operation = "adopt a link"
         guard let descriptor = link.release() else { throw link.givenAwayError(during: operation) }
@@ -34,6 +42,8 @@ extension Central {
                     .invalidArgument, subject: state.name, during: operation, because: "the descriptor leads to \(peer)"
                 )
             }
+            if isToPrepare { try? await adapter.prepare(during: operation) }
+            isToPrepare = false
             controls = await adapter.controls(adopting: try? socket.hciHandle(), from: own, to: peer)
         }
         var policy = CachePolicy(ConnectOptions(cache: state.cache))
@@ -52,8 +62,7 @@ extension Adapter {
     /// What this adapter can do for a link that it has not made; `nil` when the link is another adapter's, or when there is no telling.
     func controls(
         adopting handle: ConnectionHandle?, from own: BluetoothAddress, to peer: PeerID
-    ) async -> LinkControls? {
-        try? await prepare(during: "adopt a link")
+    ) -> LinkControls? {
         guard address == own else { return nil }
         return register(handle, peer)
     }

@@ -89,10 +89,13 @@ extension Central {
     ///
     /// A link that the manager does not take ends; the log says so.
     public func suspend(handingOverTo store: DescriptorStore) async {
+        // One that hangs is waited for once, not for each link.
+        var isAnswering = true
         for link in await suspend(keepingLinks: true) {
             do throws(BLEError) {
-                try await store.put(link)
+                if isAnswering { try await store.put(link) } else { _ = try store.send(link) }
             } catch {
+                if error.code == .timedOut { isAnswering = false }
                 configuration.logger.notice(
                     "a link is not handed over", metadata: ["peer": "\(link.name)", "reason": "\(error)"])
             }

@@ -47,19 +47,21 @@ extension Central {
             }
         }
         restoration.adapter = state.adapter
+        var course = AdoptionCourse()
         var handed = HandedLinks(links, DescriptorStore.take(from: environment), from: environment)
         let plans = state.peers.map { ($0, handlers($0)) }
         for (wanted, handlers) in plans {
             if let handlers {
                 let link = handed.take(wanted.peer)
-                restoration.peers.append(await restore(wanted, handlers, link, holding, &restoration.links))
+                restoration.peers.append(await restore(wanted, handlers, link, holding, &course))
             } else {
                 forget(wanted.peer)
             }
         }
+        restoration.links = course.unused
         restoration.lostLinks = handed.damaged
         for link in handed.rest {
-            switch await adopted(link, holding) {
+            switch await adopted(link, holding, &course) {
             case .success(let peripheral): restoration.links.append(peripheral)
             case .failure(let error): restoration.lostLinks[link.link.name] = error
             }
@@ -96,31 +98,40 @@ extension Central {
         _ path: String, _ read: @Sendable @escaping () throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let operation = "restore the state"
-        let result = await loop.elsewhere(until: loop.now() + Self.storageTime) { () -> Result<Value, BLEError> in
-            do throws(BLEError) {
-                return .success(try read())
-            } catch {
-                return .failure(error)
+        let result: Result<Value, BLEError>
+        do throws(WorkFailure) {
+            result = try await disk.run(on: loop, until: loop.now() + Self.storageTime) {
+                do throws(BLEError) {
+                    return .success(try read())
+                } catch {
+                    return .failure(error)
+                }
+            }
+        } catch {
+            switch error {
+            case .noRoom:
+                throw .noRoom(subject: path, during: operation)
+            case .cancelled:
+                throw BLEError(.cancelled, subject: path, during: operation, because: "the task was cancelled")
+            case .late:
+                throw BLEError(
+                    .timedOut, subject: path, during: operation,
+                    because: "the disk has not answered in \(Self.storageTime)",
+                    hint: "`dmesg` may say what is wrong with it.")
             }
         }
-        if let result { return try result.get() }
-        if Task.isCancelled {
-            throw BLEError(.cancelled, subject: path, during: operation, because: "the task was cancelled")
-        }
-        throw BLEError(
-            .timedOut, subject: path, during: operation, because: "the disk has not answered in \(Self.storageTime)",
-            hint: "`dmesg` may say what is wrong with it.")
+        return try result.get()
     }
 
     // MARK: One peer
 
     private func restore(
         _ wanted: WantedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
-        _ unused: inout [Peripheral]
+        _ course: inout AdoptionCourse
     ) async -> RestoredPeer {
         var (link, lostLink): (Peripheral?, BLEError?)
         if let handed {
-            switch await adopted(handed, holding) {
+            switch await adopted(handed, holding, &course) {
             case .success(let peripheral): link = peripheral
             case .failure(let error): lostLink = error
             }
@@ -136,31 +147,35 @@ extension Central {
                 wanted: wanted, outcome: link == nil ? .connecting(session) : .adopted(session),
                 subscriptions: subscriptions, lostLink: lostLink)
         } catch {
-            if let link { unused.append(link) }
+            if let link { course.unused.append(link) }
             return RestoredPeer(wanted: wanted, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
         }
     }
 
-    private func adopted(_ handed: HandedLink, _ holding: SubscribeOptions) async -> Result<Peripheral, BLEError> {
+    private func adopted(
+        _ handed: HandedLink, _ holding: SubscribeOptions, _ course: inout AdoptionCourse
+    ) async -> Result<Peripheral, BLEError> {
         let result: Result<Peripheral, BLEError>
         do throws(BLEError) {
-            result = .success(try await adopt(handed.link, holding: holding))
+            result = .success(try await adopt(handed.link, holding: holding, preparing: &course.isToPrepare))
         } catch {
             result = .failure(error)
         }
         // The manager's copy would keep the link up behind its end here.
-        if let store = handed.store { await remove(DescriptorStore.name(of: handed.link), from: store) }
+        if let store = handed.store { await remove(DescriptorStore.name(of: handed.link), from: store, &course) }
         return result
     }
 
-    private func remove(_ name: String, from store: DescriptorStore) async {
+    private func remove(_ name: String, from store: DescriptorStore, _ course: inout AdoptionCourse) async {
         do throws(BLEError) {
             do throws(BLEError) {
                 try store.remove(named: name)
             } catch {
-                guard error.code == .busy else { throw error }
-                // It takes no more messages now; behind those that it has it will.
+                guard error.code == .busy, course.hasAnsweringManager else { throw error }
+                // It takes no more messages now; behind those that it has it will, unless it hangs.
+                course.hasAnsweringManager = false
                 try await store.notifier.barrier()
+                course.hasAnsweringManager = true
                 try store.remove(named: name)
             }
         } catch {
@@ -201,6 +216,16 @@ private struct HandedLinks {
         guard let index = rest.firstIndex(where: { $0.link.peer == peer }) else { return nil }
         return rest.remove(at: index)
     }
+}
+
+/// What is known behind the first of many links that are adopted in a row: a wait in vain is not made for each.
+private struct AdoptionCourse {
+    /// Whether the adapter was not asked yet.
+    var isToPrepare = true
+    /// Whether the service manager has not failed to take note.
+    var hasAnsweringManager = true
+    /// Links that have no session.
+    var unused: [Peripheral] = []
 }
 
 /// A link, and where the service manager has a copy of it.

@@ -40,6 +40,13 @@ public struct DescriptorStore: Hashable, Sendable {
     ///   when the manager could not be told: the link is still in the caller's hands then, unless it was `.timedOut`.
     @discardableResult
     public func put(_ link: DetachedLink) async throws(BLEError) -> String {
+        let name = try send(link)
+        try await notifier.barrier()
+        return name
+    }
+
+    /// Puts a link into the store, without knowing when the manager has it.
+    func send(_ link: DetachedLink) throws(BLEError) -> String {
         let name = Self.name(of: link)
         guard let number = link.fileDescriptor else { throw link.givenAwayError(during: "store a link") }
         let file = try link.memoryFile()
@@ -48,7 +55,6 @@ public struct DescriptorStore: Hashable, Sendable {
         try notifier.send(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
         try notifier.send(["FDSTORE=1", "FDNAME=\(name)"], descriptors: [number, file])
         if let own = link.release() { MemoryFile.close(own) }
-        try await notifier.barrier()
         return name
     }
 

@@ -58,17 +58,19 @@ public struct ServiceNotifier: Hashable, Sendable {
     /// - Throws: `BLEError` with `.timedOut`, and as `ready(status:)` does.
     public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
         let socket = socket
-        let failure = await withCheckedContinuation { (waiter: CheckedContinuation<SystemCallError?, Never>) in
-            ShortThread.run {
+        let (subject, operation) = (environment.notifySocket, "notify the service manager")
+        let failure = await withCheckedContinuation { (waiter: CheckedContinuation<BLEError?, Never>) in
+            let isBegun = ShortThread.begin {
                 do throws(SystemCallError) {
                     try socket.barrier(timeout: timeout)
                     waiter.resume(returning: nil)
                 } catch {
-                    waiter.resume(returning: error)
+                    waiter.resume(returning: BLEError(error, notifying: subject))
                 }
             }
+            if !isBegun { waiter.resume(returning: .noRoom(subject: subject, during: operation)) }
         }
-        if let failure { throw BLEError(failure, notifying: environment.notifySocket) }
+        if let failure { throw failure }
     }
 
     func send(_ lines: [String], descriptors: [Int32] = []) throws(BLEError) {

@@ -104,6 +104,11 @@ package actor StateKeeper {
             await endOfWork(until: deadline)
             if let failure = status.failure, status.failures != failures { throw failure }
         }
+        guard status.isPending else { return }
+        throw status.failure
+            ?? BLEError(
+                .timedOut, during: "save the state", because: "the central was suspended before the disk had answered",
+                hint: "`dmesg` may say what is wrong with it.")
     }
 
     private func endOfWork(until deadline: BootInstant?) async {
@@ -143,7 +148,13 @@ package actor StateKeeper {
         while isDirty, let write {
             isDirty = false
             let state = state
-            switch await loop.elsewhere({ write(state) }) {
+            let result: Result<Void, BLEError>
+            do throws(WorkFailure) {
+                result = try await loop.elsewhere { write(state) }
+            } catch {
+                result = .failure(.noRoom(during: "save the state"))
+            }
+            switch result {
             case .success:
                 status.writes += 1
                 status.failure = nil

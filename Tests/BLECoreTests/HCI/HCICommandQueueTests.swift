@@ -75,12 +75,22 @@ import Testing
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)
-        let isOutWithdrawn = queue.withdraw(first)
-        let isWaitingWithdrawn = queue.withdraw(second)
-        let isGoneWithdrawn = queue.withdraw(second)
-        #expect([isOutWithdrawn, isWaitingWithdrawn, isGoneWithdrawn] == [false, true, false])
+        let cancelled = HCICommandFailure(opcode: .readLocalVersion, reason: .cancelled)
+        #expect(queue.withdraw(.readAddress, at: start) == [])
+        #expect(queue.withdraw(.readLocalVersion, at: start) == [.finish(second, .failure(cancelled))])
+        #expect(queue.withdraw(.readLocalVersion, at: start) == [])
         let answer = done(.readAddress, [0])
         #expect(queue.received(answer, at: start) == [.finish(first, .success(answer))], "nothing is sent")
+    }
+
+    /// Its owner ends everything that waits, and a call that went out before would be nobody's.
+    @Test func nothingGoesOutBehindAStrangersReset() {
+        var queue = HCICommandQueue()
+        _ = queue.received(HCICommandComplete(credits: 0, opcode: .none, returnParameters: []), at: start)
+        let (ticket, _) = queue.enqueue(address, at: start)
+        #expect(queue.received(done(.reset, [0]), at: start) == [.foreign(.reset, .success)])
+        let lost = HCICommandFailure(opcode: .readAddress, reason: .adapterLost)
+        #expect(queue.adapterLost() == [.finish(ticket, .failure(lost))])
     }
 
     @Test func cancelReleasesTheCallerAndKeepsTheSlot() {

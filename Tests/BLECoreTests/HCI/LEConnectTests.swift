@@ -31,6 +31,23 @@ import Testing
         #expect(connect.commandFinished(create, nil, at: start) == [])
     }
 
+    @Test func aFailureMayBeSeenBeforeTheConfirmation() throws {
+        let failed = LEConnect.Action.finish(.failure(.failed(.connectionFailedToBeEstablished)))
+        var connect = try call()
+        _ = connect.begin(at: start)
+        #expect(try connect.received(complete(status: "3e"), at: start) == [])
+        #expect(connect.commandFinished(create, nil, at: start) == [failed])
+
+        // The ends of calls before this one.
+        for (status, peer) in [("02", "46af0f00aa60"), ("3e", "000000000000")] {
+            var next = try call()
+            _ = next.begin(at: start)
+            #expect(try next.received(complete(status: status, peer: peer), at: start) == [])
+            #expect(next.commandFinished(create, nil, at: start) == [])
+            #expect(try next.received(complete(), at: start) == [.finish(.success(complete()))])
+        }
+    }
+
     @Test func otherLinksAreNotOurs() throws {
         var connect = try waiting()
         #expect(try connect.received(complete(peer: "010203040506"), at: start) == [])
@@ -89,7 +106,7 @@ import Testing
 
         var unconfirmed = try call()
         _ = unconfirmed.begin(at: start)
-        #expect(unconfirmed.cancel(at: start) == [])
+        #expect(unconfirmed.cancel(at: start) == [.withdraw(create)])
         #expect(unconfirmed.commandFinished(create, nil, at: start) == [cancelPacket])
 
         var refused = try call()
@@ -153,10 +170,22 @@ import Testing
         _ = connect.begin(at: start)
         let late = start + .seconds(10)
         #expect(connect.nextDeadlineNow == late)
-        #expect(connect.timePassed(late) == [])
+        #expect(connect.timePassed(late) == [.withdraw(create)])
         _ = connect.cancel(at: late + .seconds(1))
         #expect(connect.nextDeadlineNow == late + .seconds(3))
         #expect(connect.timePassed(late + .seconds(3)) == [.finish(.failure(.notTakenBack(.timedOut)))])
+
+        // Never sent, or refused: that is what kept it.
+        for (reason, end) in [
+            (HCICommandFailure.Reason.cancelled, LEConnect.Failure.refused(failure(.timeout))),
+            (.status(.commandDisallowed), .busy),
+            (.status(.invalidParameters), .refused(failure(.status(.invalidParameters)))),
+        ] {
+            var refused = try call()
+            _ = refused.begin(at: start)
+            _ = refused.timePassed(late)
+            #expect(refused.commandFinished(create, failure(reason), at: late) == [.finish(.failure(end))])
+        }
 
         var confirmed = try call()
         _ = confirmed.begin(at: start)

@@ -95,6 +95,23 @@ import Testing
         await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
     }
 
+    /// Both events wait, and the end may be read first: no socket is to be had for a link that is gone.
+    @Test func aLinkThatEndsAtOnceIsCalledAgain() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await reachable(bench)
+            let ends = [HCIStatus](repeating: .connectionFailedToBeEstablished, count: 3)
+            await bench.controller.set { $0.earlyEnds = ends }
+            await fails(.connectFailed, bench, peer, timeout: .seconds(5), status: .connectionFailedToBeEstablished)
+            #expect(bench.kernel.withLock { $0.connects } == 0)
+            await bench.controller.set { $0.earlyEnds = ends.dropLast() }
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            #expect(link.handle == 0x40)
+            #expect(bench.kernel.withLock { $0.connects } == 1)
+            #expect(await bench.sent.filter { $0 == .leCreateConnection }.count == 6)
+        }
+    }
+
     @Test func otherFailuresAreTold() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set { $0.callFailures = [.connectionLimitExceeded] }

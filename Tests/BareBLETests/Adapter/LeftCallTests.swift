@@ -130,8 +130,14 @@ import Testing
             let askers = (1...6).map { _ in time.task { _ = try await controls.rssi() } }
             await bench.controller.commandsArrived(count + 1)
             let start = time.now
-            await isTold(bench, absent)
-            #expect(time.now == start + .seconds(8))
+            do throws(BLEError) {
+                _ = try await connect(bench, absent)
+                Issue.record("connected")
+            } catch {
+                #expect(error.code == .timedOut && error.subject == "hci0")
+                #expect(error.reason == "the controller did not answer LE Create Connection (0x200d)")
+            }
+            #expect(time.now == start + .seconds(5))
             for asker in askers { await #expect(throws: error(.timedOut)) { try await asker.value } }
             #expect(await bench.sent.dropFirst(count).allSatisfy { $0 == .readRSSI })
             await bench.controller.set { $0.peers[absent] = 0x42 }

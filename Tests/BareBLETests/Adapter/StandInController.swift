@@ -26,6 +26,8 @@ actor StandInController {
     var answersCancelsWithLinks = false
     /// What calls end with, once each, before they succeed.
     var callFailures: [HCIStatus] = []
+    /// What links end with as soon as they are there, once each, before one lasts.
+    var earlyEnds: [HCIStatus] = []
     /// Whether links stay for a while when they are to be ended: until `endLink`.
     var holdsEnds = false
 
@@ -140,6 +142,7 @@ actor StandInController {
         let actions = controller.answer(.success, rssi: -56, as: handle).actions
         controller.links[handle]?.transmit = .le2M
         perform(actions)
+        if !earlyEnds.isEmpty { endLink(handle, earlyEnds.removeFirst()) }
     }
 
     private func send(_ packet: [UInt8]) {
