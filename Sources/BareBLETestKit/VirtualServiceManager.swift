@@ -52,10 +52,13 @@ public actor VirtualServiceManager {
         }
     }
 
-    isolated deinit {
-        EventLoop.peers.letGo(descriptor)
-        MemoryFile.close(descriptor)
+    // Not an isolated one: Swift 6.3 ends with "circular reference" where it optimises a program that uses it.
+    deinit {
         for entry in stored { MemoryFile.close(entry.number) }
+        Task(executorPreference: EventLoop.peers) { [descriptor] in
+            EventLoop.peers.letGo(descriptor)
+            MemoryFile.close(descriptor)
+        }
     }
 
     /// What a process with this number, or this one, would find in its environment.

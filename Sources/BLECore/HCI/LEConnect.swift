@@ -211,13 +211,17 @@ extension LEConnect {
     ) -> [Action] {
         guard let failure else { return takeBack(reason, until: end) }
         if failure.reason == .timeout { return takeBack(reason, attempt: Self.cancelAttempts, until: end) }
-        // What kept the controller from calling says more than that the time is over.
-        guard reason == .timedOut else { return finish(.failure(reason)) }
-        if failure.status == .commandDisallowed { return finish(.failure(.busy)) }
+        return finish(.failure(reason == .timedOut ? Self.obstacle(failure) : reason))
+    }
+
+    /// What kept the controller from calling says more than that the time is over.
+    private static func obstacle(_ failure: HCICommandFailure) -> Failure {
+        switch failure.reason {
+        case .status(.commandDisallowed): .busy
         // Withdrawn: others had no answer for so long.
-        let isWithdrawn = failure.reason == .cancelled
-        return finish(
-            .failure(.refused(isWithdrawn ? HCICommandFailure(opcode: callOpcode, reason: .timeout) : failure)))
+        case .cancelled: .refused(HCICommandFailure(opcode: failure.opcode, reason: .timeout))
+        default: .refused(failure)
+        }
     }
 
     private mutating func cancelAnswered(
