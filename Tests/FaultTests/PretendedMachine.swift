@@ -120,6 +120,8 @@ actor PretendedMachine {
     }
 
     private func commandsReadable() {
+        // What has a command to send has its socket for events too, and the answer must not come before that is looked at.
+        adoptAll()
         while let input = commands?.receive(into: &buffer) {
             switch input {
             case .packet(let count, _):
