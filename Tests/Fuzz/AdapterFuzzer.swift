@@ -97,6 +97,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         for action in actions {
             switch action {
             case .send(let packet): enqueue(packet, .call(callNumber))
+            case .withdraw(let opcode): obey(queue.withdraw(opcode, at: now))
             case .finish:
                 require(call?.isFinished == true, "what has ended says so")
                 call = nil
