@@ -6,11 +6,14 @@
 // - A lease opens a room of its own. Calls of its holder are made from that room and pass; in it the same rules hold once
 //   more, so leases nest: an inner one keeps the holder's other tasks out.
 // - A room can be opened without a lease too, for calls that a call waits for.
+// - Calls that waited are admitted one by one, each when the one before has arrived: the runtime resumes several callers in any
+//   order, and what each of them asks of the peer is to go out in theirs.
 // - Whole calls pass the gate, never single requests. What the library does of its own accord does not come here at all, so
 //   nothing that a call waits for can wait for a lease.
 //
 // Invariants
 // - Every ticket that waits is admitted or refused exactly once.
+// - Every call that is admitted by number arrives once, and only then leaves.
 // - Calls that began in a room count there; when the room closes before they end, they count in the room around it.
 // - A lease has no calls beside it in its room, except those that a closed inner room left behind.
 // - While it is being cleared, the gate admits nobody; that ends with the last call that had been admitted.
@@ -80,8 +83,10 @@ package struct CallGate {
     }
 
     private struct Inside {
-        let outer: Room?
+        var outer: Room?
         var calls = 0
+        /// Those of the calls that are admitted and have not arrived yet.
+        var coming = 0
         var lease: Room?
         var leaseLetsWait = true
         var isClosing = false
@@ -150,6 +155,13 @@ extension CallGate {
         return []
     }
 
+    /// A call from `rooms` that `enter` or an action has admitted goes on.
+    package mutating func arrive(_ rooms: [Room] = []) -> [Action] {
+        let room = innermost(of: rooms)
+        self[room].coming -= 1
+        return admitNext(in: room)
+    }
+
     /// A call from `rooms` has ended.
     package mutating func leave(_ rooms: [Room] = []) -> [Action] {
         let room = innermost(of: rooms)
@@ -168,12 +180,9 @@ extension CallGate {
     package mutating func close(room: Room) -> [Action] {
         guard let closed = inner.removeValue(forKey: room) else { return [] }
         let outer = closed.outer ?? .hall
-        for (other, inside) in inner where inside.outer == room {
-            inner[other] = Inside(
-                outer: outer, calls: inside.calls, lease: inside.lease, leaseLetsWait: inside.leaseLetsWait,
-                isClosing: inside.isClosing, waiting: inside.waiting)
-        }
+        for (other, inside) in inner where inside.outer == room { inner[other]?.outer = outer }
         self[outer].calls += closed.calls
+        self[outer].coming += closed.coming
         if self[outer].lease == room {
             // An inner lease that outlives it takes its place.
             self[outer].lease = closed.lease
@@ -245,7 +254,9 @@ extension CallGate {
         guard !isClearing, self[room].lease == nil else { return false }
         switch entry {
         case .call:
+            guard self[room].coming == 0 else { return false }
             self[room].calls += 1
+            self[room].coming += 1
         case .lease(let lease, let others):
             guard self[room].calls == 0 else { return false }
             self[room].lease = lease
@@ -274,6 +285,6 @@ extension CallGate {
     }
 
     private mutating func update() {
-        isFree = inner.isEmpty && !isClearing && !hall.isClosing && hall.waiting.isEmpty
+        isFree = inner.isEmpty && !isClearing && !hall.isClosing && hall.waiting.isEmpty && hall.coming == 0
     }
 }

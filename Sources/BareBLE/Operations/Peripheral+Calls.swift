@@ -52,6 +52,7 @@ extension Peripheral {
     ) async throws(BLEError) -> [CallGate.Room] {
         let rooms = CallRooms.current
         try await enter(as: .call, from: rooms, until: deadline, during: operation)
+        perform(gate.arrive(rooms))
         return rooms
     }
 

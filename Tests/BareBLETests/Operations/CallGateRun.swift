@@ -2,7 +2,7 @@ import BLECore
 import BareBLE
 
 /// A gate under random steps, with a plain book of who is where. What is random: who comes and for what, from inside which lease,
-/// who leaves, who gives up, and when everything is cleared.
+/// who arrives, who leaves, who gives up, and when everything is cleared.
 struct CallGateRun {
     private var gate = CallGate()
     private var numbers: SeededNumbers
@@ -11,6 +11,10 @@ struct CallGateRun {
     /// Everybody who waits, with what they want and from where.
     private var waiting: [CallGate.Ticket: (entry: CallGate.Entry, rooms: [CallGate.Room])] = [:]
     private var calls: [[CallGate.Room]] = []
+    /// Those that are admitted and have not arrived.
+    private var coming: [(ticket: CallGate.Ticket, rooms: [CallGate.Room])] = []
+    /// Who has arrived last, for each place that calls were made from.
+    private var lastArrived: [[CallGate.Room]: CallGate.Ticket] = [:]
     /// Leases that are held, each with the rooms that it is in, itself last.
     private var leases: [[CallGate.Room]] = []
     private(set) var complaints: [String] = []
@@ -21,8 +25,9 @@ struct CallGateRun {
 
     mutating func step() {
         switch Int.random(in: 0..<100, using: &numbers) {
-        case 0..<45: come()
-        case 45..<80: leave()
+        case 0..<35: come()
+        case 35..<60: arrive()
+        case 60..<80: leave()
         case 80..<90: closeLease()
         case 90..<98: giveUp()
         default: obey(gate.clear())
@@ -32,7 +37,8 @@ struct CallGateRun {
 
     /// Everybody goes; then the gate must be open and nobody left waiting.
     mutating func finish() {
-        for _ in 0..<10_000 where !calls.isEmpty || !leases.isEmpty {
+        for _ in 0..<10_000 where !coming.isEmpty || !calls.isEmpty || !leases.isEmpty {
+            arrive()
             calls.isEmpty ? closeLease() : leave()
             check()
         }
@@ -50,18 +56,30 @@ struct CallGateRun {
             entry = .lease(CallGate.Room(number: lastRoom), others: isPatient ? .waiting : .failFast)
         }
         switch gate.enter(lastTicket, as: entry, from: rooms) {
-        case .admitted: admitted(entry, rooms)
+        case .admitted: admitted(lastTicket, entry, rooms)
         case .waits: waiting[lastTicket] = (entry, rooms)
         case .refused: break
         }
     }
 
-    private mutating func admitted(_ entry: CallGate.Entry, _ rooms: [CallGate.Room]) {
+    private mutating func admitted(
+        _ ticket: CallGate.Ticket, _ entry: CallGate.Entry, _ rooms: [CallGate.Room]
+    ) {
         switch entry {
-        case .call: calls.append(rooms)
+        case .call: coming.append((ticket, rooms))
         case .lease(let room, _): leases.append(rooms + [room])
         case .last: complaints.append("nobody was the last")
         }
+    }
+
+    /// The runtime resumes whomever it likes.
+    private mutating func arrive() {
+        guard let index = coming.indices.randomElement(using: &numbers) else { return }
+        let (ticket, rooms) = coming.remove(at: index)
+        if let last = lastArrived[rooms], last > ticket { complaints.append("\(ticket) arrived behind \(last)") }
+        lastArrived[rooms] = ticket
+        calls.append(rooms)
+        obey(gate.arrive(rooms))
     }
 
     private mutating func leave() {
@@ -94,7 +112,7 @@ struct CallGateRun {
                     complaints.append("\(ticket) was admitted and does not wait")
                     continue
                 }
-                admitted(entry, rooms)
+                admitted(ticket, entry, rooms)
             case .refuse(let ticket, _):
                 if waiting.removeValue(forKey: ticket) == nil { complaints.append("\(ticket) was refused twice") }
             }
@@ -103,7 +121,8 @@ struct CallGateRun {
 
     /// Of two leases that are held one is inside the other, whatever else is random.
     private mutating func check() {
-        if gate.callCount != calls.count { complaints.append("\(gate.callCount) calls, not \(calls.count)") }
+        let count = calls.count + coming.count
+        if gate.callCount != count { complaints.append("\(gate.callCount) calls, not \(count)") }
         for lease in leases {
             for other in leases where other != lease {
                 let alive = Set(leases.compactMap(\.last))
