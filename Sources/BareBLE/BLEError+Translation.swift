@@ -141,3 +141,12 @@ extension SystemCallError {
         }
     }
 }
+
+extension BLEError {
+    /// Work that blocks needs a thread of its own, and there is none for it.
+    static func noRoom(subject: String? = nil, during operation: String) -> BLEError {
+        BLEError(
+            .system, subject: subject, during: operation, because: "there is no room for another thread",
+            hint: "A disk that hangs may hold them (`dmesg`), or there are too few (`TasksMax=`, `ulimit -u`).")
+    }
+}

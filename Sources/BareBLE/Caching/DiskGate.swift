@@ -43,12 +43,3 @@ package final class DiskGate: Sendable {
         }
     }
 }
-
-extension BLEError {
-    /// Work that needs a thread of its own could not be begun.
-    static func noRoom(subject: String? = nil, during operation: String) -> BLEError {
-        BLEError(
-            .system, subject: subject, during: operation, because: "there is no room for another thread",
-            hint: "The disk may hang (`dmesg`), or the program may have too few (`TasksMax=`, `ulimit -u`).")
-    }
-}

@@ -21,7 +21,7 @@ extension Central {
         return try await adopt(link, holding: options, preparing: &isToPrepare)
     }
 
-    /// As the other one. A controller that is silent is asked for one link, not for each of many, whose values would wait meanwhile.
+    /// Goes on with one link of many: a controller that is silent is waited for with the first one, as the others' values would wait too.
     func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions, preparing isToPrepare: inout Bool
     ) async throws(BLEError) -> Peripheral {

@@ -83,11 +83,7 @@ extension Central {
             return (open, contents)
         }
         let write: StateKeeper.Write = { state in
-            do throws(BLEError) {
-                return .success(try open.save(state))
-            } catch {
-                return .failure(error)
-            }
+            Result { () throws(BLEError) in try open.save(state) }
         }
         keeper = StateKeeper(holding: contents.state, on: loop, logger: logger, write: write) { open.close() }
         return contents
@@ -100,13 +96,7 @@ extension Central {
         let operation = "restore the state"
         let result: Result<Value, BLEError>
         do throws(WorkFailure) {
-            result = try await disk.run(on: loop, until: loop.now() + Self.storageTime) {
-                do throws(BLEError) {
-                    return .success(try read())
-                } catch {
-                    return .failure(error)
-                }
-            }
+            result = try await disk.run(on: loop, until: loop.now() + Self.storageTime) { Result(catching: read) }
         } catch {
             switch error {
             case .noRoom:

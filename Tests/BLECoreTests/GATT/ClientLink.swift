@@ -1,12 +1,21 @@
 import BLECore
 
-/// A client whose packets are written at once, and whose peer is the test.
+/// A client whose packets are written at once, unless they are not taken, and whose peer is the test.
 final class ClientLink {
     private var client = GATTClient()
     private(set) var sent: [[UInt8]] = []
     private(set) var finished: [(id: OperationID, result: Result<GATTOutcome, OperationFailure>)] = []
+    /// What became of the operations that were under way at the last hand-over.
+    private(set) var failures: [Result<GATTOutcome, OperationFailure>] = []
     private(set) var closed: ATTQueue.CloseReason?
-    var now = BootInstant.zero
+    private var now: BootInstant
+    var takesPackets = true
+
+    init(at now: BootInstant = .zero) {
+        self.now = now
+    }
+
+    var mtu: UInt16 { client.mtu }
 
     var nextDeadline: BootInstant? { client.nextDeadline }
     var operationCount: Int { client.operationCount }
@@ -14,9 +23,14 @@ final class ClientLink {
 
     func read(_ handle: AttributeHandle, timeout: Duration? = nil) -> OperationID {
         let id = client.nextID()
-        let procedure = ReadLong(handle: handle, mtu: client.mtu)
-        perform(client.start(procedure, id: id, deadline: timeout.map { now + $0 }, at: now) { .value($0) })
+        perform(client.startRead(handle, id: id, deadline: timeout.map { now + $0 }, at: now))
         return id
+    }
+
+    func exchangeMTU() {
+        let id = client.nextID()
+        perform(client.start(MTUExchange(offer: 517), id: id, deadline: nil, at: now) { .mtu($0) })
+        receive([0x03, 0x40, 0x00])
     }
 
     func writeLong(_ value: [UInt8], timeout: Duration? = nil) -> OperationID {
@@ -52,6 +66,22 @@ final class ClientLink {
         perform(client.timePassed(now))
     }
 
+    /// Another client goes on, which knows what this one has left. The bytes are what crosses to the other program.
+    func handOver(after time: Duration = .zero) throws {
+        var state = LinkState(peer: nil, name: "link")
+        state.client = client.remains()
+        finished = []
+        perform(client.linkLost(0, at: now))
+        // The next client counts from the beginning.
+        failures = finished.map(\.result)
+        finished = []
+        let bytes = state.bytes
+        now = now + time
+        client = GATTClient(limits: ATTQueue.Limits(), remains: try LinkState(bytes: bytes).client, at: now)
+        sent = []
+        perform(client.resume(at: now))
+    }
+
     func outcome(of id: OperationID) -> Result<GATTOutcome, OperationFailure>? {
         finished.first { $0.id == id }?.result
     }
@@ -63,6 +93,10 @@ final class ClientLink {
             case .deliver: break
             case .close(let reason): closed = reason
             case .send(let pdu):
+                guard takesPackets else {
+                    client.blocked()
+                    continue
+                }
                 sent.append(pdu)
                 perform(client.sent(at: now))
             }

@@ -1,86 +1,8 @@
 import BLECore
 import Testing
 
-/// A link whose client is replaced by another one that knows what the first has left.
-private final class HandedLink {
-    private var client = GATTClient()
-    private(set) var sent: [[UInt8]] = []
-    private(set) var finished: [(id: OperationID, result: Result<GATTOutcome, OperationFailure>)] = []
-    /// What became of the operations that were under way at the hand-over.
-    private(set) var failures: [Result<GATTOutcome, OperationFailure>] = []
-    private(set) var closed: ATTQueue.CloseReason?
-    var now = BootInstant(nanoseconds: 5_000_000_000)
-    var takesPackets = true
-
-    var mtu: UInt16 { client.mtu }
-    var statistics: ATTStatistics { client.statistics }
-
-    func exchangeMTU() {
-        let id = client.nextID()
-        perform(client.start(MTUExchange(offer: 517), id: id, deadline: nil, at: now) { .mtu($0) })
-        receive([0x03, 0x40, 0x00])
-    }
-
-    func read(_ handle: AttributeHandle) -> OperationID {
-        let id = client.nextID()
-        perform(client.startRead(handle, id: id, deadline: nil, at: now))
-        return id
-    }
-
-    func writeLong(_ value: [UInt8]) -> OperationID {
-        let id = client.nextID()
-        let procedure = WriteLong(handle: 3, value: value, mtu: client.mtu)
-        perform(client.start(procedure, id: id, deadline: nil, at: now) { _ in .done })
-        return id
-    }
-
-    func receive(_ pdu: [UInt8]) { perform(client.received(pdu, at: now)) }
-
-    func pass(_ time: Duration) {
-        now = now + time
-        perform(client.timePassed(now))
-    }
-
-    /// The bytes are what crosses to the other program.
-    func handOver(after time: Duration = .zero) throws {
-        var state = LinkState(peer: nil, name: "link")
-        state.client = client.remains()
-        finished = []
-        perform(client.linkLost(0, at: now))
-        // The next client counts from the beginning.
-        failures = finished.map(\.result)
-        finished = []
-        let bytes = state.bytes
-        now = now + time
-        client = GATTClient(limits: ATTQueue.Limits(), remains: try LinkState(bytes: bytes).client, at: now)
-        sent = []
-        perform(client.resume(at: now))
-    }
-
-    func outcome(of id: OperationID) -> Result<GATTOutcome, OperationFailure>? {
-        finished.first { $0.id == id }?.result
-    }
-
-    private func perform(_ actions: [GATTClient.Action]) {
-        for action in actions {
-            switch action {
-            case .finish(let id, let result): finished.append((id, result))
-            case .deliver: break
-            case .close(let reason): closed = reason
-            case .send(let pdu):
-                guard takesPackets else {
-                    client.blocked()
-                    continue
-                }
-                sent.append(pdu)
-                perform(client.sent(at: now))
-            }
-        }
-    }
-}
-
 @Suite struct HandOverTests {
-    private let link = HandedLink()
+    private let link = ClientLink(at: BootInstant(nanoseconds: 5_000_000_000))
 
     @Test func sizesStay() throws {
         link.exchangeMTU()

@@ -162,6 +162,29 @@ import Testing
         }
     }
 
+    // Row O24.
+    /// Who asks for longer than the central's end waits must not take that for success.
+    @Test func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
+        await VirtualTime.run { time in
+            let disk = HangingDisk()
+            let keeper = StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { _ in
+                disk.answer()
+                return .success(())
+            }
+            let patient = time.task {
+                await change(keeper, adding: peers)
+                try await keeper.flush(until: .zero + .seconds(60))
+            }
+            while !disk.isAsked { await Task.yield() }
+            await keeper.close()
+            // Else time would stand as long as the disk works.
+            time.loop.release()
+            await #expect(throws: error(.timedOut)) { try await patient.value }
+            time.loop.hold()
+            disk.open()
+        }
+    }
+
     private func change(_ keeper: isolated StateKeeper, adding peers: [PeerID]) {
         for peer in peers { keeper.want(WantedPeer(peer)) }
     }
