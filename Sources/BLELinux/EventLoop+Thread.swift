@@ -18,7 +18,7 @@ extension EventLoop {
         var ended: (@Sendable () -> Void)?
     }
 
-    var isOnThread: Bool { owner.load(ordering: .relaxed) == pthread_self() }
+    var isOnThread: Bool { owner.load(ordering: .relaxed) == ble_thread() }
 
     func checkAccess() {
         // Descriptors and timers belong to actors of the loop, whose code the runtime runs nowhere else.

@@ -43,7 +43,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     let inbox = Lock(Inbox())
     /// The thread that drives the loop now; 0 when none does. Asked for at every step into an actor.
-    let owner = Atomic<pthread_t>(0)
+    let owner = Atomic<UInt64>(0)
     let stopping = Atomic<Bool>(false)
     /// Whether the loop stops as soon as it has nothing to do.
     let ending = Atomic<Bool>(false)
@@ -85,7 +85,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// Only one thread may do so at a time. Jobs that are queued when it returns wait for the next run.
     package func run(until done: () -> Bool = { false }) {
         // Whoever calls this owns the loop or has just made it, and `start` asks before it starts a thread.
-        let claimed = owner.compareExchange(expected: 0, desired: pthread_self(), ordering: .acquiringAndReleasing)
+        let claimed = owner.compareExchange(expected: 0, desired: ble_thread(), ordering: .acquiringAndReleasing)
         precondition(claimed.exchanged, "the loop runs already")
         defer { owner.store(0, ordering: .releasing) }
         var batch: [Job] = []

@@ -4,7 +4,7 @@ internal import Glibc
 /// The socket on which a service manager listens to its services: one datagram a message, lines of `NAME=value`, and
 /// descriptors beside them.
 ///
-/// Sending never waits: a manager that does not take messages any more is an error, not a daemon that hangs.
+/// Sending does not wait: a manager that takes no more messages is an error, not a daemon that hangs. Only the barrier waits, for room too.
 package struct ServiceSocket: Hashable, Sendable {
     /// How many descriptors one message may carry.
     package static let descriptorLimit = 16
@@ -25,29 +25,40 @@ package struct ServiceSocket: Hashable, Sendable {
 
     /// Sends one message.
     package func send(_ text: String, descriptors: [Int32] = []) throws(SystemCallError) {
+        try send(text, descriptors: descriptors, waiting: 0)
+    }
+
+    private func send(_ text: String, descriptors: [Int32], waiting milliseconds: Int32) throws(SystemCallError) {
         let bytes = Array(text.utf8)
         let result = unsafe ble_send_to(
-            name, name.count, bytes, bytes.count, descriptors, Int32(truncatingIfNeeded: descriptors.count))
+            name, name.count, bytes, bytes.count, descriptors, Int32(truncatingIfNeeded: descriptors.count),
+            milliseconds)
         try SystemCallError.check("sendmsg", Int32(clamping: result))
     }
 
     /// Waits until the manager has seen all that was sent before: it lets go of a descriptor that it is sent.
     ///
-    /// Blocks for at most `timeout`; to be kept off the event loop.
+    /// Blocks for at most `timeout`, also while there is no room for one more message; to be kept off the event loop.
     ///
     /// - Throws: `SystemCallError`, with ETIMEDOUT when it has not.
     package func barrier(timeout: Duration) throws(SystemCallError) {
+        let end = ble_boot_nanoseconds() + Int64(max(0, min(timeout / .nanoseconds(1), 1e15)))
+        let late = SystemCallError(call: "BARRIER", errno: ETIMEDOUT)
         var ends: [Int32] = [-1, -1]
         try SystemCallError.check("pipe", unsafe ble_pipe(&ends))
         let reader = OwnedDescriptor(ends[0])
-        do {
+        do throws(SystemCallError) {
             let writer = OwnedDescriptor(ends[1])
-            try send("BARRIER=1", descriptors: [writer.number])
+            try send("BARRIER=1", descriptors: [writer.number], waiting: max(1, Self.milliseconds(to: end)))
+        } catch {
+            throw error.errno == EAGAIN ? late : error
         }
-        let milliseconds = Int32(
-            clamping: timeout / .milliseconds(1) > 1e9 ? 1_000_000_000 : Int64(timeout / .milliseconds(1)))
-        let result = try SystemCallError.check("poll", ble_wait_for_hang_up(reader.number, milliseconds))
-        guard result > 0 else { throw SystemCallError(call: "BARRIER", errno: ETIMEDOUT) }
+        let result = try SystemCallError.check("poll", ble_wait_for_hang_up(reader.number, Self.milliseconds(to: end)))
+        guard result > 0 else { throw late }
+    }
+
+    private static func milliseconds(to end: Int64) -> Int32 {
+        Int32(clamping: max(0, end - ble_boot_nanoseconds()) / 1_000_000)
     }
 
     // MARK: The manager's side

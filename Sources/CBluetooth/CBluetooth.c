@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -84,6 +85,8 @@ int ble_wait(int epoll, struct ble_ready *ready, int capacity, int timeout_ms) {
     }
     return count;
 }
+
+uint64_t ble_thread(void) { return (uint64_t)pthread_self(); }
 
 int ble_wakefd(void) { return once(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
@@ -226,7 +229,8 @@ static int unix_address(const void *name, size_t length, struct sockaddr_un *add
     return 0;
 }
 
-long ble_send_to(const void *name, size_t name_length, const void *bytes, size_t count, const int *fds, int fd_count) {
+long ble_send_to(
+    const void *name, size_t name_length, const void *bytes, size_t count, const int *fds, int fd_count, int wait_ms) {
     struct sockaddr_un address;
     socklen_t size;
     int result = unix_address(name, name_length, &address, &size);
@@ -246,7 +250,12 @@ long ble_send_to(const void *name, size_t name_length, const void *bytes, size_t
     }
     int fd = ble_socket(AF_UNIX, SOCK_DGRAM, 0);
     if (fd < 0) return fd;
-    long sent = REPEATED(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (wait_ms > 0) {
+        struct timeval limit = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
+        result = once(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit));
+        if (result >= 0) result = once(fcntl(fd, F_SETFL, 0));
+    }
+    long sent = result < 0 ? result : REPEATED(sendmsg(fd, &message, MSG_NOSIGNAL));
     ble_close(fd);
     return sent;
 }

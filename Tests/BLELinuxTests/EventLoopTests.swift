@@ -59,7 +59,7 @@ private actor Resident {
         return gaps
     }
 
-    func threadID() -> UInt { UInt(pthread_self()) }
+    func threadID() -> UInt64 { ble_thread() }
     func wakeUps() -> UInt64 { loop.wakeUps }
 }
 
@@ -68,7 +68,7 @@ private func poke(_ descriptor: Int32) {
     #expect(unsafe send(descriptor, [1], 1, 0) == 1)
 }
 
-private func currentThread() async -> UInt { UInt(pthread_self()) }
+private func currentThread() async -> UInt64 { ble_thread() }
 
 @Suite("Event loop", .timeLimit(.minutes(1))) struct EventLoopTests {
     @Test func timersFireInOrder() {
@@ -243,7 +243,7 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         _ = await resident.schedule("soon", after: .milliseconds(1))
         await resident.cancel(never)
         #expect(await resident.waitForEvents(2) == ["readable", "soon"])
-        #expect(await resident.threadID() != UInt(pthread_self()))
+        #expect(await resident.threadID() != ble_thread())
         close(near)
         close(far)
         loop.stop()
@@ -312,7 +312,7 @@ private func currentThread() async -> UInt { UInt(pthread_self()) }
         let resident = Resident(loop: loop)
         let threads = await Task(executorPreference: loop) {
             async let child = currentThread()
-            return [await currentThread(), await child, await resident.threadID(), UInt(pthread_self())]
+            return [await currentThread(), await child, await resident.threadID(), ble_thread()]
         }.value
         #expect(Set(threads).count == 1)
         #expect(threads.first == (await resident.threadID()))

@@ -52,10 +52,10 @@ public struct ServiceNotifier: Hashable, Sendable {
         try send(["STOPPING=1"])
     }
 
-    /// Waits until the manager has seen all that was sent before. A process that ends right behind its last message may be
+    /// Waits until the manager has seen all that was sent before, also where it takes no more messages now. A process that ends right behind its last message may be
     /// forgotten, and the message with it.
     ///
-    /// - Throws: `BLEError` with `.timedOut`, and as `ready(status:)` does.
+    /// - Throws: `BLEError` with `.timedOut`, `.notPermitted`, `.system`.
     public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
         let socket = socket
         let (subject, operation) = (environment.notifySocket, "notify the service manager")

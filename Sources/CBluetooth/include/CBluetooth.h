@@ -27,6 +27,8 @@ struct ble_ready {
     int state;
 };
 
+// The calling thread. Swift may take pthread_self, declared constant, for the same on both sides of an await.
+uint64_t ble_thread(void);
 int ble_epoll(void);
 int ble_watch(int epoll, int fd, int interest, uint64_t tag, int already_watched);
 int ble_unwatch(int epoll, int fd);
@@ -63,8 +65,10 @@ long ble_send(int fd, const void *bytes, size_t count);
 int ble_poll(int fd);
 
 // Datagrams with descriptors, as the service manager takes them. A name is what follows the family in the address; one that begins
-// with a zero byte is abstract. The receiver's `fd_count` is the room on entry and the number of descriptors on return.
-long ble_send_to(const void *name, size_t name_length, const void *bytes, size_t count, const int *fds, int fd_count);
+// with a zero byte is abstract. The receiver's `fd_count` is the room on entry and the number of descriptors on return. `wait_ms` is how
+// long to wait for room at the receiver.
+long ble_send_to(
+    const void *name, size_t name_length, const void *bytes, size_t count, const int *fds, int fd_count, int wait_ms);
 int ble_bind_datagrams(const void *name, size_t name_length);
 long ble_receive_with_descriptors(int fd, void *buffer, size_t capacity, int *fds, int *fd_count);
 int ble_pipe(int fds[2]);

@@ -52,6 +52,37 @@ import Testing
         }
     }
 
+    /// A kernel may let no more than ten messages wait for a process. Who asks whether all were seen can wait for room as well.
+    @Test func aBarrierWaitsForRoom() async throws {
+        let address = "@bareble-\(getpid())-full"
+        let descriptor = try #require(ServiceSocket(address)).listen()
+        defer { MemoryFile.close(descriptor) }
+        let notifier = try #require(
+            ServiceNotifier(ServiceEnvironment(variables: ["NOTIFY_SOCKET": address], processID: 1)))
+        var sent = 0
+        #expect(throws: BLEError(.busy, during: "", because: "")) {
+            while true {
+                try notifier.watchdog()
+                sent += 1
+            }
+        }
+        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+            try await notifier.barrier(timeout: .milliseconds(50))
+        }
+        let barrier = Task { try await notifier.barrier() }
+        var received: [String] = []
+        while received.last != "BARRIER=1" {
+            guard let (text, descriptors) = ServiceSocket.receive(at: descriptor) else {
+                await Task.yield()
+                continue
+            }
+            received.append(text)
+            for number in descriptors { MemoryFile.close(number) }
+        }
+        try await barrier.value
+        #expect(received == Array(repeating: "WATCHDOG=1", count: sent) + ["BARRIER=1"])
+    }
+
     @Test func variablesAreForOneProcess() {
         func environment(_ variables: [String: String]) -> ServiceEnvironment {
             ServiceEnvironment(variables: variables, processID: 42)
