@@ -79,10 +79,10 @@ extension Peripheral {
         }
     }
 
-    /// Lets the task prefer the loop while it waits. Else its resumption would go by the global pool, which costs two more
-    /// changes of threads.
+    /// Lets the task prefer the loop while it waits. Else its resumption would go by the global pool: two more changes of
+    /// threads, in any order, and not before the program's own tasks leave a thread there.
     @inline(__always)
-    private func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
+    func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
         let isThere = unsafe withUnsafeCurrentTask { task in
             unsafe task?.unownedTaskExecutor == loop.asUnownedTaskExecutor()
         }

@@ -6,8 +6,8 @@
 // - A lease opens a room of its own. Calls of its holder are made from that room and pass; in it the same rules hold once
 //   more, so leases nest: an inner one keeps the holder's other tasks out.
 // - A room can be opened without a lease too, for calls that a call waits for.
-// - Calls that waited are admitted one by one, each when the one before has arrived: the runtime resumes several callers in any
-//   order, and what each of them asks of the peer is to go out in theirs.
+// - Calls that waited are admitted one by one, each when the one before has arrived: what each of them asks of the peer is to go
+//   out in their order, in whichever the runtime lets them go on, and before what is called later.
 // - Whole calls pass the gate, never single requests. What the library does of its own accord does not come here at all, so
 //   nothing that a call waits for can wait for a lease.
 //

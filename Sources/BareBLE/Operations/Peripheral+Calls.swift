@@ -72,18 +72,20 @@ extension Peripheral {
             }
         }
         defer { timer.map(loop.cancel) }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: GateWaiter) in
-                if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
-                if end != nil { return waiter.resume(returning: .failure(.linkLost)) }
-                switch gate.enter(number, as: entry, from: rooms) {
-                case .admitted: waiter.resume(returning: .success(()))
-                case .refused(let refusal): waiter.resume(returning: .failure(refusal))
-                case .waits: gateWaiters[number] = waiter
+        let result = await onLoop {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { (waiter: GateWaiter) in
+                    if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
+                    if end != nil { return waiter.resume(returning: .failure(.linkLost)) }
+                    switch gate.enter(number, as: entry, from: rooms) {
+                    case .admitted: waiter.resume(returning: .success(()))
+                    case .refused(let refusal): waiter.resume(returning: .failure(refusal))
+                    case .waits: gateWaiters[number] = waiter
+                    }
                 }
+            } onCancel: {
+                Task(executorPreference: loop) { await self.withdraw(number) }
             }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.withdraw(number) }
         }
         guard case .failure(let refusal) = result else { return }
         throw error(refusal, during: operation)

@@ -97,7 +97,8 @@ extension Central {
             } catch {
                 if error.code == .timedOut { isAnswering = false }
                 configuration.logger.notice(
-                    "a link is not handed over", metadata: ["peer": "\(link.name)", "reason": "\(error)"])
+                    link.fileDescriptor == nil ? "a link may not be handed over" : "a link is not handed over",
+                    metadata: ["peer": "\(link.name)", "reason": "\(error)"])
             }
         }
     }

@@ -49,6 +49,9 @@ extension Central {
         restoration.adapter = state.adapter
         var course = AdoptionCourse()
         var handed = HandedLinks(links, DescriptorStore.take(from: environment), from: environment)
+        if let store = handed.store {
+            for name in handed.damaged.keys.sorted() { await remove(name, from: store, &course) }
+        }
         let plans = state.peers.map { ($0, handlers($0)) }
         for (wanted, handlers) in plans {
             if let handlers {
@@ -192,14 +195,15 @@ extension Central {
 /// The links that came with the process.
 private struct HandedLinks {
     private(set) var rest: [HandedLink]
-    private(set) var damaged: [String: BLEError]
+    let damaged: [String: BLEError]
+    let store: DescriptorStore?
 
     init(_ links: [DetachedLink], _ contents: DescriptorStore.Contents, from environment: ServiceEnvironment) {
         let store = ServiceNotifier(environment).map { DescriptorStore($0) }
         rest =
             links.map { HandedLink(link: $0, store: nil) } + contents.links.map { HandedLink(link: $0, store: store) }
         damaged = contents.damaged
-        for name in damaged.keys { try? store?.remove(named: name) }
+        self.store = store
     }
 
     mutating func take(_ peer: PeerID) -> HandedLink? {

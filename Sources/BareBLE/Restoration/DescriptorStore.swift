@@ -36,8 +36,9 @@ public struct DescriptorStore: Hashable, Sendable {
     /// Puts a link into the store, and waits until the manager has it. This process has it no more.
     ///
     /// - Returns: The name under which it is stored.
-    /// - Throws: `BLEError` with `.invalidArgument` for a link that was given away before; `.busy`, `.timedOut`, `.notPermitted`, `.system`
-    ///   when the manager could not be told: the link is still in the caller's hands then, unless it was `.timedOut`.
+    /// - Throws: `BLEError` with `.invalidArgument` for a link that was given away before; `.busy`, `.notPermitted`, `.system` when the
+    ///   manager could not be told; `.timedOut`, `.system` when nobody knows whether the manager has it. The link is still in the
+    ///   caller's hands where its `fileDescriptor` is not `nil`.
     @discardableResult
     public func put(_ link: DetachedLink) async throws(BLEError) -> String {
         let name = try send(link)

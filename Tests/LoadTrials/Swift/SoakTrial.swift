@@ -7,7 +7,7 @@ import BareBLETestKit
 enum SoakTrial: Trial {
     static let name = "soak"
     static let what =
-        "simulated days of sessions, lost links, adapters and scans: memory is flat, every session is ready at the end"
+        "simulated days of sessions, lost links, adapters and scans: memory is flat, and each day brings all that is wanted"
     private static let belts = 8
     private static let tolerance = 64 * 1024
 
@@ -60,8 +60,9 @@ enum SoakTrial: Trial {
             let scanning = time.task { try await scan(central) }
             var numbers = Chances(state: 42)
             var adapter = "hci0"
-            for _ in 0..<days {
+            for number in 1...days {
                 let end = time.now + day
+                let before = result.withLock(\.self)
                 while time.now < end {
                     try await time.clock.sleep(for: .seconds(Int64(numbers.next() % 1_200)))
                     try await disturb(radio, &adapter, peripherals, &numbers)
@@ -70,6 +71,10 @@ enum SoakTrial: Trial {
                 try await time.clock.sleep(for: .seconds(300))
                 for session in sessions { _ = try await session.ready(within: .seconds(60)) }
                 result.withLock { $0.heaps.append(ProcessState.heap) }
+                let now = result.withLock(\.self)
+                try require(
+                    now.values > before.values && now.requests > before.requests && now.found > before.found,
+                    "day \(number) has brought nothing: \(now), before \(before)")
             }
             for session in sessions { await session.disconnect() }
             scanning.cancel()
@@ -112,8 +117,12 @@ enum SoakTrial: Trial {
 
         private func scan(_ central: Central) async throws {
             while !Task.isCancelled {
-                for try await event in central.scan(duration: .seconds(60)) {
-                    if case .found = event { result.withLock { $0.found += 1 } }
+                do {
+                    for try await event in central.scan(duration: .seconds(60)) {
+                        if case .found = event { result.withLock { $0.found += 1 } }
+                    }
+                } catch {
+                    // The adapter is away.
                 }
                 try await time.clock.sleep(for: .seconds(3600))
             }
