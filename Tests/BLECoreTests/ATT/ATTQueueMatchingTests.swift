@@ -100,6 +100,7 @@ import Testing
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))
         #expect(link.closed == (count > 23 ? .oversizedResponse : nil))
+        #expect(link.statistics.oversizedAnswers == (count > 23 ? 1 : 0))
         #expect(link.result(request)?.hasPrefix(count > 23 ? "closed: oversizedResponse" : "0b55") == true)
         #expect(link.wrongs.isEmpty)
     }

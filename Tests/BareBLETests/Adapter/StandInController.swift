@@ -145,7 +145,7 @@ actor StandInController {
         if !earlyEnds.isEmpty { endLink(handle, earlyEnds.removeFirst()) }
     }
 
-    private func send(_ packet: [UInt8]) {
+    func send(_ packet: [UInt8]) {
         if packet.dropFirst().first == 0x3E { _ = reports?.send(packet) } else { _ = commands?.send(packet) }
     }
 }
