@@ -3,7 +3,7 @@
 // The kernel uses the controller at the same time, and so may other programs. Their command completions arrive here too, and
 // ours at theirs: the reader matches on the opcode and on having asked. Commands and advertising reports belong on
 // sockets of their own, so that a flood of reports cannot push an answer out of the kernel's queue: it drops what does
-// not fit, and on this kind of socket nothing tells.
+// not fit, and on this kind of socket tells that only who asks.
 //
 // Invariants
 // - Never blocks. Descriptors of the kernel's Bluetooth sockets that wait inside a read hold a lock that stops the adapter.
@@ -121,6 +121,9 @@ package struct HCISocket: ~Copyable, Sendable {
         goneReason = reason
         return .gone(errno: reason)
     }
+
+    /// How many packets the kernel has dropped so far because they were not read in time.
+    package var droppedPackets: Int { Int(max(0, ble_dropped(descriptor))) }
 
     /// Sends one packet, its type first; all of it or nothing.
     ///

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/sock_diag.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -295,6 +296,13 @@ long ble_receive_with_descriptors(int fd, void *buffer, size_t capacity, int *fd
 }
 
 int ble_pipe(int fds[2]) { return once(pipe2(fds, O_CLOEXEC)); }
+
+int64_t ble_dropped(int fd) {
+    uint32_t info[SK_MEMINFO_VARS] = {0};
+    socklen_t size = sizeof info;
+    int result = once(getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &size));
+    return result < 0 ? result : info[SK_MEMINFO_DROPS];
+}
 
 int ble_wait_for_hang_up(int fd, int timeout_ms) {
     struct pollfd state = {.fd = fd};

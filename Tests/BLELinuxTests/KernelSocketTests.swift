@@ -81,6 +81,21 @@ struct KernelSocketTests {
         #expect(RadioSwitch.bluetooth().allSatisfy { !$0.isBlocked })
     }
 
+    @Test func whatIsNotReadInTimeIsCounted() throws {
+        var raw = try KernelPeripheral.ready(adapter, loop)
+        var lazy = try HCISocket(adapter: adapter)
+        try lazy.setFilter(.commands)
+        let readAddress: [UInt8] = [0x01, 0x09, 0x10, 0]
+        let asked = 1_000
+        for _ in 0..<asked { _ = try KernelPeripheral.command(readAddress, on: &raw, loop) }
+        let dropped = lazy.droppedPackets
+        var kept = 0
+        var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
+        while case .packet = lazy.receive(into: &buffer) { kept += 1 }
+        #expect(dropped > 0)
+        #expect(kept + dropped == asked)
+    }
+
     @Test func aLinkCarriesPacketsAndEndsWithItsReason() throws {
         var raw = try KernelPeripheral.ready(adapter, loop)
         let peripheral = try KernelPeripheral(adapter: 1, loop: loop)

@@ -277,6 +277,7 @@ extension Adapter {
         guard let commands = sockets?.commands.descriptor, let reports = sockets?.reports.descriptor else { return }
         loop.letGo(commands)
         loop.letGo(reports)
+        counted.droppedByKernel += kernelDrops
         sockets = nil
     }
 }

@@ -4,11 +4,12 @@ internal import Logging
 
 /// What an adapter's radio handed up, and what became of it, counted since the central was made.
 ///
-/// Whatever the library drops leaves a number here. What the kernel drops of a controller's events, because they were not read in
-/// time, it tells nobody.
+/// Whatever is dropped leaves a number here.
 public struct AdapterStatistics: Hashable, Sendable {
     /// Advertising reports read, those that no scan was told of included.
     public var reports = 0
+    /// Packets of the controller, answers among them, that the kernel dropped because this process did not read them in time.
+    public var droppedByKernel = 0
     /// Reports that events announced and did not hold as they should.
     public var reportLosses = AdvertisingReport.Losses()
     /// Long advertisements given up because too many arrived at once.
@@ -54,6 +55,7 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(losses, "losses of the adapter")
         body(unansweredCommands, "commands without an answer")
         body(hardwareErrors, "hardware errors")
+        body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")
         body(reportLosses.reports, "unreadable reports")
         body(evictedAdvertisements + abandonedAdvertisements + cutAdvertisements, "incomplete long advertisements")
@@ -64,6 +66,7 @@ extension Adapter {
     /// What happened so far.
     package var statistics: AdapterStatistics {
         var statistics = counted
+        statistics.droppedByKernel += kernelDrops
         statistics.evictedAdvertisements = assembler.losses.evicted
         statistics.abandonedAdvertisements = assembler.losses.abandoned
         statistics.cutAdvertisements = assembler.losses.cut
@@ -72,6 +75,9 @@ extension Adapter {
         statistics.droppedEvents = droppedEvents.count
         return statistics
     }
+
+    /// What the kernel has dropped on the sockets that are open.
+    var kernelDrops: Int { (sockets?.commands.droppedPackets ?? 0) + (sockets?.reports.droppedPackets ?? 0) }
 
     /// Logs what should not happen, not more often than the log wants to know.
     func tellTroubles() {

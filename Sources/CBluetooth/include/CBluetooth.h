@@ -64,6 +64,10 @@ long ble_send(int fd, const void *bytes, size_t count);
 // BLE_... bits as they stand now, without waiting.
 int ble_poll(int fd);
 
+// How many packets the kernel has dropped on a socket because nobody read them in time. Raw HCI sockets count them as well, but
+// SO_RXQ_OVFL stays silent there.
+int64_t ble_dropped(int fd);
+
 // Datagrams with descriptors, as the service manager takes them. A name is what follows the family in the address; one that begins
 // with a zero byte is abstract. The receiver's `fd_count` is the room on entry and the number of descriptors on return. `wait_ms` is how
 // long to wait for room at the receiver.

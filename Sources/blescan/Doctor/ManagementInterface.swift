@@ -55,8 +55,10 @@ enum ManagementInterface {
         guard var monitor = try? HCISocket(channel: .monitor, adapter: nil) else { return nil }
         var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
         var found: [SocketOpener] = []
-        // What was there before is told at once.
-        while case .packet(let count, _) = monitor.receive(into: &buffer) {
+        let clock = ContinuousClock()
+        let end = clock.now + patience
+        // What was there before is told at once; what adapters do meanwhile may have no end.
+        while clock.now < end, case .packet(let count, _) = monitor.receive(into: &buffer) {
             if let opener = opener(in: buffer.span.extracting(first: count)) { found.append(opener) }
         }
         return found

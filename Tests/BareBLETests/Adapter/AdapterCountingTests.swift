@@ -34,7 +34,9 @@ import Testing
         other[5] |= 1
         await bench.controller.sendRaw(other)
         // And one that has no end.
-        for _ in 0...ReportAssembler.limit / 229 { await bench.controller.sendRaw(Self.fragment(of: 1, status: 1, 229)) }
+        for _ in 0...ReportAssembler.limit / 229 {
+            await bench.controller.sendRaw(Self.fragment(of: 1, status: 1, 229))
+        }
         await deliveries.wait { $0.count == 1 }
         let statistics = await statistics(bench)
         #expect(statistics.evictedAdvertisements == 1)
@@ -47,9 +49,14 @@ import Testing
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
-        for number in 1...DeviceTable.capacity + 2 {
+        for number in 1...DeviceTable.capacity {
             await bench.controller.advertise(Self.address(number), [2, 1, 6])
             await deliveries.wait { $0.count == number }
+        }
+        // Each newcomer is found, and another one lost for it.
+        for number in DeviceTable.capacity + 1...DeviceTable.capacity + 2 {
+            await bench.controller.advertise(Self.address(number), [2, 1, 6])
+            await deliveries.wait { $0.count == DeviceTable.capacity + 2 * (number - DeviceTable.capacity) }
         }
         #expect(await statistics(bench).evictedDevices == 2)
         #expect(await statistics(bench).refusedDevices == 0)

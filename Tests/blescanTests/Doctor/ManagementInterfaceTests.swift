@@ -33,6 +33,8 @@ import Testing
         let refusal = try #require(found)
         #expect(refusal.facts == nil && refusal.status == 0x11)
         #expect(answer(Self.information, about: 4) == nil)
+        // Of another command.
+        #expect(answer([0x01, 0x00, 0x03, 0x00, 0x1B, 0x01, 0x05, 0x00, 0x00] + Self.information.dropFirst(9)) == nil)
         // Index Added.
         #expect(answer([0x04, 0x00, 0x03, 0x00, 0x00, 0x00]) == nil)
     }

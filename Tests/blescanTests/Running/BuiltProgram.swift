@@ -54,9 +54,8 @@ final class RunningProgram: Sendable {
     }
 
     /// A program that was built with a sanitizer has to be told what these tests were told of it.
-    private static let environment = ProcessInfo.processInfo.environment
+    static let sanitizing = ProcessInfo.processInfo.environment
         .filter { ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key) }
-        .merging(["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm"]) { $1 }
 
     private let state = Lock(State())
     private let arguments: [String]
@@ -70,7 +69,8 @@ final class RunningProgram: Sendable {
         let process = Process()
         process.executableURL = executable
         process.arguments = arguments
-        process.environment = Self.environment.merging(environment) { $1 }
+        process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm"]
+            .merging(Self.sanitizing) { $1 }.merging(environment) { $1 }
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
         process.standardInput = standardInput
         switch sink {

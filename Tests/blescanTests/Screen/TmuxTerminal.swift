@@ -20,7 +20,8 @@ final class TmuxTerminal: Sendable {
         folder = try TestFolder()
         // As a child of this process, and no daemon: whatever becomes of the test, it can be ended.
         server = try RunningProgram(["-S", folder["socket"], "-f", "/dev/null", "-D"], of: Self.tmux)
-        let variables = environment.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+        let variables = environment.merging(RunningProgram.sanitizing) { $1 }.map { "\($0.key)=\($0.value)" }.joined(
+            separator: " ")
         // Threads of this process block signals, which the server inherits; a shell for people begins with none.
         let unblocked = "perl -MPOSIX=:signal_h -e 'sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV'"
         let session = [
