@@ -60,6 +60,15 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
 
+    /// One more service in each answer, for ever.
+    @Test func aPeerWithoutEnd() async throws {
+        let peer = try SocketPeer { request in
+            guard request.first == 0x10, request.count > 2 else { return .answer([0x01, request[0], 0, 0, 0x06]) }
+            return .answer([0x11, 6, request[1], request[2], request[1], request[2], 0x0F, 0x18])
+        }
+        #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
+    }
+
     @Test func refusedByCheck() async throws {
         // An answer that nobody has asked for.
         let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")

@@ -21,6 +21,9 @@ enum ExitStatus: Int32 {
         switch error.code {
         case .attributeNotFound:
             self = .notFound
+        case .tooLong where error.operation.hasPrefix("discover") || error.partialValue != nil:
+            // It is the peer that has no end.
+            self = .refused
         case .ambiguous, .invalidArgument, .tooLong, .unusableCache:
             self = .usage
         case .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .unsupported:

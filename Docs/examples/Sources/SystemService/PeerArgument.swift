@@ -14,7 +14,7 @@ public enum PeerArgument: Hashable, Sendable {
     public init?(_ text: String) {
         if text.hasPrefix("unix:") {
             self = .socket(String(text.dropFirst(5)))
-        } else if let peer = PeerID(text) {
+        } else if let peer = PeerID(text) ?? PeerID(text + "/public") {
             self = .address(peer)
         } else {
             return nil

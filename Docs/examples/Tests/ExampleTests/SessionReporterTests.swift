@@ -55,6 +55,7 @@ import Testing
     @Test func peersAreReadFromArguments() {
         #expect(PeerArgument("unix:/run/belt.sock") == .socket("/run/belt.sock"))
         #expect(PeerArgument("C0:00:00:00:00:07/random") == PeerID("C0:00:00:00:00:07/random").map { .address($0) })
+        #expect(PeerArgument("00:1A:7D:DA:71:13") == PeerID("00:1A:7D:DA:71:13/public").map { .address($0) })
         #expect(PeerArgument("belt") == nil)
     }
 }
