@@ -2,14 +2,15 @@ import BareBLE
 import Glibc
 
 /// What the kernel tests need a program for that is no daemon and no tool: one process that does one thing often, for long, or
-/// over its own end.
+/// over its own end, or with the rights that it is given.
 ///
 ///     link-trials cycles COUNT PAUSE PEER     connects and disconnects so often
 ///     link-trials idle PEER...                one session and one subscription for each, and nothing else
 ///     link-trials execute AFTER TIMES PEER    follows heart rates; behind AFTER of them it executes itself anew, with the link
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
+///     link-trials rights PEER PSM             says which features of a link it may use
 ///
-/// The last two go on with the link that they are handed. Each line that they write says one thing; the tests read them.
+/// `execute` and `store` go on with the link that they are handed. Each line that they write says one thing; the tests read them.
 @main
 enum LinkTrials {
     static func main() {
@@ -32,6 +33,8 @@ enum LinkTrials {
             try await trial.execute(times: number(words[2]), handed: words.dropFirst(4).first)
         case ("store", 3):
             try await HandOverTrial(central: central, after: number(words[1]), peer: peer(words[2])).store()
+        case ("rights", 3):
+            try await RightsTrial(peer: peer(words[1]), psm: UInt16(clamping: number(words[2]))).run()
         default: fail("not so called: \(words)", 64)
         }
     }

@@ -288,6 +288,15 @@ def a_plain_user_reads_on_an_adapter_that_is_up():
 
 
 @test
+def a_plain_user_writes_and_subscribes():
+    control(HCI_DOWN)
+    control(HCI_UP)
+    blescan("write", PULSE, vendor(4), "--hex", "c0ffee", "--timeout", "20s", user=PLAIN_USER).must(DONE)
+    outcome = blescan("notify", PULSE, "2a37", "--count", "2", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE)
+    same(len(outcome.values), 2, "values")
+
+
+@test
 def a_plain_user_is_told_what_another_scan_has_left_behind():
     # The link of the test before lives on for two seconds, and would serve this one as well.
     until(lambda: not doing()["links"], "the link of the test before goes on")

@@ -1,16 +1,20 @@
 """Kernel tests on controllers without extended advertising (LE 4.2), with Bumble's peripheral and BlueZ's beside it."""
 
 import os
+import shutil
 import time
 
 import bluez
 from harness import *
 from test_extended import (
-    a_link_whose_channel_another_program_takes_is_made_by_the_kernel, explore_shows_the_tree_that_the_peer_has, merged,
-    notify_loses_none_of_a_thousand)
+    CAPABILITY, PLAIN_USER, a_link_whose_channel_another_program_takes_is_made_by_the_kernel,
+    explore_shows_the_tree_that_the_peer_has, merged, notify_loses_none_of_a_thousand)
 
 BENCH = f"{bluez.address(bluez.ADAPTER)}/public"
 LONG_VALUE = bytes(index & 255 for index in range(512))
+
+COURIER, ECHO = "D1:00:00:00:00:04/random", 0x80
+TRIALS = "/run/vm/link-trials"  # a copy that a plain user can reach
 
 # The legacy commands and reports are another path through the kernel; what lies above them is sampled.
 tests[:] = [
@@ -98,6 +102,30 @@ def bluez_indicates():
     values = [value[0] for value in outcome.must(DONE).values]
     same(values, sorted(set(values)), "indicated values in order")
     same(len(values), 3, "values")
+
+
+def what_works(*capabilities):
+    """Which features of a link a plain user with these capabilities may use, and what the others fail with."""
+    if not os.path.exists(TRIALS):
+        shutil.copy(os.environ["LINK_TRIALS"], TRIALS)
+    # Down and up ends the kernel's belief that somebody still scans actively, which would keep a plain connect() waiting.
+    control(HCI_DOWN)
+    control(HCI_UP)
+    program = Program("rights", COURIER, str(ECHO), program=TRIALS, user=PLAIN_USER, capabilities=capabilities)
+    return program.finish().must(DONE).out.splitlines()
+
+
+# Row O15.
+@test
+def a_plain_user_discovers_and_opens_channels():
+    refused = [f"{feature} fails: notPermitted" for feature in ("rssi", "parameters", "phy")]
+    same(what_works(), ["discover works", "channel works", *refused], "what works without a capability")
+
+
+@test
+def the_raw_capability_alone_changes_a_link():
+    features = ("discover", "channel", "rssi", "parameters", "phy")
+    same(what_works(CAPABILITY), [f"{feature} works" for feature in features], "what works with CAP_NET_RAW")
 
 
 if __name__ == "__main__":
