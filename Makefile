@@ -73,7 +73,7 @@ sanitize: ## Run all Swift tests with the address, thread and undefined behaviou
 fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds or all for EXECUTIONS inputs, from SEED (a new one); KEEP=1 minimises the corpus
 	@Tests/Fuzz/run
 
-coverage: ## Print how many lines of the core's folders its tests reach; at least 95 % of parsers and state machines
+coverage: ## Print how many lines of the core's folders its tests reach; at least 95 % of each with parsers or state machines
 	@$(TOOLS)/coverage
 
 mutations: ## Put faults of other Bluetooth stacks back into a copy of the core; the tests have to catch at least 85 %
