@@ -74,7 +74,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "scan.btsnoop").path
         let outcome = try await Self.run(Self.sudo, ["scan", "--record", file])
-        #expect(outcome.status == 64)
+        #expect(outcome.status == 77)
         #expect(outcome.errors.contains("Permission denied. Under sudo it would belong to the user who called it"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
@@ -88,7 +88,8 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: capture.path)
         let made = folder.appending(path: "made.dialogue").path
         let command = ["replay", capture.path, "--as-fixture", made]
-        #expect(try await Self.run(Self.sudo, command).errors.contains("Permission denied"))
+        let refused = try await Self.run(Self.sudo, command)
+        #expect(refused.status == 77 && refused.errors.contains("Permission denied"))
         #expect(!FileManager.default.fileExists(atPath: made))
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
         let outcome = try await Self.run(Self.sudo, command)
@@ -96,6 +97,21 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         let attributes = try FileManager.default.attributesOfItem(atPath: made)
         #expect((attributes[.ownerAccountID] as? NSNumber)?.stringValue == Self.nobody)
         #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.stringValue == Self.nobody)
+    }
+
+    @Test(arguments: [["replay"], ["decode"], ["replay", "--check"], ["replay", "--as-fixture", "/nowhere/made"]])
+    func aFileThatTheCallerMayNotReadIsNotRead(_ command: [String]) async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "visit.dialogue")
+        try Data("< 0a 03 00\n> 0b 41 42\n".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        let outcome = try await Self.run(Self.sudo, command + [file.path])
+        #expect(outcome.status == 77)
+        #expect(
+            outcome.errors
+                == "blescan: cannot open \(file.path): Permission denied. Under sudo it is read by the user who "
+                + "called it: let that user read it.\n")
     }
 
     /// What is no number is nobody: root stays root.

@@ -11,6 +11,8 @@ package struct CaptureCheck {
     private var traffic = AttributeTraffic()
     private var links: [Int: (peer: PeerID?, check: SessionCheck)] = [:]
     private var endedRequests = 0
+    /// The numbers of the packets that asked, and whose links ended before the answer: the first, and how many.
+    private var endedUnanswered: (first: Int, count: Int)?
     private var number = 0
     private var time = Duration.zero
 
@@ -20,6 +22,12 @@ package struct CaptureCheck {
     package private(set) var packetCount = 0
     /// How many requests were among them.
     package var requestCount: Int { links.values.reduce(endedRequests) { $0 &+ $1.check.requestCount } }
+
+    /// The requests so far that have no answer: how many, and the number of the first one's packet. A link that ends, or a
+    /// recording, is no disagreement; who looks for the reason of the end begins there.
+    package var unanswered: (first: Int, count: Int)? {
+        links.values.compactMap(\.check.unansweredRequest).reduce(endedUnanswered, Self.adding)
+    }
 
     /// A check of a capture.
     package init() {}
@@ -43,7 +51,9 @@ package struct CaptureCheck {
                     return finding
                 }
             case .ended:
-                endedRequests += links.removeValue(forKey: occurrence.link)?.check.requestCount ?? 0
+                guard let check = links.removeValue(forKey: occurrence.link)?.check else { continue }
+                endedRequests += check.requestCount
+                if let request = check.unansweredRequest { endedUnanswered = Self.adding(endedUnanswered, request) }
             }
         }
         return nil
@@ -58,6 +68,10 @@ package struct CaptureCheck {
         case .linkLost: break
         }
         return nil
+    }
+
+    private static func adding(_ unanswered: (first: Int, count: Int)?, _ number: Int) -> (first: Int, count: Int)? {
+        (min(unanswered?.first ?? number, number), (unanswered?.count ?? 0) + 1)
     }
 
     private mutating func check(

@@ -51,6 +51,9 @@ package final class SessionCheck {
     /// How many requests were checked.
     package private(set) var requestCount = 0
 
+    /// The number of the packet whose request has no answer yet.
+    package var unansweredRequest: Int? { openRequest?.number }
+
     private var queue: ATTQueue
     private var lists = ListCheck()
     private var now = BootInstant.zero

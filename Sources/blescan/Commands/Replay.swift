@@ -31,7 +31,8 @@ struct Replay: AsyncParsableCommand {
             --check puts the links that the host has made through the machines of a live
             one: each request and answer through the request queue, each list of
             attributes through discovery. The first packet that they take exception to
-            is named, and the status is 76.
+            is named, and the status is 76. Requests without an answer are counted: a link
+            may end at any time.
 
             --as-fixture writes each of these links as a text, NAME.dialogue, that
             ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.

@@ -17,8 +17,7 @@ struct InputFile: ~Copyable {
         }
         descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            let reason = unsafe String(cString: strerror(errno))
-            throw Failure(message: "cannot open \(path): \(reason). \(advice)", status: .usage)
+            throw Failure(cannot: "open", path, for: .reading, errno: errno, advice: advice)
         }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {

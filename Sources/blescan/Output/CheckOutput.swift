@@ -24,7 +24,7 @@ struct CheckOutput {
                 throw Failure(
                     message: "\(name) has no ATT packets of a link that its host has made.", status: .notFound)
             }
-            return show(check)
+            return show(check, place)
         }
         let reason = finding.disagreement.reason.sentence(place)
         if json { Console.out(Self.object(check, finding, reason).text) }
@@ -35,7 +35,13 @@ struct CheckOutput {
             status: .refused)
     }
 
-    private func show(_ check: CaptureCheck) {
+    private func show(_ check: CaptureCheck, _ place: (Int) -> String) {
+        if let (first, count) = check.unanswered {
+            let whose = count == 1 ? "The link, or the recording, ends" : "Their links, or the recording, end"
+            Console.warn(
+                "\(count.counted("request")) \(count == 1 ? "has" : "have") no answer\(count == 1 ? ": " : ", first ")"
+                    + "\(place(first)). \(whose) before it.")
+        }
         if json { return Console.out(Self.object(check, nil, nil).text) }
         let counts = [
             check.linkCount.counted("link"), check.packetCount.counted("ATT packet"),
@@ -50,6 +56,7 @@ struct CheckOutput {
         .object([
             "v": 1, "agrees": .bool(finding == nil), "links": .integer(check.linkCount),
             "packets": .integer(check.packetCount), "requests": .integer(check.requestCount),
+            "unanswered": .integer(check.unanswered?.count ?? 0),
             "n": finding.map { .integer($0.disagreement.number) },
             "peer": finding?.peer.map { .string("\($0)") },
             "direction": finding.map { $0.disagreement.isSent ? "sent" : "received" },

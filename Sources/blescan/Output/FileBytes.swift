@@ -7,24 +7,19 @@ enum FileBytes {
     /// - Throws: `Failure` when it cannot be read or has more than `limit` bytes.
     static func read(_ path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure("open", path) }
+        guard descriptor >= 0 else { throw Failure(cannot: "open", path, for: .reading, errno: errno) }
         defer { close(descriptor) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = unsafe chunk.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw failure("read", path) }
+            guard count >= 0 else { throw Failure(cannot: "read", path, for: .reading, errno: errno) }
             if count == 0 { return bytes }
             bytes += chunk.prefix(count)
             guard bytes.count <= limit else {
                 throw Failure(message: "\(path) has more than \(limit) bytes. Give a smaller file.", status: .usage)
             }
         }
-    }
-
-    private static func failure(_ verb: String, _ path: String) -> Failure {
-        let reason = unsafe String(cString: strerror(errno))
-        return Failure(message: "cannot \(verb) \(path): \(reason). Check the path.", status: .usage)
     }
 }

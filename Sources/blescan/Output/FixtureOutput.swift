@@ -10,6 +10,10 @@ struct FixtureOutput {
     let json: Bool
 
     func run() throws {
+        // Who may not read it, or has a damaged or a cut one, is told what `replay` tells.
+        let warning = try Recording.read(path) { _ in
+        } dialogue: { _ in
+        }
         let links: [RecordedLink]
         do throws(ReplayError) {
             links = try RecordedLink.links(in: path).filter { $0.packetCount > 0 }
@@ -20,6 +24,7 @@ struct FixtureOutput {
         guard !links.isEmpty else {
             throw Failure(message: "\(path) has no ATT packets of a link that its host has made.", status: .notFound)
         }
+        if let warning { Console.warn("\(warning) The last link may lack its end.") }
         let base = name.hasSuffix(".dialogue") ? String(name.dropLast(".dialogue".count)) : name
         for (index, link) in links.enumerated() {
             let file = base + (index == 0 ? "" : "-\(index + 1)") + ".dialogue"
@@ -33,13 +38,12 @@ struct FixtureOutput {
         do throws(SystemCallError) {
             try AppendedFile(file, isReplacing: false).append(Array(dialogue.text.utf8))
         } catch {
-            let reason = unsafe String(cString: strerror(error.errno))
             guard error.errno != EEXIST else {
                 throw Failure(
                     message: "\(file) is there already, and --as-fixture replaces nothing. Choose another name.",
                     status: .usage)
             }
-            throw Failure(message: "cannot write \(file): \(reason). Check the path.", status: .usage)
+            throw Failure(cannot: "write", file, for: .writing, errno: error.errno)
         }
     }
 

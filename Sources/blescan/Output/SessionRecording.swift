@@ -43,12 +43,11 @@ struct SessionRecording {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
                 let rest = Self.isEmpty(path) ? "Nothing was recorded." : "What is in it can be read."
-                Console.warn(Self.text(failure, rest))
+                Console.warn(Self.failure(failure, rest).message)
             }
         } catch {
             if case .cannotWrite = error { Self.remove(path) }
-            throw Failure(
-                message: Self.text(error, "Nothing was recorded, and nothing was sent."), status: Self.status(error))
+            throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
         }
     }
 
@@ -81,28 +80,21 @@ struct SessionRecording {
     }
 
     /// What is told of `error`, with `rest` about what was recorded before.
-    private static func text(_ error: RecorderError, _ rest: String) -> String {
+    private static func failure(_ error: RecorderError, _ rest: String) -> Failure {
         switch error {
         case .cannotCreate(let path, EEXIST):
-            "\(path) is there already, and --record replaces nothing. Name another file, or remove it first."
-        case .cannotCreate(let path, EACCES) where Privileges.Caller.ofSudo != nil:
-            "cannot create \(path): \(reason(EACCES)). Under sudo it would belong to the user who called it: name a file "
-                + "where that user may write."
-        case .cannotCreate(let path, let errno): "cannot create \(path): \(reason(errno)). Check the path."
+            Failure(
+                message:
+                    "\(path) is there already, and --record replaces nothing. Name another file, or remove it first.",
+                status: .usage)
+        case .cannotCreate(let path, let errno):
+            Failure(cannot: "create", path, for: .writing, errno: errno)
         case .cannotWrite(let path, let errno):
-            "the recording \(path) ends here: \(reason(errno)). \(rest) [errno \(errno)]"
-        case .tooSlow: "the recording ends here: the disk is too slow for it. \(rest)"
-        }
-    }
-
-    private static func reason(_ errno: Int32) -> String {
-        unsafe String(cString: strerror(errno))
-    }
-
-    private static func status(_ error: RecorderError) -> ExitStatus {
-        switch error {
-        case .cannotCreate: .usage
-        case .cannotWrite, .tooSlow: .linkLost
+            Failure(
+                message: "the recording \(path) ends here: \(unsafe String(cString: strerror(errno))). \(rest) "
+                    + "[errno \(errno)]", status: .linkLost)
+        case .tooSlow:
+            Failure(message: "the recording ends here: the disk is too slow for it. \(rest)", status: .linkLost)
         }
     }
 }

@@ -111,6 +111,26 @@ struct CaptureCheckTests {
         }
     }
 
+    @Test("A request without an answer is counted, also where its link has ended")
+    func unanswered() throws {
+        // The peer falls silent: of the link's data the first request is all that there is.
+        var asked = false
+        let packets = ReadCapture(try CaptureFixtures.bytes("hci/three-devices.btsnoop")).packets.filter { packet in
+            guard packet.kind == .asynchronousData else { return true }
+            defer { asked = asked || packet.direction == .sent }
+            return packet.direction == .sent && !asked
+        }
+        var check = CaptureCheck()
+        for packet in packets + packets { #expect(check.received(packet) == nil) }
+        #expect(check.unanswered?.count == 2)
+        #expect(check.requestCount == 2)
+        #expect(try #require(check.unanswered?.first) <= packets.count)
+
+        check = CaptureCheck(try Dialogue("< 0a 0300\n> 0b 01\n"))
+        for step in try Dialogue("< 0a 0300\n> 0b 01\n").steps { _ = check.received(step) }
+        #expect(check.unanswered == nil)
+    }
+
     /// 39 ATT packets on three links, counted by btmon 5.66 while it recorded.
     @Test("All links of a capture are looked at")
     func capture() throws {

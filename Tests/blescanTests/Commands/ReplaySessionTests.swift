@@ -62,6 +62,30 @@ struct ReplaySessionTests {
         #expect(again.errors.contains("is there already, and --as-fixture replaces nothing"))
     }
 
+    @Test("A fixture of a recording that is cut off says so")
+    func cutOff() async throws {
+        let folder = try TestFolder()
+        try Data(contentsOf: URL(filePath: Self.recording)).dropLast(3).write(to: URL(filePath: folder["cut.btsnoop"]))
+        let written = try await BuiltProgram.run(["replay", folder["cut.btsnoop"], "--as-fixture", folder["cut"]])
+        #expect(written.status == 0 && written.output.contains("cut.dialogue"))
+        #expect(written.errors.hasPrefix("blescan: the last record is cut off; "))
+        #expect(written.errors.hasSuffix(" The last link may lack its end.\n"))
+    }
+
+    @Test("Requests without an answer are no disagreement, but told")
+    func unanswered() async throws {
+        let folder = try TestFolder()
+        try "< 0a 0300\n> 0b 01\n< 0a 0500\n".write(toFile: folder["mute"], atomically: true, encoding: .utf8)
+        let checked = try await BuiltProgram.run(["replay", folder["mute"], "--check"])
+        #expect(checked.status == 0)
+        #expect(checked.output == "1 link, 3 ATT packets, 2 requests: no disagreement\n")
+        #expect(
+            checked.errors == "blescan: 1 request has no answer: line 3. The link, or the recording, ends before it.\n")
+        let object = try #require(
+            try await BuiltProgram.run(["replay", folder["mute"], "--check", "--json"]).objects().first)
+        #expect(object["unanswered"] as? Int == 1)
+    }
+
     @Test("The first disagreement is named, and ends it with 76")
     func disagreement() async throws {
         let folder = try TestFolder()

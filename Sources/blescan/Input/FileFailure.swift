@@ -1,0 +1,27 @@
+import BLELinux
+import Glibc
+
+extension Failure {
+    /// What somebody needs a file for.
+    enum FileUse { case reading, writing }
+
+    /// The system does not open, read or make the file at `path`, which the user has named; `verb` says what failed.
+    init(cannot verb: String, _ path: String, for use: FileUse, errno: Int32, advice: String = "Check the path.") {
+        let isForbidden = errno == EACCES || errno == EPERM
+        let reason = unsafe String(cString: strerror(errno))
+        self.init(
+            message: "cannot \(verb) \(path): \(reason). \(isForbidden ? Self.permission(for: use) : advice)",
+            status: isForbidden ? .notPermitted : .usage)
+    }
+
+    private static func permission(for use: FileUse) -> String {
+        let isUnderSudo = Privileges.Caller.ofSudo != nil
+        return switch use {
+        case .reading where isUnderSudo: "Under sudo it is read by the user who called it: let that user read it."
+        case .reading: "Let this user read it, or be a user who may."
+        case .writing where isUnderSudo:
+            "Under sudo it would belong to the user who called it: name a file where that user may write."
+        case .writing: "Name a file where this user may write."
+        }
+    }
+}
