@@ -1,5 +1,4 @@
 import BLECore
-import BLELinux
 import BareBLETestKit
 import Logging
 import Testing
@@ -8,45 +7,12 @@ import Testing
 
 /// What should not happen is counted for the program and told in the log, and a peer cannot fill the log.
 @Suite(.timeLimit(.minutes(1))) struct TroubleTests {
-    /// Keeps the lines from a level on.
-    private final class Warnings: Sendable {
-        private let level: Logger.Level
-        private let lines = Lock<[String]>([])
-
-        init(from level: Logger.Level = .warning) {
-            self.level = level
-        }
-
-        var all: [String] { lines.withLock { $0 } }
-
-        var logger: Logger {
-            Logger(label: "test") { _ in Handler(warnings: self, logLevel: level) }
-        }
-
-        fileprivate func take(_ line: String) { lines.withLock { $0.append(line) } }
-    }
-
-    private struct Handler: LogHandler {
-        let warnings: Warnings
-        var metadata: Logger.Metadata = [:]
-        var logLevel: Logger.Level
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            warnings.take("\(event.message): \(event.metadata?["so far"].map { "\($0)" } ?? "")")
-        }
-    }
-
     private static let device = VirtualDevice(
         name: "Sender",
         services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.notify, .read], value: [9])])])
 
     /// A central whose warnings are kept, and what it hears of the world.
-    private static func central(_ time: VirtualTime, _ warnings: Warnings) -> (Central, VirtualRadio) {
+    private static func central(_ time: VirtualTime, _ warnings: KeptLog) -> (Central, VirtualRadio) {
         var configuration = Configuration()
         configuration.logger = warnings.logger
         let radio = VirtualRadio(time: time)
@@ -54,7 +20,7 @@ import Testing
     }
 
     @Test func aPeerThatDoesWrongAllTheTimeCostsALineAMinute() async throws {
-        let warnings = Warnings()
+        let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
@@ -100,7 +66,7 @@ import Testing
     }
 
     @Test func aPeerThatComesAndGoesForAnHourCostsALineAMinute() async throws {
-        let warnings = Warnings(from: .info)
+        let warnings = KeptLog(from: .info, detail: "so far")
         var configuration = Configuration()
         configuration.logger = warnings.logger
         let links = try await comeAndGo(for: .seconds(3_600), configuration) { peripheral, _, _ in
@@ -115,7 +81,7 @@ import Testing
 
     /// Each link does wrong in several ways, each of which is worth a line.
     @Test func eachKindOfTroubleOfAPeerThatComesAndGoesCostsALineAMinute() async throws {
-        let warnings = Warnings(from: .info)
+        let warnings = KeptLog(from: .info, detail: "so far")
         var configuration = Configuration()
         configuration.logger = warnings.logger
         // Nothing can be kept there.
@@ -183,7 +149,7 @@ import Testing
     }
 
     @Test func aPeerThatBehavesIsNotTalkedOf() async throws {
-        let warnings = Warnings()
+        let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
@@ -200,7 +166,7 @@ import Testing
     }
 
     @Test func aPeerThatHasToBeGivenUpIsAWarning() async throws {
-        let warnings = Warnings()
+        let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
@@ -214,7 +180,7 @@ import Testing
 
     /// What a phone does that looks for services here, and what it does not.
     @Test(arguments: [100, 101]) func aFloodOfWhatAPeerMayDoIsATrouble(count: Int) async throws {
-        let warnings = Warnings()
+        let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
@@ -250,7 +216,7 @@ import Testing
     }
 
     @Test func whatHappensToTheAdapterIsCounted() async throws {
-        let warnings = Warnings()
+        let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in
             let (central, radio) = Self.central(time, warnings)
             let scan = central.scan(.any, .balanced)
