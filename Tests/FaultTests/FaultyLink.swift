@@ -91,3 +91,12 @@ func failure(_ body: () async throws(BLEError) -> Void) async -> BLEError? {
         return error
     }
 }
+
+/// Expects an error of this kind, with the kernel's number and advice.
+func expectHint(
+    _ error: BLEError?, _ code: BLEError.Code, _ errno: Int32?, sourceLocation: SourceLocation = #_sourceLocation
+) {
+    #expect(error?.code == code, "\(String(describing: error))", sourceLocation: sourceLocation)
+    #expect(error?.errorNumber == errno, sourceLocation: sourceLocation)
+    #expect(error?.hint != nil, sourceLocation: sourceLocation)
+}

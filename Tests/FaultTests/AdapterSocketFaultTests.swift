@@ -1,0 +1,147 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Glibc
+import Testing
+
+/// What one scan was told.
+private final class ToldScan: Sendable {
+    let isHeard = Lock(false)
+    let notices = Lock<[ScanNotice]>([])
+
+    func take(_ delivery: ScanDelivery) {
+        switch delivery {
+        case .found, .updated: isHeard.withLock { $0 = true }
+        case .lost: break
+        case .notice(let notice): notices.withLock { $0.append(notice) }
+        }
+    }
+}
+
+/// What the kernel does to the sockets of an adapter that is in use.
+@Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterSocketFaultTests {
+    // Row O11.
+    @Test("no memory for a command", arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32) async throws {
+        let bench = try await FaultyAdapter()
+        bench.plan.set(.sending, .fail(errno))
+        expectHint(await failure { () async throws(BLEError) in try await bench.listen() }, .system, errno)
+        try await bench.listen()
+        try await bench.visit()
+        await bench.end()
+    }
+
+    // Row O11.
+    @Test("no memory to receive", arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32) async throws {
+        let bench = try await FaultyAdapter()
+        bench.plan.set(SystemCalls(.recvmsg), .fail(errno), times: 3)
+        try await bench.listen()
+        #expect(bench.plan.hits == 3)
+        await bench.end()
+    }
+
+    /// The scan is told, once; the adapter is found again by its address, and the scan goes on.
+    // Row O01.
+    @Test("unplugged while scanning", arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32) async throws {
+        let bench = try await FaultyAdapter()
+        let told = ToldScan()
+        let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
+        await bench.heard(told.isHeard)
+        let before = bench.plan.count(.receiving)
+        bench.plan.set(SystemCalls(.recvmsg), .fail(errno))
+        await bench.machine.advertise()
+        await FaultyLink.until { !told.notices.withLock(\.isEmpty) }
+        #expect(bench.plan.count(.receiving) - before <= 2, "no spin")
+        await FaultyLink.until { told.notices.withLock(\.count) == 3 }
+        #expect(told.notices.withLock(\.self) == [.adapterLost, .adapterBack, .resumed])
+        told.isHeard.withLock { $0 = false }
+        await bench.heard(told.isHeard)
+        await bench.adapter.unsubscribe(scan)
+        await bench.end()
+    }
+
+    // Rows O01, O03.
+    @Test("gone and back before anybody looked") func goneAndBack() async throws {
+        let bench = try await FaultyAdapter()
+        let told = ToldScan()
+        let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
+        // A connect looks, and finds it in its list under the same address.
+        bench.plan.set(SystemCalls(.ioctl), .fail(ENODEV))
+        try await bench.visit()
+        #expect(bench.plan.hits == 1)
+        #expect(told.notices.withLock { $0.prefix(2) } == [.adapterLost, .adapterBack])
+        await bench.heard(told.isHeard)
+        await bench.adapter.unsubscribe(scan)
+        try await bench.listen()
+        await bench.end()
+    }
+
+    // Row O04.
+    @Test("switched off, and on again", arguments: [ENETDOWN, EHOSTUNREACH]) func switchedOff(
+        errno: Int32
+    ) async throws {
+        let bench = try await FaultyAdapter()
+        try await bench.visit()
+        bench.plan.set(.sending, .fail(errno))
+        let error = await failure { () async throws(BLEError) in try await bench.visit() }
+        expectHint(error, .adapterDown, ENETDOWN)
+        #expect(error?.subject == "hci0")
+        #expect(bench.plan.hits == 1)
+        // The kernel says that it is on.
+        try await bench.visit()
+        // A scan that was to begin fails as well.
+        bench.plan.set(.sending, .fail(errno))
+        expectHint(await failure { () async throws(BLEError) in try await bench.listen() }, .adapterDown, ENETDOWN)
+        #expect(bench.plan.hits == 2)
+        try await bench.listen()
+        await bench.end()
+    }
+
+    // Row O17.
+    @Test("awake for nothing, beside a controller") func spurious() async throws {
+        let bench = try await FaultyAdapter()
+        try await bench.listen()
+        let before = bench.plan.count(SystemCalls(.recvmsg))
+        bench.plan.set(SystemCalls(.recvmsg), .fail(EAGAIN), times: 5)
+        try await bench.visit()
+        #expect(bench.plan.count(SystemCalls(.recvmsg)) - before < 100)
+        await bench.end()
+    }
+
+    /// The socket wakes the loop again and again, and has no packet.
+    // Row O17.
+    @Test("an error that reading does not clear, beside a controller") func errorWithoutData() async throws {
+        let bench = try await FaultyAdapter()
+        let told = ToldScan()
+        let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
+        await bench.heard(told.isHeard)
+        let before = bench.plan.count(.receiving)
+        bench.plan.set(.receiving, .fail(EAGAIN), times: nil)
+        bench.plan.set(SystemCalls(.poll), .state(Int32(POLLERR)), times: nil)
+        await bench.machine.advertise()
+        await FaultyLink.until { !told.notices.withLock(\.isEmpty) || bench.plan.count(.receiving) - before > 100 }
+        #expect(bench.plan.count(.receiving) - before <= 8, "no spin")
+        #expect(told.notices.withLock(\.first) == .adapterLost)
+        bench.plan.clear()
+        told.isHeard.withLock { $0 = false }
+        await bench.heard(told.isHeard)
+        await bench.adapter.unsubscribe(scan)
+        await bench.end()
+    }
+
+    // Row O16.
+    @Test("an event that is cut", arguments: [FaultPlan.Effect.length(1_200), .short(2), .short(4)])
+    func cut(effect: FaultPlan.Effect) async throws {
+        let bench = try await FaultyAdapter()
+        let isHeard = Lock(false)
+        let scan = try await bench.adapter.subscribe(.balanced) { delivery in
+            if case .found = delivery { isHeard.withLock { $0 = true } }
+        }
+        let before = await bench.adapter.statistics
+        bench.plan.set(SystemCalls(.recvmsg), effect)
+        await bench.heard(isHeard)
+        let after = await bench.adapter.statistics
+        #expect(after.malformedEvents == before.malformedEvents + 1)
+        await bench.adapter.unsubscribe(scan)
+        await bench.end()
+    }
+}
