@@ -19,6 +19,9 @@ actor PretendedMachine {
     private var commands: LinkSocket?
     private var reports: LinkSocket?
     private var link: LinkSocket?
+    /// The ends of links that are up without a word.
+    private var parked: [Int32] = []
+    private var isSilent = false
     private var server = AttributeServer(FaultyLink.device)
     private var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     private var isOn = false
@@ -43,6 +46,8 @@ actor PretendedMachine {
         adoptAll()
         isOn = false
         hangUp()
+        for descriptor in parked { MemoryFile.close(descriptor) }
+        parked = []
         unplug()
     }
 
@@ -66,6 +71,16 @@ actor PretendedMachine {
         if let descriptor = link?.descriptor { loop.letGo(descriptor) }
         link = nil
     }
+
+    /// Says nothing on the link any more, which stays up. The next one is one more.
+    func park() {
+        guard let link = link.take() else { return }
+        loop.letGo(link.descriptor)
+        parked.append(link.release())
+    }
+
+    /// Has the controller answer no command from now on.
+    func fallSilent() { isSilent = true }
 
     private func unplug() {
         if let descriptor = commands?.descriptor { loop.letGo(descriptor) }
@@ -127,6 +142,7 @@ actor PretendedMachine {
             case .packet(let count, _):
                 guard let command = try? HCICommandPacket(buffer.span.extracting(1..<count)) else { continue }
                 received.append(command.opcode)
+                if isSilent { continue }
                 if command.opcode == .leCreateConnection { controller.links = [:] }
                 perform(controller.received(command))
             case .wouldBlock: return
@@ -173,12 +189,19 @@ final class FaultyAdapter: Sendable {
         await plan.join(loop)
         machine = PretendedMachine(plan)
         await machine.turnOn()
-        var system = AdapterSystem.kernel
-        system.privileges = { Privileges(effective: mayCommand ? 1 << 12 | 1 << 13 : 0) }
-        adapter = Adapter(
-            .first, loop: loop, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, system: system)
+        adapter = Self.adapter(on: loop, mayCommand: mayCommand)
         central = Central(Configuration(), adapter: adapter)
     }
+
+    private static func adapter(on loop: EventLoop, mayCommand: Bool) -> Adapter {
+        var system = AdapterSystem.kernel
+        system.privileges = { Privileges(effective: mayCommand ? 1 << 12 | 1 << 13 : 0) }
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return Adapter(.first, loop: loop, logger: logger, system: system)
+    }
+
+    /// What the next program on this machine has of the adapter.
+    func nextAdapter() -> Adapter { Self.adapter(on: loop, mayCommand: true) }
 
     /// Connects, reads, and hangs up.
     func visit() async throws(BLEError) {

@@ -62,6 +62,25 @@ void far_end_ready(int number, int fd, int protocol) {
     pthread_mutex_unlock(&plans_lock);
 }
 
+void far_end_is(int number, int fd, const struct sockaddr *peer, socklen_t length) {
+    pthread_mutex_lock(&plans_lock);
+    struct far_end *end = far_end_of(&plans[number], fd);
+    if (end) memcpy(&end->peer, peer, length < sizeof end->peer ? length : sizeof end->peer);
+    pthread_mutex_unlock(&plans_lock);
+}
+
+int pretended_name(int number, int fd, int is_peer, struct sockaddr *name, socklen_t *length) {
+    struct sockaddr_l2 own = {.l2_family = AF_BLUETOOTH, .l2_cid = htobs(4), .l2_bdaddr_type = BDADDR_LE_PUBLIC};
+    pthread_mutex_lock(&plans_lock);
+    for (int i = 0; i < 6; i++) own.l2_bdaddr.b[i] = (uint8_t)(plans[number].adapter >> (8 * i));
+    struct far_end *end = far_end_of(&plans[number], fd);
+    if (is_peer && end) own = end->peer;
+    pthread_mutex_unlock(&plans_lock);
+    memcpy(name, &own, *length < sizeof own ? *length : sizeof own);
+    *length = sizeof own;
+    return 0;
+}
+
 void near_end_closed(int fd) {
     int number = owner_of(fd);
     if (!number) return;
@@ -101,7 +120,7 @@ int pretended_socket(int number, int type, int protocol) {
     pthread_mutex_lock(&plans_lock);
     struct plan *plan = &plans[number];
     if (plan->far_count == most_far_ends) abort();
-    plan->far_ends[plan->far_count++] = (struct far_end){fds[0], fds[1], protocol, 0};
+    plan->far_ends[plan->far_count++] = (struct far_end){.near = fds[0], .far = fds[1], .protocol = protocol};
     pthread_mutex_unlock(&plans_lock);
     return fds[0];
 }

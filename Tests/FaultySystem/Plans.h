@@ -4,10 +4,13 @@
 
 #include "FaultySystem.h"
 
+#include <bluetooth/bluetooth.h>
+#include <bluetooth/l2cap.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 // The call behind ours. Where a sanitizer has put one of its own in between, that one: it must not miss anything.
 #define BEHIND(name)                                                            \
@@ -26,6 +29,8 @@ enum { most_plans = 255, most_rules = 32, most_notes = 8192, most_paths = 4, mos
 
 struct far_end {
     int near, far, protocol, is_ready;
+    // Where the link leads.
+    struct sockaddr_l2 peer;
 };
 
 struct plan {
@@ -65,6 +70,8 @@ int pretending(int fd);
 int pretended_socket(int plan, int type, int protocol);
 int pretended_ioctl(int plan, unsigned long request, void *argument);
 void far_end_ready(int plan, int fd, int protocol);
+void far_end_is(int plan, int fd, const struct sockaddr *peer, socklen_t length);
+int pretended_name(int plan, int fd, int is_peer, struct sockaddr *name, socklen_t *length);
 void near_end_closed(int fd);
 
 // The common form: fails, returns what the rule says, or is the call behind.

@@ -53,6 +53,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t length) {
         return (int)noted(verdict, FAULTY_CONNECT, fd, -1);
     }
     if (number) {
+        far_end_is(number, fd, address, length);
         far_end_ready(number, fd, BTPROTO_L2CAP);
         int is_slow = plans[number].is_slow;
         errno = EINPROGRESS;
@@ -91,12 +92,18 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 
 BEHIND(getsockname)
 int getsockname(int fd, struct sockaddr *restrict address, socklen_t *restrict length) {
-    JUDGED(FAULTY_GETSOCKNAME, fd, NULL, -1, behind_getsockname()(fd, address, length));
+    int number = pretending(fd);
+    JUDGED(
+        FAULTY_GETSOCKNAME, fd, NULL, -1,
+        number ? pretended_name(number, fd, 0, address, length) : behind_getsockname()(fd, address, length));
 }
 
 BEHIND(getpeername)
 int getpeername(int fd, struct sockaddr *restrict address, socklen_t *restrict length) {
-    JUDGED(FAULTY_GETPEERNAME, fd, NULL, -1, behind_getpeername()(fd, address, length));
+    int number = pretending(fd);
+    JUDGED(
+        FAULTY_GETPEERNAME, fd, NULL, -1,
+        number ? pretended_name(number, fd, 1, address, length) : behind_getpeername()(fd, address, length));
 }
 
 BEHIND(shutdown)
