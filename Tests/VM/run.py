@@ -31,7 +31,7 @@ GROUPS = {
 SLEEPING = ("recovery",)
 # With one processor at a time, two connects of one run ended in `busy` there: who reacts to an event may be ahead of the kernel itself.
 HOST_TIME = ("legacy",)
-BEFORE = {"extended": ("scan", "screen", "record"), "doctor": ("systemd",)}
+BEFORE = {"extended": ("scan", "screen", "record", "rights"), "doctor": ("systemd",)}
 
 
 def run_group(bed, name, only, cycles):

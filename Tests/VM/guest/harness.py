@@ -25,6 +25,7 @@ DONE, NOT_FOUND, USAGE, NO_ADAPTER, LINK_LOST, TIMED_OUT, REFUSED, NOT_PERMITTED
 HCI_UP, HCI_DOWN, HCI_INFORMATION, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x800448D3, 0x800448D4
 PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
 NOBODY = "DE:AD:BE:EF:00:01/random"
+PLAIN_USER, CAPABILITY = 65534, "net_raw"
 PATIENCE = 90  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
 vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
 tests = []
@@ -249,6 +250,19 @@ def rfkill_switches(index=0):
 def same(found, expected, what):
     if found != expected:
         raise AssertionError(f"{what}: expected {expected!r}, found {found!r}")
+
+
+def first_of(objects, address):
+    mine = [o for o in objects if o.get("address", "").startswith(address.split("/")[0])]
+    if not mine:
+        raise AssertionError(f"nothing heard of {address} among {len(objects)} reports")
+    return mine
+
+
+def merged(objects, address, *keys):
+    """The last value of each key over all reports of one peer: name and services may come in different reports."""
+    reports = first_of(objects, address)
+    return {key: next((o[key] for o in reversed(reports) if o.get(key) not in (None, [], {})), None) for key in keys}
 
 
 def tree(peer):

@@ -2,14 +2,13 @@
 
 import array
 import os
-import re
-import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 from belts import *
+from tracing import SystemCalls
 
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
 CYCLE_PAUSE = max(50, CYCLES // 10)
@@ -265,36 +264,6 @@ def ten_idle_links_make_no_system_calls():
         program.child.kill()
         program.finish()
         radio("off Crowd")
-
-
-class SystemCalls:
-    """The system calls that a process begins meanwhile, as the kernel's own tracing has them."""
-
-    FOLDER = Path("/sys/kernel/tracing")
-
-    def __init__(self, process):
-        self.process = process
-        if not (self.FOLDER / "trace").exists():
-            subprocess.run(["mount", "-t", "tracefs", "none", self.FOLDER], check=True)
-
-    def set(self, name, text):
-        (self.FOLDER / name).write_text(text)
-
-    def __enter__(self):
-        self.set("options/event-fork", "1")
-        self.set("trace", "")
-        # This process is traced as well: who sees no calls of it sees nothing.
-        self.set("set_event_pid", " ".join([str(os.getpid()), *os.listdir(f"/proc/{self.process}/task")]))
-        self.set("events/raw_syscalls/sys_enter/enable", "1")
-        return self
-
-    def __exit__(self, *_):
-        self.set("events/raw_syscalls/sys_enter/enable", "0")
-        calls = [line for line in (self.FOLDER / "trace").read_text().splitlines() if "sys_enter: " in line]
-        own = re.compile(rf"-{os.getpid()}\s+\[")
-        self.made = [line for line in calls if not own.search(line)]
-        assert len(self.made) < len(calls), "the kernel's tracing has seen nothing at all"
-        self.set("set_event_pid", "")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 """Kernel tests of `blescan doctor`: each finding that real adapters can show, and what `--fix` does about it."""
 
 import contextlib
-import os
 import select
 import subprocess
 
 import bluez
 from harness import *
 
-PLAIN_USER = 65534
 SCAN_PARAMETERS, SCAN_ENABLE = 0x2041, 0x2042
 
 

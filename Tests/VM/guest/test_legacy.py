@@ -7,8 +7,8 @@ import time
 import bluez
 from harness import *
 from test_extended import (
-    CAPABILITY, PLAIN_USER, a_link_whose_channel_another_program_takes_is_made_by_the_kernel,
-    explore_shows_the_tree_that_the_peer_has, merged, notify_loses_none_of_a_thousand)
+    a_link_whose_channel_another_program_takes_is_made_by_the_kernel, explore_shows_the_tree_that_the_peer_has,
+    notify_loses_none_of_a_thousand)
 
 BENCH = f"{bluez.address(bluez.ADAPTER)}/public"
 LONG_VALUE = bytes(index & 255 for index in range(512))

@@ -1,0 +1,155 @@
+"""Kernel tests of who may do what: plain users with a capability or none, root, and who has called sudo."""
+
+import os
+from pathlib import Path
+
+from harness import *
+
+RAW_ALONE = 1 << 13
+CALLER = ("\t".join([str(PLAIN_USER)] * 4),) * 2 + (str(PLAIN_USER),)
+UNDER_SUDO = {**os.environ, "SUDO_UID": str(PLAIN_USER), "SUDO_GID": str(PLAIN_USER)}
+
+
+@test
+def a_plain_user_with_the_raw_capability_scans_and_reads():
+    objects = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).objects
+    first_of(objects, PULSE)
+    values = blescan("read", PULSE, "2a19", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).values
+    same(values, [b"\x4d"], "battery level")
+
+
+# Row O15.
+@test
+def a_plain_user_may_not_scan():
+    outcome = blescan("scan", "--for", "3s", user=PLAIN_USER).must(NOT_PERMITTED)
+    assert "cap_net_raw" in outcome.err.lower(), outcome.tail
+
+
+@test
+def a_plain_user_reads_on_an_adapter_that_is_up():
+    # Down and up ends the kernel's belief that somebody still scans actively, which would keep a plain connect() waiting.
+    control(HCI_DOWN)
+    control(HCI_UP)
+    values = blescan("read", PULSE, "2a19", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE).values
+    same(values, [b"\x4d"], "battery level")
+
+
+@test
+def a_plain_user_writes_and_subscribes():
+    control(HCI_DOWN)
+    control(HCI_UP)
+    blescan("write", PULSE, vendor(4), "--hex", "c0ffee", "--timeout", "20s", user=PLAIN_USER).must(DONE)
+    outcome = blescan("notify", PULSE, "2a37", "--count", "2", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE)
+    same(len(outcome.values), 2, "values")
+
+
+@test
+def a_plain_user_is_told_what_another_scan_has_left_behind():
+    # The link of the test before lives on for two seconds, and would serve this one as well.
+    until(lambda: not doing()["links"], "the link of the test before goes on")
+    blescan("scan", "--for", "1s").must(DONE)
+    outcome = blescan("read", PULSE, "2a19", "--timeout", "3s", user=PLAIN_USER)
+    if kernel_release() >= (6, 10):
+        assert "cap_net_raw" in outcome.must(TIMED_OUT).err.lower(), outcome.tail
+    else:
+        outcome.must(DONE)
+
+
+def rights(program):
+    """Who a running program is and what it may do, of each of its threads: equal threads count once."""
+    found = set()
+    for status in Path(f"/proc/{program.child.pid}/task").glob("*/status"):
+        try:
+            text = status.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread that has ended meanwhile
+        lines = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+        capabilities = {int(lines[name], 16) for name in ("CapPrm", "CapEff")}
+        found.add((lines["Uid"], lines["Gid"], lines["Groups"].strip(), *capabilities, lines["NoNewPrivs"]))
+    return found
+
+
+def callers_folder():
+    """A folder of the plain user's, for files that a program makes in that user's place."""
+    folder = Path("/run/vm/caller")
+    folder.mkdir(exist_ok=True)
+    os.chown(folder, PLAIN_USER, PLAIN_USER)
+    return folder
+
+
+def must_be_the_callers(path):
+    found = path.stat()
+    same((found.st_uid, found.st_gid, found.st_mode & 0o777), (PLAIN_USER, PLAIN_USER, 0o600), f"owner and mode of {path.name}")
+
+
+def must_not_scan():
+    stale = [o for o in blescan("doctor", "--no-scan", "--json").objects if "stale" in o.get("id", "")]
+    same(stale, [], "scans that were left behind")
+
+
+@test
+def under_sudo_a_scan_is_the_callers_and_can_do_nothing_but_command_the_controller():
+    control(HCI_DOWN)
+    recording = callers_folder() / "scan.btsnoop"
+    scan = Program("scan", "--each", "packet", "--json", "--record", str(recording), env=UNDER_SUDO).wait_for_lines(3)
+    same(rights(scan), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    first_of(scan.interrupt().must(DONE).objects, PULSE)
+    must_be_the_callers(recording)
+    must_not_scan()
+
+
+@test
+def under_sudo_a_connection_and_its_files_are_the_callers():
+    cache, recording = callers_folder() / "pulse.cache", callers_folder() / "notify.btsnoop"
+    arguments = ["notify", PULSE, "2a37", "--json", "--cache", str(cache), "--record", str(recording)]
+    program = Program(*arguments, env=UNDER_SUDO).wait_for_lines(2)
+    same(rights(program), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
+    assert program.interrupt().status in (DONE, 130)
+    must_be_the_callers(cache)
+    must_be_the_callers(recording)
+
+
+@test
+def under_sudo_no_file_is_made_where_the_caller_may_not():
+    outcome = blescan("scan", "--for", "1s", "--record", "/run/vm/scan.btsnoop", env=UNDER_SUDO).must(USAGE)
+    assert "sudo" in outcome.err, outcome.tail
+    assert not Path("/run/vm/scan.btsnoop").exists(), "the file is there"
+
+
+@test
+def root_itself_scans_with_no_more_than_it_needs():
+    scan = Program("scan", "--each", "packet", "--json").wait_for_lines(3)
+    same({found[3:] for found in rights(scan)}, {(RAW_ALONE, "1")}, "rights of its threads")
+    scan.interrupt().must(DONE)
+    must_not_scan()
+
+
+@test
+def an_adapter_that_is_down_is_named_to_a_plain_user():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "2s", user=PLAIN_USER, capabilities=[CAPABILITY]).must(NO_ADAPTER)
+    assert "down" in outcome.err.lower() or "off" in outcome.err.lower(), outcome.tail
+
+
+@test
+def an_adapter_that_is_down_is_switched_on_by_root():
+    control(HCI_DOWN)
+    first_of(blescan("scan", "--for", "3s", "--json").must(DONE).objects, PULSE)
+
+
+@test
+def a_plain_user_with_both_capabilities_switches_the_adapter_on():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY, "net_admin"])
+    first_of(outcome.must(DONE).objects, PULSE)
+
+
+@test
+def the_right_to_switch_the_adapter_on_is_none_to_scan():
+    control(HCI_DOWN)
+    outcome = blescan("scan", "--for", "2s", user=PLAIN_USER, capabilities=["net_admin"]).must(NOT_PERMITTED)
+    assert "cap_net_raw" in outcome.err.lower(), outcome.tail
+
+
+if __name__ == "__main__":
+    main()
