@@ -26,7 +26,7 @@ package struct CaptureCheck {
     /// The requests so far that have no answer: how many, and the number of the first one's packet. A link that ends, or a
     /// recording, is no disagreement; who looks for the reason of the end begins there.
     package var unanswered: (first: Int, count: Int)? {
-        links.values.compactMap(\.check.unansweredRequest).reduce(endedUnanswered, Self.adding)
+        links.values.compactMap { $0.check.unansweredRequest }.reduce(endedUnanswered, Self.adding)
     }
 
     /// A check of a capture.
