@@ -152,7 +152,11 @@ import Testing
         #expect(await device.statistics.confirmations == 6)
         #expect(await device.database == database)
         let before = await peripheral.requestCount
-        for _ in 0..<1_000 { await peripheral.send(raw: [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF]) }
+        for number in 1...1_000 {
+            await peripheral.send(raw: [0x1D, UInt8(handle), 0, 1, 0, 0xFF, 0xFF])
+            // A peer that does not wait at all loses its link.
+            while await device.statistics.confirmations < 6 + number { await Task.yield() }
+        }
         #expect(try await device.read(.handle(database.characteristics(0x2A19)[0].valueHandle)) == [50])
         #expect(await device.statistics.confirmations == 1_006)
         // One look for all that come within one pause; how many pauses the flood takes is the machine's matter.

@@ -54,7 +54,7 @@ enum DefectTable {
             "C4", "No cancellation, no deadlines",
             .test("BareBLETests/LinkEndTests", "cancellationReleasesTheCallerAndKeepsTheLink"),
             .test("BareBLETests/LinkEndTests", "deadlineReleasesTheCallerAndKeepsTheLink")),
-        Row("C5", "An idle link is polled", .test("BLELinuxTests/EventLoopTests", "anIdleLoopSleeps")),
+        Row("C5", "An idle link is polled", .test("BLELinuxTests/EventLoopTaskTests", "anIdleLoopSleeps")),
         Row(
             "C6", "Ten events a second at most", .test("BareBLETests/Conformance/DefectTests", "aThousandReports")),
         Row(

@@ -111,7 +111,7 @@ def under_sudo_a_connection_and_its_files_are_the_callers():
 
 @test
 def under_sudo_no_file_is_made_where_the_caller_may_not():
-    outcome = blescan("scan", "--for", "1s", "--record", "/run/vm/scan.btsnoop", env=UNDER_SUDO).must(USAGE)
+    outcome = blescan("scan", "--for", "1s", "--record", "/run/vm/scan.btsnoop", env=UNDER_SUDO).must(NOT_PERMITTED)
     assert "sudo" in outcome.err, outcome.tail
     assert not Path("/run/vm/scan.btsnoop").exists(), "the file is there"
 
