@@ -65,6 +65,20 @@ private actor Resident {
 
 private func currentThread() async -> UInt64 { ble_thread() }
 
+/// A descriptor and a timer wake an actor of the loop; a timer that was cancelled does not.
+private func expectWakes(_ resident: Resident, after pause: Duration) async throws {
+    let (near, far) = try LinkSocket.pair()
+    await resident.watch(near)
+    poke(far)
+    #expect(await resident.waitForEvents(1) == ["readable"])
+    let never = await resident.schedule("never", after: .seconds(3600))
+    _ = await resident.schedule("soon", after: pause)
+    await resident.cancel(never)
+    #expect(await resident.waitForEvents(2) == ["readable", "soon"])
+    close(near)
+    close(far)
+}
+
 /// Actors and tasks that live on a loop.
 @Suite("Event loop: tasks", .timeLimit(.minutes(1))) struct EventLoopTaskTests {
     @Test func anActorOnTheLoopIsEnteredByHandlers() async throws {
@@ -72,17 +86,8 @@ private func currentThread() async -> UInt64 { ble_thread() }
         loop.start()
         loop.start()
         let resident = Resident(loop: loop)
-        let (near, far) = try LinkSocket.pair()
-        await resident.watch(near)
-        poke(far)
-        #expect(await resident.waitForEvents(1) == ["readable"])
-        let never = await resident.schedule("never", after: .seconds(3600))
-        _ = await resident.schedule("soon", after: .milliseconds(1))
-        await resident.cancel(never)
-        #expect(await resident.waitForEvents(2) == ["readable", "soon"])
+        try await expectWakes(resident, after: .milliseconds(1))
         #expect(await resident.threadID() != ble_thread())
-        close(near)
-        close(far)
         loop.stop()
     }
 
@@ -95,17 +100,8 @@ private func currentThread() async -> UInt64 { ble_thread() }
                     for round in 0..<rounds {
                         let loop = EventLoop()
                         loop.start()
-                        let resident = Resident(loop: loop)
-                        let (near, far) = try LinkSocket.pair()
-                        await resident.watch(near)
-                        poke(far)
-                        #expect(await resident.waitForEvents(1) == ["readable"])
-                        let never = await resident.schedule("never", after: .seconds(3600))
-                        _ = await resident.schedule("soon", after: .microseconds(round * 37 % 400 * (worker + 1)))
-                        await resident.cancel(never)
-                        #expect(await resident.waitForEvents(2) == ["readable", "soon"])
-                        close(near)
-                        close(far)
+                        let pause = Duration.microseconds(round * 37 % 400 * (worker + 1))
+                        try await expectWakes(Resident(loop: loop), after: pause)
                         loop.stop()
                     }
                 }

@@ -3,7 +3,7 @@ import BLELinux
 import BareBLE
 import Testing
 
-/// Radio links that the next program goes on with, on an adapter that is no help.
+/// Radio links that the next program goes on with.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdoptionFaultTests {
     private static let noManager = ServiceEnvironment(variables: [:], processID: 1)
 

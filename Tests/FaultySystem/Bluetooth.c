@@ -70,14 +70,14 @@ void far_end_is(int number, int fd, const struct sockaddr *peer, socklen_t lengt
 }
 
 int pretended_name(int number, int fd, int is_peer, struct sockaddr *name, socklen_t *length) {
-    struct sockaddr_l2 own = {.l2_family = AF_BLUETOOTH, .l2_cid = htobs(4), .l2_bdaddr_type = BDADDR_LE_PUBLIC};
+    struct sockaddr_l2 place = {.l2_family = AF_BLUETOOTH, .l2_cid = htobs(4), .l2_bdaddr_type = BDADDR_LE_PUBLIC};
     pthread_mutex_lock(&plans_lock);
-    for (int i = 0; i < 6; i++) own.l2_bdaddr.b[i] = (uint8_t)(plans[number].adapter >> (8 * i));
+    for (int i = 0; i < 6; i++) place.l2_bdaddr.b[i] = (uint8_t)(plans[number].adapter >> (8 * i));
     struct far_end *end = far_end_of(&plans[number], fd);
-    if (is_peer && end) own = end->peer;
+    if (is_peer && end) place = end->peer;
     pthread_mutex_unlock(&plans_lock);
-    memcpy(name, &own, *length < sizeof own ? *length : sizeof own);
-    *length = sizeof own;
+    memcpy(name, &place, *length < sizeof place ? *length : sizeof place);
+    *length = sizeof place;
     return 0;
 }
 

@@ -37,10 +37,9 @@ struct CheckOutput {
 
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {
         if let (first, count) = check.unanswered {
-            let whose = count == 1 ? "The link, or the recording, ends" : "Their links, or the recording, end"
             Console.warn(
-                "\(count.counted("request")) \(count == 1 ? "has" : "have") no answer\(count == 1 ? ": " : ", first ")"
-                    + "\(place(first)). \(whose) before it.")
+                "no answer came to \(count.counted("request")), first to that of \(place(first)): the link, or the "
+                    + "recording, ends before it.")
         }
         if json { return Console.out(Self.object(check, nil, nil).text) }
         let counts = [

@@ -126,8 +126,9 @@ struct CaptureCheckTests {
         #expect(check.requestCount == 2)
         #expect(try #require(check.unanswered?.first) <= packets.count)
 
-        check = CaptureCheck(try Dialogue("< 0a 0300\n> 0b 01\n"))
-        for step in try Dialogue("< 0a 0300\n> 0b 01\n").steps { _ = check.received(step) }
+        let answered = try Dialogue("< 0a 0300\n> 0b 01\n")
+        check = CaptureCheck(answered)
+        for step in answered.steps { _ = check.received(step) }
         #expect(check.unanswered == nil)
     }
 

@@ -80,7 +80,9 @@ struct ReplaySessionTests {
         #expect(checked.status == 0)
         #expect(checked.output == "1 link, 3 ATT packets, 2 requests: no disagreement\n")
         #expect(
-            checked.errors == "blescan: 1 request has no answer: line 3. The link, or the recording, ends before it.\n")
+            checked.errors
+                == "blescan: no answer came to 1 request, first to that of line 3: the link, or the recording, ends before it.\n"
+        )
         let object = try #require(
             try await BuiltProgram.run(["replay", folder["mute"], "--check", "--json"]).objects().first)
         #expect(object["unanswered"] as? Int == 1)
