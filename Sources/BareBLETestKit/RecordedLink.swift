@@ -27,7 +27,7 @@ public struct RecordedLink: Hashable, Sendable {
             isWhole: true, isCapture: false)
     }
 
-    private init(peer: PeerID?, dialogue: Dialogue, source: String, isWhole: Bool, isCapture: Bool) {
+    init(peer: PeerID?, dialogue: Dialogue, source: String, isWhole: Bool, isCapture: Bool) {
         self.peer = peer
         self.isWhole = isWhole
         self.dialogue = dialogue
@@ -50,7 +50,11 @@ public struct RecordedLink: Hashable, Sendable {
         }
         guard let bytes else { throw .unreadable(path: path, reason: "there is no such file") }
         do throws(CaptureError) {
-            return try capturedLinks(bytes, path)
+            var capture = CapturedLinks(source: path)
+            var reader = CaptureReader()
+            reader.append(bytes)
+            while let packet = try reader.next() { capture.received(packet) }
+            return capture.links
         } catch .notACapture {
         } catch {
             throw .unreadable(path: path, reason: "\(error)")
@@ -59,66 +63,6 @@ public struct RecordedLink: Hashable, Sendable {
             return [RecordedLink(try Dialogue(String(decoding: bytes, as: UTF8.self)), source: path)]
         } catch {
             throw .unreadable(path: path, reason: "\(error)")
-        }
-    }
-}
-
-// MARK: - Captures
-
-extension RecordedLink {
-    /// A link that is being read.
-    private struct Unfinished {
-        let peer: PeerID?
-        let isWhole: Bool
-        var steps: [Dialogue.Step] = []
-        var lastTime: Duration
-
-        var hasPackets: Bool {
-            steps.contains { step in
-                switch step.event {
-                case .sent, .received: true
-                case .wait, .linkLost: false
-                }
-            }
-        }
-
-        mutating func add(_ event: Dialogue.Event, at time: Duration, packet: Int) {
-            // As in a dialogue that `Recorder` writes: how long the peer took counts.
-            let pause = time - lastTime
-            if case .sent = event {
-            } else if pause >= .milliseconds(1) {
-                steps.append(Dialogue.Step(.wait(min(pause, .seconds(86_400))), line: packet))
-            }
-            steps.append(Dialogue.Step(event, line: packet))
-            lastTime = time
-        }
-    }
-
-    private static func capturedLinks(_ bytes: [UInt8], _ path: String) throws(CaptureError) -> [RecordedLink] {
-        var reader = CaptureReader()
-        reader.append(bytes)
-        var links: [Unfinished] = []
-        var traffic = AttributeTraffic()
-        var number = 0
-        while let packet = try reader.next() {
-            number += 1
-            for occurrence in traffic.received(packet) {
-                switch occurrence.event {
-                case .began(let peer, let isWhole):
-                    links.append(Unfinished(peer: peer, isWhole: isWhole, lastTime: packet.timestamp))
-                case .packet(let pdu, let isSent):
-                    links[occurrence.link].add(
-                        isSent ? .sent(pdu) : .received(pdu), at: packet.timestamp, packet: number)
-                case .ended(let reason):
-                    guard reason != .localHostTerminated else { continue }
-                    links[occurrence.link].add(.linkLost, at: packet.timestamp, packet: number)
-                }
-            }
-        }
-        // Those of other programs are known by their events alone.
-        return links.filter(\.hasPackets).map {
-            RecordedLink(
-                peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: path, isWhole: $0.isWhole, isCapture: true)
         }
     }
 }

@@ -10,17 +10,14 @@ struct FixtureOutput {
     let json: Bool
 
     func run() throws {
-        // Who may not read it, or has a damaged or a cut one, is told what `replay` tells.
-        let warning = try Recording.read(path) { _ in
-        } dialogue: { _ in
+        var capture = CapturedLinks(source: path)
+        var dialogue: RecordedLink?
+        let warning = try Recording.read(path) { packet in
+            capture.received(packet)
+        } dialogue: {
+            dialogue = RecordedLink($0, source: path)
         }
-        let links: [RecordedLink]
-        do throws(ReplayError) {
-            links = try RecordedLink.links(in: path).filter { $0.packetCount > 0 }
-        } catch {
-            throw Failure(
-                message: "\(error). Name a capture or a dialogue that `blescan replay` prints.", status: .badData)
-        }
+        let links = (dialogue.map { [$0] } ?? capture.links).filter { $0.packetCount > 0 }
         guard !links.isEmpty else {
             throw Failure(message: "\(path) has no ATT packets of a link that its host has made.", status: .notFound)
         }
