@@ -12,8 +12,9 @@
 // - An event of a descriptor that was let go earlier in the same batch is ignored, even if its number is in use again: the
 //   event carries the generation of its registration.
 // - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up descriptor
-//   registered spins; who sees the end of a descriptor lets go of it. What nobody waits for is not watched: where the kernel cannot
-//   narrow what it tells, the descriptor is not watched at all, and its owner knows.
+//   registered spins; who sees the end of a descriptor lets go of it. What nobody waits for is not watched.
+// - The kernel may refuse to watch one more descriptor, for lack of memory or of watches. It never refuses to change what one is
+//   watched for: `EPOLL_CTL_MOD` fails only where the descriptor was closed, or closed and opened again.
 // - A task that prefers the loop and comes to one of its actors from a foreign actor runs, until it next suspends, as if it had
 //   no preference; each `await` on the same actor may then let other jobs in. So code that waits for a condition looks at it
 //   inside the closure of `withCheckedContinuation`, not before.
@@ -34,6 +35,18 @@ internal import Synchronization
 // handlers that the loop calls; all the rest is immutable, atomic, or in the inbox behind its lock.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     package typealias Handler = () -> Void
+
+    /// What one descriptor is watched for.
+    private struct Watch {
+        /// Tells it from what was watched before under the same number.
+        let generation: UInt32
+        var readable: Handler?
+        var writable: Handler?
+
+        var interest: Int32 {
+            (readable == nil ? 0 : BLE_READABLE) | (writable == nil ? 0 : BLE_WRITABLE)
+        }
+    }
 
     /// How many batches of jobs run before the descriptors have their turn.
     private static let batchesPerTurn = 1_024
@@ -105,7 +118,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Calls `handler` on the loop whenever `descriptor` is readable, at its end or failed; `nil` ends that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor; where a handler was taken away, for the other one too.
+    /// - Returns: The error that keeps the kernel from watching the descriptor. Where it is watched for room already, or a handler is
+    ///   taken away, there is none.
     @discardableResult
     package func onReadable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.readable = handler }
@@ -113,7 +127,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Calls `handler` on the loop whenever `descriptor` can be written to or failed; `nil` ends that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor; where a handler was taken away, for the other one too.
+    /// - Returns: The error that keeps the kernel from watching the descriptor. Where it is watched for input already, or a handler is
+    ///   taken away, there is none.
     @discardableResult
     package func onWritable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.writable = handler }
@@ -247,29 +262,15 @@ extension EventLoop {
             return nil
         }
         var result = -ENOENT
-        var isForgotten = false
-        if known != nil { result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1) }
-        if let known, result < 0, result != -ENOENT {
-            if known.interest & ~watch.interest == 0 {
-                // The kernel goes on with what it watched before, and so does the loop.
-                watched[descriptor] = Watch(
-                    generation: known.generation, readable: known.readable == nil ? nil : watch.readable,
-                    writable: known.writable == nil ? nil : watch.writable)
-                return SystemCallError(call: "epoll_ctl", errno: -result)
-            }
-            // It would go on telling what nobody waits for any more, in each turn. It can always forget a descriptor.
-            _ = ble_unwatch(epoll, descriptor)
-            isForgotten = true
-            result = -ENOENT
-        }
-        if result == -ENOENT {
-            // Closed behind our back and opened anew: what the old one waited for is void.
-            if known != nil, !isForgotten {
+        if known != nil {
+            result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1)
+            if result == -ENOENT {
+                // Closed without `letGo` and opened again: what the old one waited for is void.
                 watch = newWatch()
                 change(&watch)
             }
-            result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 0)
         }
+        if result == -ENOENT { result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 0) }
         watched[descriptor] = result < 0 ? nil : watch
         return result < 0 ? SystemCallError(call: "epoll_ctl", errno: -result) : nil
     }

@@ -174,8 +174,8 @@ int epoll_create1(int flags) {
 
 BEHIND(epoll_ctl)
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
-    // Taking away does not fail.
-    if (operation == EPOLL_CTL_DEL) return behind_epoll_ctl()(epoll, operation, fd, event);
+    // Only watching one more takes memory. A change of what is watched for, and its end, succeed for every descriptor that is watched.
+    if (operation != EPOLL_CTL_ADD) return behind_epoll_ctl()(epoll, operation, fd, event);
     JUDGED(FAULTY_EPOLL_CTL, fd, NULL, -1, behind_epoll_ctl()(epoll, operation, fd, event));
 }
 

@@ -51,8 +51,7 @@ extension L2CAPChannel {
     private func pauseReading() {
         guard let descriptor = socket?.descriptor else { return }
         isPaused = true
-        // Whoever waits for room is not to wait for ever.
-        if loop.onReadable(descriptor, nil) != nil { later { $0.writable() } }
+        loop.onReadable(descriptor, nil)
     }
 
     /// All that has arrived, as soon as there is anything; empty when the packets are over or the task was cancelled.
@@ -139,13 +138,13 @@ extension L2CAPChannel {
         let failure = loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
-        // Looked at again a little later.
+        // The kernel may refuse to watch it while reading is paused: looked at again a little later.
         if failure != nil { later { $0.writable() } }
     }
 
     private func writable() {
         guard let descriptor = socket?.descriptor else { return }
-        if loop.onWritable(descriptor, nil) != nil, !isPaused { later { if !$0.isPaused { $0.readAgain() } } }
+        loop.onWritable(descriptor, nil)
         if isClosing { return finish(.closed) }
         flush()
     }

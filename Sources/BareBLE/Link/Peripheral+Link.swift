@@ -150,10 +150,10 @@ extension Peripheral {
 
     private func awaitWritable() {
         guard let descriptor = socket?.descriptor, !isEnding else { return }
-        let failure = loop.onWritable(descriptor) { [weak self] in
+        // It is watched for input already, so it can be watched for room too.
+        loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
-        if failure != nil { sendAgainLater() }
     }
 
     private func sendAgainLater() {
@@ -165,7 +165,7 @@ extension Peripheral {
 
     private func writable() {
         guard let descriptor = socket?.descriptor else { return }
-        if loop.onWritable(descriptor, nil) != nil { watchAgain() }
+        loop.onWritable(descriptor, nil)
         perform(client.writable(at: loop.now()))
     }
 
