@@ -45,17 +45,19 @@ extension Central {
 
     /// Connects, runs `body`, and disconnects whatever comes of it.
     ///
+    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    ///
     /// - Throws: `BLEError` as `connect(_:_:)` does, and what `body` throws.
-    public func withConnection<Value: Sendable>(
+    public nonisolated func withConnection<Value>(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions(),
-        _ body: @Sendable (Peripheral) async throws -> Value
+        _ body: (Peripheral) async throws -> Value
     ) async throws -> Value {
         let peripheral = try await connect(peer, options)
         return try await disconnecting(peripheral) { try await body(peripheral) }
     }
 
     /// Runs `body`, and disconnects whatever comes of it.
-    func disconnecting<Value: Sendable>(
+    nonisolated func disconnecting<Value>(
         _ peripheral: Peripheral, after body: () async throws -> Value
     ) async throws -> Value {
         do {

@@ -71,11 +71,13 @@ extension Central {
 
     /// Looks for a device, connects to the first that matches, runs `body`, and disconnects whatever comes of it.
     ///
+    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    ///
     /// - Throws: `BLEError` as `connect(toFirst:_:_:timeout:where:)` does, and what `body` throws.
-    public func withConnection<Value: Sendable>(
+    public nonisolated func withConnection<Value>(
         toFirst filter: ScanFilter, _ settings: ScanSettings = .balanced, _ options: ConnectOptions = ConnectOptions(),
         timeout: Duration? = .seconds(10), where condition: @Sendable (Sighting) -> Bool = { _ in true },
-        _ body: @Sendable (Peripheral, Sighting) async throws -> Value
+        _ body: (Peripheral, Sighting) async throws -> Value
     ) async throws -> Value {
         let (peripheral, sighting) = try await connect(
             toFirst: filter, settings, options, timeout: timeout, where: condition)

@@ -135,10 +135,12 @@ extension Session {
     /// With `repeating`, a `body` that fails with `BLEError.Code.disconnected` because its link was lost runs again, from its
     /// beginning, on the next link; what it has done must then bear being done twice. The link stays when `body` returns.
     ///
+    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    ///
     /// - Throws: `BLEError` as `ready(within:)` does, and what `body` throws.
-    public nonisolated func withPeripheral<Value: Sendable>(
+    public nonisolated func withPeripheral<Value>(
         within limit: Duration? = nil, repeating: Bool = false,
-        _ body: @Sendable (Peripheral) async throws -> Value
+        _ body: (Peripheral) async throws -> Value
     ) async throws -> Value {
         while true {
             let peripheral = try await ready(within: limit)
