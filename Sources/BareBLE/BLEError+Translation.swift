@@ -11,9 +11,7 @@ extension BLEError {
         case .timedOut:
             self.init(
                 .timedOut, subject: subject, during: operation, because: "the peer did not answer in time",
-                hint: operation == "connect"
-                    ? "It may be busy, or no ATT server; try again, or allow more time."
-                    : "The link is still up; try again, or allow more time.")
+                hint: "The link is still up; try again, or allow more time.", origin: .peer)
         case .cancelled:
             self.init(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
         case .queueFull(let limit):
@@ -57,23 +55,24 @@ extension BLEError {
                 lacksSecurity ? .insufficientSecurity : .refusedByPeer, subject: subject, during: operation,
                 because: "refused: \(code.name.lowercased())",
                 hint: lacksSecurity ? "The peer wants a paired or encrypted link." : code.sentence,
-                attError: code, attributeHandle: handle)
+                attError: code, attributeHandle: handle, origin: .peer)
         case .malformed(let packet):
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(packet)",
-                hint: "The peer's software is at fault; `--trace` shows the packet.")
+                hint: "The peer's software is at fault; `--trace` shows the packet.", origin: .peer)
         case .noProgress, .outOfRange, .quirk, .reliableWriteMismatch:
             self.init(
                 .malformedReply, subject: subject, during: operation, because: Self.clause(failure),
-                hint: "The peer's software is at fault; `--trace` shows the packets.")
+                hint: "The peer's software is at fault; `--trace` shows the packets.", origin: .peer)
         case .databaseTooLarge:
             self.init(
                 .tooLong, subject: subject, during: operation, because: Self.clause(failure),
-                hint: "Discover the services you need by their UUIDs instead.")
+                hint: "Discover the services you need by their UUIDs instead.", origin: .peer)
         case .valueTooLong(let partial):
             self.init(
                 .tooLong, subject: subject, during: operation,
-                because: "the value is longer than the 512 bytes that an attribute may have", partialValue: partial)
+                because: "the value is longer than the 512 bytes that an attribute may have", partialValue: partial,
+                origin: .peer)
         case .noCCCD:
             self.init(
                 .notSupported, subject: subject, during: operation,

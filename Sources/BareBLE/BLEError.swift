@@ -72,8 +72,26 @@ public struct BLEError: Error, Sendable {
         public static let system = Code("system")
     }
 
+    /// Which part beside this program a failure comes from. The set is open: later versions may add parts.
+    public struct Origin: Hashable, Sendable, CustomStringConvertible {
+        /// The part's name, which is stable.
+        public let description: String
+
+        private init(_ description: String) {
+            self.description = description
+        }
+
+        /// The peer: it did not respond, refused, or sent what makes no sense.
+        public static let peer = Origin("peer")
+        /// The adapter: its controller did not respond.
+        public static let adapter = Origin("adapter")
+    }
+
     /// What kind of failure this is.
     public let code: Code
+    /// Which part failed, where the code alone does not say it: a `.timedOut` may be the peer's or the adapter's, a `.tooLong`
+    /// the peer's or, with `nil`, that of an argument.
+    public let origin: Origin?
     /// For whom: a peer's address, a socket's path, an adapter's name.
     public let subject: String?
     /// During what: "connect", "read 2a19".
@@ -98,9 +116,10 @@ public struct BLEError: Error, Sendable {
     public init(
         _ code: Code, subject: String? = nil, during operation: String, because reason: String, hint: String? = nil,
         attError: ATTErrorCode? = nil, attributeHandle: AttributeHandle? = nil, hciStatus: HCIStatus? = nil,
-        errorNumber: Int32? = nil, partialValue: [UInt8]? = nil
+        errorNumber: Int32? = nil, partialValue: [UInt8]? = nil, origin: Origin? = nil
     ) {
         self.code = code
+        self.origin = origin
         self.subject = subject
         self.operation = operation
         self.reason = reason
@@ -110,6 +129,15 @@ public struct BLEError: Error, Sendable {
         self.hciStatus = hciStatus
         self.errorNumber = errorNumber
         self.partialValue = partialValue
+    }
+
+    /// The same failure with another hint.
+    func hinting(_ hint: String) -> BLEError {
+        BLEError(
+            code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
+            attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,
+            partialValue: partialValue,
+            origin: origin)
     }
 
     /// What the link must have for the peer to agree, when that is why it refused (`.insufficientSecurity`).

@@ -182,7 +182,8 @@ extension Peripheral {
             knowledgeGrew()
         } catch {
             await disconnect()
-            throw error
+            guard error.code == .timedOut, error.origin == .peer else { throw error }
+            throw error.hinting("It may be busy, or no ATT server; try again, or allow more time.")
         }
     }
 

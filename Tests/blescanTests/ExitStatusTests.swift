@@ -1,3 +1,4 @@
+import BareBLE
 import Foundation
 import Glibc
 import Testing
@@ -67,6 +68,15 @@ import Testing
             return .answer([0x11, 6, request[1], request[2], request[1], request[2], 0x0F, 0x18])
         }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
+    }
+
+    /// What went on is said in words that may change.
+    @Test(arguments: ["discover the services", "find 2a19"]) func whoseLimitItIsDecidesAndNotTheWords(operation: String)
+    {
+        let ofThePeer = BLEError(.tooLong, during: operation, because: "there is no end", origin: .peer)
+        #expect(blescan.ExitStatus(ofThePeer) == .refused)
+        let ofTheUser = BLEError(.tooLong, during: operation, because: "of the value")
+        #expect(blescan.ExitStatus(ofTheUser) == .usage)
     }
 
     @Test func refusedByCheck() async throws {

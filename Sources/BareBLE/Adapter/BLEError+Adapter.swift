@@ -55,7 +55,7 @@ extension BLEError {
         case .timeout:
             self.init(
                 .timedOut, subject: subject, during: operation, because: "the controller did not answer \(command)",
-                hint: "If that goes on, switch the adapter off and on, or unplug it.")
+                hint: "If that goes on, switch the adapter off and on, or unplug it.", origin: .adapter)
         case .malformed, .noAnswer:
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(failure)",
@@ -154,7 +154,7 @@ extension BLEError {
             }
         self.init(
             code, subject: "\(peer)", during: "connect", because: status?.name.lowercased() ?? reason, hint: hint,
-            hciStatus: status, errorNumber: errno == 0 ? nil : errno)
+            hciStatus: status, errorNumber: errno == 0 ? nil : errno, origin: code == .timedOut ? .peer : nil)
     }
 
     /// Each link that came up was handed to another program's socket.
@@ -174,14 +174,14 @@ extension BLEError {
             because: "the controller did not answer when a call was to be ended, and may still be calling",
             hint:
                 "Connects go on by themselves when it answers again; else reset it as root (`hciconfig \(adapter) reset`), "
-                + "or unplug it.")
+                + "or unplug it.", origin: .adapter)
     }
 
     static func notHeard(_ peer: PeerID) -> BLEError {
         BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint: "Check that it advertises, is near, is not connected to another host, and that "
-                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.")
+                + "\(peer.type == .public ? "`public`" : "`random`") is its address type.", origin: .peer)
     }
 }
 
@@ -241,6 +241,6 @@ extension Adapter {
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint:
                 "Check that it advertises and is near. If another program has scanned, kernels from 6.10 on may not look "
-                + "for it: give this program cap_net_raw, or reset the adapter.")
+                + "for it: give this program cap_net_raw, or reset the adapter.", origin: .peer)
     }
 }

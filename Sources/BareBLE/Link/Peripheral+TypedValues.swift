@@ -59,6 +59,6 @@ extension BLEError {
         self.init(
             .malformedValue, subject: subject, during: operation,
             because: "\(packet), in \(bytes.isEmpty ? "no bytes" : Hex.encode(bytes))",
-            hint: "Without the key's type the bytes are given as they are.", partialValue: bytes)
+            hint: "Without the key's type the bytes are given as they are.", partialValue: bytes, origin: .peer)
     }
 }

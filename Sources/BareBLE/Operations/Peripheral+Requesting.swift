@@ -83,14 +83,14 @@ extension Peripheral {
             throw BLEError(
                 .tooLong, subject: name, during: operation,
                 because: "\(count) bytes came, where at most \(assembly.mostBytes) were expected",
-                hint: "All of them are in the error.", partialValue: gathering.bytes)
+                hint: "All of them are in the error.", partialValue: gathering.bytes, origin: .peer)
         case .idle, .timedOut, .silent, .matched:
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) behind \(count) bytes"
                     : "the answer was not complete in time, with \(count) bytes",
-                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes)
+                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes, origin: .peer)
         }
     }
 

@@ -12,8 +12,7 @@ struct AttributeScreen {
         var properties = ""
         var value = ""
         var byteCount = 0
-
-        var isService: Bool { handle.contains("-") }
+        var isService = false
 
         /// The value in `room` columns; where it is cut, its length is told.
         func value(in room: Int) -> String {
@@ -107,7 +106,9 @@ extension AttributeScreen {
     private func rows(of service: GATTService) -> [Row] {
         let name = tree.label(service.uuid, AssignedNumbers.serviceName) ?? "Vendor service"
         let kind = service.isPrimary ? "" : "  (secondary)"
-        var rows = [Row(handle: " " + Self.text(service.handles), name: "\(name) \(service.uuid)\(kind)")]
+        var rows = [
+            Row(handle: " " + Self.text(service.handles), name: "\(name) \(service.uuid)\(kind)", isService: true)
+        ]
         for include in service.includes {
             let target = ["includes", Self.text(include.handles), include.uuid?.description].compactMap(\.self)
             rows.append(row(include.handle, level: 1, target.joined(separator: " ")))

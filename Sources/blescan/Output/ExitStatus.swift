@@ -21,7 +21,7 @@ enum ExitStatus: Int32 {
         switch error.code {
         case .attributeNotFound:
             self = .notFound
-        case .tooLong where error.operation.hasPrefix("discover") || error.partialValue != nil:
+        case .tooLong where error.origin == .peer:
             // It is the peer that has no end.
             self = .refused
         case .ambiguous, .invalidArgument, .tooLong, .unusableCache:

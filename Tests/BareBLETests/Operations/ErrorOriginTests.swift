@@ -1,0 +1,66 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// Which side a failure comes from is in the error itself, not in its words.
+@Suite(.timeLimit(.minutes(1))) struct ErrorOriginTests {
+    private func failure(_ body: () async throws -> Void) async -> BLEError? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error as? BLEError
+        }
+    }
+
+    @Test func aSilentPeer() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await Central().attach(to: peripheral)
+        await peripheral.stopAnswering()
+        let read = await failure { _ = try await device.read(.handle(2), timeout: .milliseconds(20)) }
+        #expect(read?.code == .timedOut && read?.origin == .peer)
+        #expect(read?.hint?.contains("still up") == true)
+        await device.disconnect()
+    }
+
+    /// The hint is another one where the link has not been used yet: it is given up.
+    @Test func aPeerThatIsSilentFromTheStart() async throws {
+        let (near, far) = try LinkSocket.pair()
+        let peer = LinkSocket(adopting: far)
+        let options = ConnectOptions(timeout: .milliseconds(20))
+        let connect = await failure { _ = try await Central().attach(descriptor: near, options) }
+        #expect(connect?.code == .timedOut && connect?.origin == .peer)
+        #expect(connect?.hint?.contains("no ATT server") == true)
+        #expect(peer.descriptor == far)
+    }
+
+    @Test func aPeerThatIsNotHeardAndAnAdapterThatIsSilent() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
+            let central = Central(adapter: bench.adapter)
+            let options = ConnectOptions(timeout: .seconds(5))
+            let notHeard = await failure { _ = try await central.connect(peer, options) }
+            #expect(notHeard?.code == .timedOut && notHeard?.origin == .peer)
+            await bench.controller.set { $0.ignored = [.leCreateConnection] }
+            let silent = await failure { _ = try await central.connect(peer, options) }
+            #expect(silent?.code == .timedOut && silent?.origin == .adapter)
+        }
+    }
+
+    @Test func whatAnArgumentOrThePeerHasTooMuchOf() async throws {
+        let peripheral = VirtualPeripheral(.battery)
+        let device = try await Central().attach(to: peripheral)
+        let argument = await failure {
+            try await device.write([UInt8](repeating: 0, count: 516), to: .handle(2), .withoutResponse)
+        }
+        #expect(argument?.code == .tooLong && argument?.origin == nil)
+        let refused = await failure { try await device.write([0], to: .handle(2)) }
+        #expect(refused?.code == .refusedByPeer && refused?.origin == .peer)
+        // It says nothing about what kind of failure it is.
+        #expect(refused == BLEError(.refusedByPeer, during: "", because: ""))
+        await device.disconnect()
+    }
+}
