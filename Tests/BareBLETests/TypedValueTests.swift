@@ -112,4 +112,38 @@ extension CharacteristicKey where Value == Percent {
         }
         #expect(seen == [Percent(1)])
     }
+
+    @Test func aForLoopGoesOnAfterAMalformedValueThatIsSkipped() async throws {
+        let log = KeptLog(detail: "so far")
+        var configuration = Configuration()
+        configuration.logger = log.logger
+        let device = try await Central(configuration).attach(to: VirtualPeripheral(settings))
+        let values = try await device.subscribe(to: .setting, SubscribeOptions(malformedValues: .skip))
+        for bytes in [[1], [2, 2], [], [3], [4], [5, 5], [6]] as [[UInt8]] { try await device.write(bytes, to: 0xFFF1) }
+        var seen: [Percent] = []
+        for try await value in values {
+            seen.append(value)
+            if value == Percent(6) { break }
+        }
+        #expect(seen == [Percent(1), Percent(3), Percent(4), Percent(6)])
+        #expect(values.malformedInTotal == 3)
+        // Not one line for each of them.
+        #expect(log.all == ["malformed value left out: 1"])
+    }
+
+    @Test func whatWasLeftOutIsCountedApartFromWhatWasDropped() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(settings))
+        let values = try await device.subscribe(to: .setting, SubscribeOptions(capacity: 2, malformedValues: .skip))
+        for bytes in [[0], [1], [2, 2], [3]] as [[UInt8]] { try await device.write(bytes, to: 0xFFF1) }
+        // The last value is in front of this answer.
+        _ = try await device.read(.setting)
+        var iterator = values.makeAsyncIterator()
+        #expect(try await iterator.next() == Percent(3))
+        #expect(iterator.droppedBefore == 2)
+        #expect(iterator.malformedBefore == 1)
+        try await device.write([4], to: 0xFFF1)
+        #expect(try await iterator.next() == Percent(4))
+        #expect(iterator.droppedBefore == 0 && iterator.malformedBefore == 0)
+        #expect(values.droppedInTotal == 2 && values.malformedInTotal == 1)
+    }
 }

@@ -32,7 +32,15 @@ extension Peripheral {
     public func subscribe<Value: GATTReadable>(
         to key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> TypedValueSequence<Value> {
-        TypedValueSequence(received: try await subscribe(to: CharacteristicReference(key), options), peer: name)
+        typed(try await subscribe(to: CharacteristicReference(key), options), options.malformedValues)
+    }
+
+    /// Makes each of the values a `Value`.
+    func typed<Value: GATTReadable & Sendable>(
+        _ received: ValueSequence, _ policy: MalformedValuePolicy
+    ) -> TypedValueSequence<Value> {
+        let log = ValueLog(logger: logger, peer: name, troubles: troubles.peer, loop: loop)
+        return TypedValueSequence(received: received, decoder: ValueDecoder(policy, log))
     }
 
     /// Makes a value of its bytes.

@@ -16,6 +16,14 @@ public enum SubscriptionSharing: Hashable, Sendable {
     case replacing
 }
 
+/// What a subscription with a type does with a value whose bytes do not fit that.
+public enum MalformedValuePolicy: Hashable, Sendable {
+    /// It is thrown as `BLEError.Code.malformedValue`. A `for` loop ends there.
+    case fail
+    /// It is left out and counted; the log has a warning, once a minute at most.
+    case skip
+}
+
 /// How a subscription is made.
 public struct SubscribeOptions: Hashable, Sendable {
     /// What is preferred where the characteristic has both.
@@ -30,11 +38,14 @@ public struct SubscribeOptions: Hashable, Sendable {
     public var timeout: Duration?
     /// Whether others may have the values too. Requests that listen for their answer may in any case.
     public var sharing: SubscriptionSharing
+    /// What happens to a value that does not fit the type of a key. Values without a type are bytes, which always fit.
+    public var malformedValues: MalformedValuePolicy
 
     /// The defaults, or other values for some of them.
     public init(
         preferred: SubscriptionKind = .notifications, capacity: Int = 256, byteLimit: Int = 64 * 1024,
-        policy: OverflowPolicy = .dropOldest, timeout: Duration? = nil, sharing: SubscriptionSharing = .shared
+        policy: OverflowPolicy = .dropOldest, timeout: Duration? = nil, sharing: SubscriptionSharing = .shared,
+        malformedValues: MalformedValuePolicy = .fail
     ) {
         self.preferred = preferred
         self.capacity = capacity
@@ -42,5 +53,6 @@ public struct SubscribeOptions: Hashable, Sendable {
         self.policy = policy
         self.timeout = timeout
         self.sharing = sharing
+        self.malformedValues = malformedValues
     }
 }

@@ -113,11 +113,14 @@ public struct RestoredSubscription: Sendable {
 
     /// Takes the subscription on, with each value made a `Value`.
     ///
+    /// - Parameters:
+    ///   - type: What each value is made.
+    ///   - malformedValues: What happens to a value that does not fit the type.
     /// - Throws: `BLEError` as `adopt()` does.
     public func adopt<Value: GATTReadable & Sendable>(
-        as type: Value.Type
+        as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
     ) async throws(BLEError) -> TypedValueSequence<Value> {
-        TypedValueSequence(received: try await adopt(), peer: peripheral.name)
+        await peripheral.typed(try await adopt(), malformedValues)
     }
 
     /// Ends the subscription, and tells the peer to stop. What waits is discarded.

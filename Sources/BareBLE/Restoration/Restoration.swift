@@ -85,8 +85,14 @@ public struct RestoredValues: Sendable {
     public func adopt() -> SessionValues<ReceivedValue> { values }
 
     /// Takes the subscription on, with each value made a `Value`. To be called once.
-    public func adopt<Value: GATTReadable & Sendable>(as type: Value.Type) -> SessionValues<Value> {
-        SessionValues(lease: values.lease, make: Session.making(type, at: session.name))
+    ///
+    /// - Parameters:
+    ///   - type: What each value is made.
+    ///   - malformedValues: What happens to a value that does not fit the type.
+    public func adopt<Value: GATTReadable & Sendable>(
+        as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
+    ) -> SessionValues<Value> {
+        SessionValues(lease: values.lease, decoder: ValueDecoder(malformedValues, session.valueLog))
     }
 
     /// Ends the subscription for good, and tells the peer to stop if nobody else listens.

@@ -23,33 +23,26 @@ extension Session {
     public func values(
         of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<ReceivedValue> {
-        SessionValues(lease: subscribe(to: characteristic, options)) { value throws(BLEError) in value }
+        SessionValues(
+            lease: subscribe(to: characteristic, options),
+            decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
     /// Subscribes on this link and each that follows, to what a key says that it is.
     ///
-    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; the
-    /// subscription stays, and a next `next()` goes on behind it.
+    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; a `for` loop
+    /// ends there, an iterator goes on with its next `next()`. With `SubscribeOptions.malformedValues` such values are left out instead.
     public func values<Value: GATTReadable & Sendable>(
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<Value> {
         SessionValues(
-            lease: subscribe(to: CharacteristicReference(key), options), make: Self.making(Value.self, at: name))
+            lease: subscribe(to: CharacteristicReference(key), options),
+            decoder: ValueDecoder(options.malformedValues, valueLog))
     }
 
-    /// Makes values of what a peer sends.
-    static func making<Value: GATTReadable & Sendable>(
-        _ type: Value.Type, at name: String
-    ) -> SessionValues<Value>.Making {
-        { value throws(BLEError) in
-            do throws(MalformedPacket) {
-                return try Value(value: value.bytes)
-            } catch {
-                throw BLEError(
-                    malformed: value.bytes, error, subject: name,
-                    during: "understand a value of \(CharacteristicReference.handle(value.handle))")
-            }
-        }
+    /// Where values that are left out are logged.
+    nonisolated var valueLog: ValueLog {
+        ValueLog(logger: logger, peer: name, troubles: PeerTroubles(), loop: loop)
     }
 
     private func subscribe(to reference: CharacteristicReference, _ options: SubscribeOptions) -> StandingLease {

@@ -32,13 +32,15 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     }
 
     typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
-    typealias Making = @Sendable (ReceivedValue) throws(BLEError) -> Value
 
     let lease: StandingLease
-    let make: Making
+    let decoder: ValueDecoder<Value>
 
     /// How many values and marks found no room since the sequence began, those included behind which nothing came any more.
     public var droppedInTotal: Int { lease.buffer.droppedInTotal }
+
+    /// How many values have been left out because they do not fit the type; 0 where the options do not say `.skip`.
+    public var malformedInTotal: Int { decoder.malformedInTotal }
 
     /// Ends the subscription, on this link and for those to come, and tells the peer to stop if nobody else listens.
     ///
@@ -49,60 +51,65 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
 
     /// Walks over the values.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(lease: lease, make: make)
+        AsyncIterator(lease: lease, decoder: decoder)
     }
 
     /// Walks over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let lease: StandingLease
-        private let make: Making
+        private let decoder: ValueDecoder<Value>
         private var walk: StreamWalk<SessionValues<ReceivedValue>.Entry>
         private var epoch: UInt64?
-        /// What was dropped before marks; the next value says it.
+        /// What was dropped before marks, and before values that were left out; the next value says it.
         private var droppedBeforeMarks = 0
         /// The value that `next()` gave or refused last, as it was received; `nil` before the first.
         public private(set) var last: ReceivedValue?
 
-        init(lease: StandingLease, make: @escaping Making) {
+        init(lease: StandingLease, decoder: ValueDecoder<Value>) {
             self.lease = lease
-            self.make = make
+            self.decoder = decoder
             walk = StreamWalk(lease.buffer)
         }
 
         /// The next value or mark; `nil` when the session has ended or the task is cancelled.
         ///
         /// - Throws: `BLEError` with what the session gave up with, or what the peer refused the subscription with; by the overflow
-        ///   policy `.valuesLost`; `.malformedValue` for one value that does not fit the type; `.busy` while another task waits.
+        ///   policy `.valuesLost`; `.malformedValue` for one value that does not fit the type, unless such values are left out; `.busy` while another task waits.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {
-            guard let entry = try await walk.peek() else { return nil }
-            // The mark itself may be among what found no room.
-            if let epoch, epoch != entry.element.epoch {
-                self.epoch = nil
-                return .interrupted(lostMark)
+            malformedBefore = 0
+            while let entry = try await walk.peek() {
+                // The mark itself may be among what found no room.
+                if let epoch, epoch != entry.element.epoch {
+                    self.epoch = nil
+                    return .interrupted(lostMark)
+                }
+                walk.pass()
+                switch entry.element {
+                case .began(let epoch):
+                    self.epoch = epoch
+                    droppedBeforeMarks += entry.droppedBefore
+                    return .began
+                case .interrupted(let error, _):
+                    epoch = nil
+                    droppedBeforeMarks += entry.droppedBefore
+                    return .interrupted(error)
+                case .value(let value, let epoch):
+                    self.epoch = epoch
+                    let received = value.with(droppedBefore: entry.droppedBefore + droppedBeforeMarks)
+                    droppedBeforeMarks = 0
+                    last = received
+                    if let value = try decoder.value(of: received) { return .value(value) }
+                    malformedBefore += 1
+                    droppedBeforeMarks = received.droppedBefore
+                }
             }
-            walk.pass()
-            switch entry.element {
-            case .began(let epoch):
-                self.epoch = epoch
-                droppedBeforeMarks += entry.droppedBefore
-                return .began
-            case .interrupted(let error, _):
-                epoch = nil
-                droppedBeforeMarks += entry.droppedBefore
-                return .interrupted(error)
-            case .value(let value, let epoch):
-                self.epoch = epoch
-                let dropped = entry.droppedBefore + droppedBeforeMarks
-                droppedBeforeMarks = 0
-                let received = ReceivedValue(
-                    bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,
-                    droppedBefore: dropped)
-                last = received
-                return .value(try make(received))
-            }
+            return nil
         }
+
+        /// How many values were left out right before the last value or mark because they do not fit the type.
+        public private(set) var malformedBefore = 0
 
         /// How many values and marks were dropped right before the last value.
         public var droppedBefore: Int { last?.droppedBefore ?? 0 }

@@ -12,6 +12,13 @@ public struct ReceivedValue: Hashable, Sendable {
     public let time: BootInstant
     /// How many values of this subscription were dropped right before this one.
     public let droppedBefore: Int
+
+    /// The same value, with another number of dropped ones before it.
+    func with(droppedBefore: Int) -> ReceivedValue {
+        guard droppedBefore != self.droppedBefore else { return self }
+        return ReceivedValue(
+            bytes: bytes, handle: handle, isIndication: isIndication, time: time, droppedBefore: droppedBefore)
+    }
 }
 
 /// The values of one subscription, in the order in which they crossed the link.
@@ -65,11 +72,7 @@ public struct ValueSequence: AsyncSequence, Sendable {
         ) async throws(BLEError) -> ReceivedValue? {
             guard let entry = try await walk.peek() else { return nil }
             walk.pass()
-            guard entry.droppedBefore > 0 else { return entry.element }
-            let value = entry.element
-            return ReceivedValue(
-                bytes: value.bytes, handle: value.handle, isIndication: value.isIndication, time: value.time,
-                droppedBefore: entry.droppedBefore)
+            return entry.element.with(droppedBefore: entry.element.droppedBefore + entry.droppedBefore)
         }
     }
 }

@@ -37,6 +37,29 @@ import Testing
         await session.disconnect()
     }
 
+    @Test func valuesThatDoNotFitAreSkippedWhereTheOptionsSaySo() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let values = await session.values(of: .batteryLevel, SubscribeOptions(malformedValues: .skip))
+        var levels: [UInt8] = []
+        for try await change in values {
+            switch change {
+            case .began:
+                try await bench.peripheral.notify(0x2A19, [])
+                try await bench.peripheral.notify(0x2A19, [42])
+            case .value(let level):
+                levels.append(level.percentage)
+                if levels.count < 2 { await bench.peripheral.disconnect() }
+            case .interrupted:
+                break
+            }
+            if levels.count == 2 { break }
+        }
+        #expect(levels == [42, 42])
+        #expect(values.malformedInTotal == 2)
+        await session.disconnect()
+    }
+
     @Test func whatThePeerDoesNotHaveEndsTheSequence() async throws {
         let bench = SessionBench()
         let session = try await bench.session()

@@ -56,7 +56,8 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         if let belt = before.peers.first, let session = belt.session {
             let measurements = belt.subscriptions.first { $0.characteristic == 0x2A37 }
             let logger = HeartRateLogger(
-                session, goingOnWith: measurements?.adopt(as: HeartRateMeasurement.self), suspend: suspend, write: write
+                session, goingOnWith: measurements?.adopt(as: HeartRateMeasurement.self, malformedValues: .skip),
+                suspend: suspend, write: write
             )
             return (session, logger)
         }
@@ -93,7 +94,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         if let restored {
             measurements = restored
         } else {
-            measurements = await session.values(of: .heartRateMeasurement)
+            measurements = await session.values(of: .heartRateMeasurement, SubscribeOptions(malformedValues: .skip))
         }
         do {
             try await cancelWhenGracefulShutdown { try await follow(measurements) }
@@ -113,16 +114,10 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
 
     private func follow(_ measurements: SessionValues<HeartRateMeasurement>) async throws {
         var changes = measurements.makeAsyncIterator()
-        while true {
-            do {
-                guard let change = try await changes.next() else { return }
-                if changes.droppedBefore > 0 { write("lost \(changes.droppedBefore)") }
-                write(change)
-            } catch {
-                // One value was nonsense; the subscription goes on behind it.
-                guard error.code == .malformedValue else { throw error }
-                write("malformed \(error)")
-            }
+        while let change = try await changes.next() {
+            if changes.droppedBefore > 0 { write("lost \(changes.droppedBefore)") }
+            if changes.malformedBefore > 0 { write("malformed \(changes.malformedBefore)") }
+            write(change)
         }
     }
 
