@@ -15,6 +15,7 @@ let package = Package(
     products: [
         .library(name: "BareBLE", targets: ["BareBLE", "BLECore"]),
         .library(name: "BareBLECrypto", targets: ["BareBLECrypto"]),
+        .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
         .executable(name: "blescan", targets: ["blescan"]),
     ],
@@ -47,6 +48,11 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "CryptoExtras", package: "swift-crypto"),
             ],
+            swiftSettings: strict
+        ),
+        .target(
+            name: "BareBLEFoundation",
+            dependencies: ["BareBLE", "BLECore"],
             swiftSettings: strict
         ),
         .target(
@@ -118,6 +124,11 @@ let package = Package(
         .testTarget(
             name: "BareBLECryptoTests",
             dependencies: ["BareBLECrypto", "BLECore"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BareBLEFoundationTests",
+            dependencies: ["BareBLEFoundation", "BareBLE", "BareBLETestKit", "BLECore"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -1,0 +1,36 @@
+public import BLECore
+public import BareBLE
+public import Foundation
+
+/// All bytes of a value, whatever they mean: `CharacteristicKey<Data>(0xFFF1)`.
+extension Data: GATTReadable, GATTWritable {
+    /// What an error calls the format.
+    public static var formatName: String { "bytes" }
+
+    /// Takes all bytes that are left.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        self.init(reader.rest())
+    }
+
+    /// Appends the bytes.
+    public func write(to writer: inout ByteWriter) {
+        writer.array([UInt8](self))
+    }
+}
+
+extension ReceivedValue {
+    /// The value, at most 512 bytes.
+    public var data: Data { Data(bytes) }
+}
+
+extension Peripheral {
+    /// Writes a value.
+    ///
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does for bytes.
+    public func write(
+        _ value: Data, to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
+        timeout: Duration? = nil
+    ) async throws(BLEError) {
+        try await write([UInt8](value), to: characteristic, kind, timeout: timeout)
+    }
+}
