@@ -86,7 +86,9 @@ package struct LinkSocket: ~Copyable, Sendable {
     // MARK: Packets
 
     /// Takes the next packet into `buffer`, which keeps its size.
-    package mutating func receive(into buffer: inout [UInt8]) -> LinkInput {
+    ///
+    /// - Parameter isAwaited: Whether the loop has said that there is something. Where it has not, finding nothing means nothing.
+    package mutating func receive(into buffer: inout [UInt8], isAwaited: Bool = true) -> LinkInput {
         while true {
             let length = receiveOnce(&buffer)
             switch length {
@@ -100,6 +102,7 @@ package struct LinkSocket: ~Copyable, Sendable {
                 return .packet(count: 0, length: 0)
             case -Int(EAGAIN):
                 if let endReason { return .ended(errno: endReason) }
+                guard isAwaited else { return .wouldBlock }
                 // Twice in a row without a packet: the loop sees something here that reading does not clear.
                 if wokenForNothing, ble_poll(descriptor) & BLE_HANG_UP != 0 {
                     endReason = ENOTCONN

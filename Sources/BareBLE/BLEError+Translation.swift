@@ -60,7 +60,7 @@ extension BLEError {
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(packet)",
                 hint: "The peer's software is at fault; `--trace` shows the packet.", origin: .peer)
-        case .noProgress, .outOfRange, .quirk, .reliableWriteMismatch:
+        case .noProgress, .outOfRange, .quirk, .reliableWriteMismatch, .surplusResponse:
             self.init(
                 .malformedReply, subject: subject, during: operation, because: Self.clause(failure),
                 hint: "The peer's software is at fault; `--trace` shows the packets.", origin: .peer)

@@ -82,6 +82,9 @@ public actor Peripheral {
     /// Who may call now, and the callers that may not yet.
     var gate = CallGate()
     var gateWaiters: [CallGate.Ticket: GateWaiter] = [:]
+    /// Places in the order of calls that were taken from outside, and turns whose tasks have not come to wait for them yet.
+    nonisolated let places = QueuePlaces()
+    var turns: [CallGate.Room: PlacedTurn] = [:]
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []
     /// The extended properties that have been read.
@@ -97,6 +100,8 @@ public actor Peripheral {
 
     var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     var timer: TimerID?
+    /// Whether the socket has been read to its end for the packet that is to be written next.
+    var isReadUp = false
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {

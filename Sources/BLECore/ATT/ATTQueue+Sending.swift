@@ -6,6 +6,11 @@ extension ATTQueue {
         if case .taken = slot { waiting.count + 1 } else { waiting.count }
     }
 
+    /// The operation whose packet the owner has in its hands; `nil` when there is none, or its caller has given up.
+    package var operationInHand: RequestID? {
+        if case .offered(.operation) = writing { waiting.first?.id } else { nil }
+    }
+
     /// Takes a request or command; it is sent when its turn comes.
     ///
     /// - Parameters:

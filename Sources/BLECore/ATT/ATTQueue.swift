@@ -12,6 +12,9 @@
 //   that comes to be looked at late, because this process did not run, has come in time (row O21). So the owner reads what
 //   there is before it says that time has passed.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
+// - A response has no number, so a copy of one that arrives while the next request of its kind is under way cannot be told from the
+//   response to that. Two things keep it rare: the owner reads what there is before it writes a request, so that a copy that has
+//   arrived finds the slot free; and what comes for a request that has ended is counted, for it puts earlier results in doubt.
 // - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked` or `refused` before it does anything else, and
 //   a packet counts as sent only then; until then it can be taken back.
 // - Confirmations and answers to the peer overtake our own operations, and there is room for a fixed number of them.
@@ -67,7 +70,9 @@ package struct ATTQueue: ~Copyable {
     var exchangedMTU: UInt16?
     var peerMTU: UInt16?
 
-    private var lastEnded: ATTOpcode?
+    private var lastEnded: Ended?
+    /// How many responses came for a request that had ended with another one: one of the two was not meant for it.
+    package private(set) var contradictions = 0
 
     package init(limits: Limits = Limits(), mtu: UInt16 = ATTQueue.defaultMTU) {
         self.limits = limits
@@ -109,21 +114,37 @@ package struct ATTQueue: ~Copyable {
         }
         guard case .taken(let request) = slot else { return receivedStray(opcode, pdu, &actions) }
         if opcode == request.opcode.response {
-            return end(request, receivedResponse(pdu, to: request), &actions)
+            return end(request, receivedResponse(pdu, to: request), pdu, &actions)
         }
         guard opcode == .errorResponse else { return receivedStray(opcode, pdu, &actions) }
         do throws(MalformedPacket) {
             let error = try ATTErrorResponse(pdu)
             guard error.requestOpcode == request.opcode else { return receivedStray(opcode, pdu, &actions) }
-            if let handle = request.handle, handle != error.handle { statistics.handleMismatches += 1 }
-            end(request, .failure(.refused(error)), &actions)
+            if let handle = request.handle, handle != error.handle {
+                if isStale(error, pdu) { return receivedStray(opcode, pdu, &actions) }
+                statistics.handleMismatches += 1
+            }
+            end(request, .failure(.refused(error)), pdu, &actions)
             if error.code == .databaseOutOfSync { refuseWaitingRequests(&actions) }
         } catch {
             if let named = Self.requestNamed(by: pdu), named != request.opcode {
                 return receivedStray(opcode, pdu, &actions)
             }
-            end(request, .failure(.malformed(error)), &actions)
+            end(request, .failure(.malformed(error)), pdu, &actions)
         }
+    }
+
+    /// Whether an Error Response that names another handle than the request is a copy of one for the request before.
+    ///
+    /// Devices in the field name wrong handles: 0, the first of a range, or what their buffer holds. Such a response is the only one
+    /// that they send, so dropping it would cost the link after 30 s (row T04). It counts as a copy only where it names exactly
+    /// what has just ended, opcode and handle, and either says the same once more or comes from a peer that has sent
+    /// responses twice on this link before (row T33).
+    private func isStale(_ error: ATTErrorResponse, _ pdu: [UInt8]) -> Bool {
+        guard let lastEnded, lastEnded.opcode == error.requestOpcode, lastEnded.handle == error.handle else {
+            return false
+        }
+        return lastEnded.response == pdu || statistics.duplicatedResponses > 0
     }
 
     /// Refuses what was made in ignorance of a change. The peer takes the next request as a sign that the change is known
@@ -162,11 +183,11 @@ package struct ATTQueue: ~Copyable {
 
     /// Frees the slot and finishes its caller, unless there is none any more.
     private mutating func end(
-        _ request: Outstanding, _ result: Result<[UInt8], ATTFailure>, _ actions: inout ATTActions
+        _ request: Outstanding, _ result: Result<[UInt8], ATTFailure>, _ pdu: [UInt8], _ actions: inout ATTActions
     ) {
         if case .failure(.malformed) = result { statistics.malformedAnswers += 1 }
         slot = .free
-        lastEnded = request.opcode
+        lastEnded = Ended(opcode: request.opcode, handle: request.handle, response: pdu)
         if request.offeredMTU != nil { applyMTU() }
         guard let id = request.id else {
             statistics.lateAnswers += 1
@@ -180,6 +201,10 @@ package struct ATTQueue: ~Copyable {
     private mutating func receivedStray(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
         if isKnownStray(opcode, pdu) {
             statistics.knownStrays += 1
+            if let lastEnded, lastEnded.fits(opcode, pdu) {
+                statistics.duplicatedResponses += 1
+                if lastEnded.response != pdu { contradictions += 1 }
+            }
         } else {
             statistics.unexplainedAnswers += 1
             if case .taken(var request) = slot {
@@ -198,13 +223,13 @@ package struct ATTQueue: ~Copyable {
         if opcode == .exchangeMTUResponse, exchangedMTU != nil { return true }
         if opcode == .errorResponse {
             guard let named = Self.requestNamed(by: pdu) else { return false }
-            return named == lastEnded || named.isCommand
+            if named.isCommand { return true }
         }
-        return opcode == lastEnded?.response
+        return lastEnded?.isFollowed(by: opcode, pdu) ?? false
     }
 
     /// The opcode that an Error Response blames, also when the rest of it is malformed.
-    private static func requestNamed(by pdu: [UInt8]) -> ATTOpcode? {
+    fileprivate static func requestNamed(by pdu: [UInt8]) -> ATTOpcode? {
         pdu.dropFirst().first.map { ATTOpcode(rawValue: $0) }
     }
 
@@ -262,6 +287,24 @@ extension ATTQueue {
         /// When the link closes.
         let end: BootInstant
         var unexplainedAnswers = 0
+    }
+
+    /// The request that ended last.
+    struct Ended {
+        let opcode: ATTOpcode
+        let handle: AttributeHandle?
+        /// What the peer has sent for it.
+        let response: [UInt8]
+
+        /// Whether a packet could be for it too.
+        func isFollowed(by other: ATTOpcode, _ pdu: [UInt8]) -> Bool {
+            other == .errorResponse ? ATTQueue.requestNamed(by: pdu) == opcode : other == opcode.response
+        }
+
+        /// The same, except for the one response that devices are known to send twice without harm: nothing follows its request.
+        func fits(_ other: ATTOpcode, _ pdu: [UInt8]) -> Bool {
+            opcode != .exchangeMTURequest && isFollowed(by: other, pdu)
+        }
     }
 
     /// A request or command that was not sent yet.

@@ -15,6 +15,11 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Answers out of turn with a known cause: a second MTU response, an answer to what had just ended, an error about
     /// a command; dropped.
     public var knownStrays = 0
+    /// Responses that fit the request that had just ended, so that one too many has come; dropped, and counted as known strays too.
+    ///
+    /// ATT responses have no number. Where one was sent twice, and its copy arrived while the next request of its kind was under
+    /// way, it was taken for the response to that one: what was read since the link was last idle is in doubt.
+    public var duplicatedResponses = 0
     /// Answers that nothing explains; dropped.
     public var unexplainedAnswers = 0
     /// Answers longer than the MTU.
@@ -77,6 +82,7 @@ extension ATTStatistics {
         body(droppedValues, "values dropped by full buffers")
         body(malformedAnswers, "malformed answers")
         body(unexplainedAnswers, "answers to nothing")
+        body(duplicatedResponses, "responses that came twice, which put earlier results in doubt")
         body(oversizedAnswers, "answers longer than the MTU")
         body(overlappingIndications, "indications ahead of a confirmation")
         body(oversizedValues, "values that are too long")

@@ -56,6 +56,7 @@ extension GATTClient {
         }
         guard let (id, operation) = running.waiting(for: request) else { return }
         operation.request = nil
+        operation.contradictions = queue.contradictions
         switch result {
         case .success(let pdu):
             advance(id, operation.received(.response(pdu), mtu: mtu), &actions, at: now)

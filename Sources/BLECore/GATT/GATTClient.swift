@@ -63,6 +63,11 @@ package struct GATTClient: ~Copyable {
     /// How many operations are unfinished.
     package var operationCount: Int { running.count }
 
+    /// The operation whose packet the owner has in its hands, to be written.
+    package var operationInHand: OperationID? {
+        queue.operationInHand.flatMap { running.waiting(for: $0)?.id }
+    }
+
     /// A number for the next operation.
     package mutating func nextID() -> OperationID {
         lastOperation &+= 1

@@ -126,10 +126,17 @@ extension Peripheral {
     }
 
     private func send(_ pdu: [UInt8]) -> [GATTClient.Action] {
+        let gathering = gatherings.isEmpty ? nil : gatheringInHand
+        let isRequest = ATTOpcode(rawValue: pdu.first ?? 0).isRequest
+        if isRequest || gathering != nil {
+            if !isReadUp, let actions = readUp() { return actions }
+            isReadUp = false
+        }
         guard socket != nil, let outcome = socket?.send(pdu) else { return [] }
         let now = loop.now()
         switch outcome {
         case .sent:
+            if let gathering { gatherings[gathering]?.gathering.asked() }
             tellTrace(pdu, isOutgoing: true, at: now)
             return client.sent(at: now)
         case .wouldBlock:
@@ -146,6 +153,31 @@ extension Peripheral {
             sendAgainLater()
             return []
         }
+    }
+
+    /// Reads what lies in the socket before a request is written, because all of that was sent without knowing of it: a value there is no
+    /// response to it, and a second response to the request before is not this one's.
+    ///
+    /// - Returns: What the client has to say then, with the packet that was to be written if it still is; `nil` when nothing lay there.
+    private func readUp() -> [GATTClient.Action]? {
+        var hasRead = false
+        // The kernel keeps no more than this; whoever sends faster than it is read is not waited for.
+        for _ in 0..<Self.packetsPerTurn * Self.turnsBeforeTheTime {
+            guard let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
+            if case .wouldBlock = input { break }
+            if !hasRead { client.blocked() }
+            hasRead = true
+            switch input {
+            case .packet(let count, _): take(count)
+            case .ended(let errno): linkEnded(errno)
+            case .wouldBlock: break
+            }
+            if isEnding || end != nil { return [] }
+        }
+        guard hasRead else { return nil }
+        tellTroubles()
+        isReadUp = true
+        return client.writable(at: loop.now())
     }
 
     private func awaitWritable() {
@@ -183,12 +215,10 @@ extension Peripheral {
             guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
             switch input {
             case .packet(let count, _):
-                let pdu = Array(inbound.prefix(count))
-                let now = loop.now()
-                tellTrace(pdu, isOutgoing: false, at: now)
-                perform(client.received(pdu, at: now))
-                // Values come in bursts, but behind an answer there is seldom anything, and the loop would call again.
-                if !pastAnswers, ATTOpcode(rawValue: pdu.first ?? 0).isResponse { return false }
+                let opcode = take(count)
+                // Values come in bursts, but after a response there is seldom anything, and the loop would call again. What there is
+                // all the same is read before the next request is written.
+                if !pastAnswers, opcode.isResponse { return false }
             case .wouldBlock:
                 return false
             case .ended(let errno):
@@ -197,6 +227,16 @@ extension Peripheral {
             }
         }
         return true
+    }
+
+    /// Hands a packet that was read to the client; returns its opcode.
+    @discardableResult
+    private func take(_ count: Int) -> ATTOpcode {
+        let pdu = Array(inbound.prefix(count))
+        let now = loop.now()
+        tellTrace(pdu, isOutgoing: false, at: now)
+        perform(client.received(pdu, at: now))
+        return ATTOpcode(rawValue: pdu.first ?? 0)
     }
 
     /// The controller has the link no more: it was reset.

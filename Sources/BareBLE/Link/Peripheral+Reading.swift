@@ -11,6 +11,12 @@ extension Peripheral {
     /// request as well; then the first of several is read if the peer gives it by itself, as it does where the lengths
     /// differ, and `readAll(_:in:limit:timeout:)` gives all. A descriptor is read by its handle.
     ///
+    /// ATT's responses have no number. A peer that sends one twice is found out, and `ATTStatistics.duplicatedResponses` counts it;
+    /// a copy that is still on its way when the next read is sent cannot be told from the response to that.
+    ///
+    /// - Parameters:
+    ///   - characteristic: which value.
+    ///   - timeout: how long it may take, the wait for its turn included; `nil` for 60 s.
     /// - Throws: `BLEError` with `.refusedByPeer` or `.insufficientSecurity` and the peer's `attError`, `.ambiguous`,
     ///   `.attributeNotFound`, `.tooLong` with the part that was read, `.timedOut`, `.disconnected`, `.cancelled`.
     public func read(
@@ -32,7 +38,7 @@ extension Peripheral {
     /// - Parameters:
     ///   - characteristic: which value.
     ///   - offset: how many bytes to leave out, 0 to 512.
-    ///   - timeout: how long it may take.
+    ///   - timeout: how long it may take; `nil` for 60 s.
     /// - Throws: `BLEError` as `read(_:timeout:)` does; `.invalidArgument` for an offset that no value has, and
     ///   `.refusedByPeer` with `attError` 0x07 for one behind the end of this one.
     ///

@@ -79,7 +79,7 @@ extension Peripheral {
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let deadline = loop.now() + timeout
-        let rooms = gate.enterFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        let rooms = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
         defer { endCall(rooms) }
         var recovery = Recovery(knowing: knowledge.database)
         while true {

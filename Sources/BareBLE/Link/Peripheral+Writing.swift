@@ -15,6 +15,11 @@ extension Peripheral {
     /// with the peer's echo, and on any difference nothing is written. Without response, awaiting the call is the flow
     /// control: it returns when the kernel has taken the packet, so nothing is lost by writing fast.
     ///
+    /// - Parameters:
+    ///   - value: the bytes.
+    ///   - characteristic: where they go.
+    ///   - kind: whether the peer is asked to confirm.
+    ///   - timeout: how long it may take, the wait for its turn included; `nil` for 60 s.
     /// - Throws: `BLEError` with `.tooLong` for a value that the way of writing cannot carry, `.notSupported` when a known
     ///   characteristic does not allow the way of writing, `.refusedByPeer`, `.insufficientSecurity`, `.malformedReply` for
     ///   a wrong echo, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`. A cancelled or late
@@ -45,7 +50,7 @@ extension Peripheral {
     ///   - value: the part; with the offset at most 512 bytes.
     ///   - characteristic: which value.
     ///   - offset: where in the value the part begins.
-    ///   - timeout: how long it may take.
+    ///   - timeout: how long it may take; `nil` for 60 s.
     /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does, and `.invalidArgument` for an offset that no value has.
     ///
     /// Spec: Write Long Characteristic Values, Core Vol 3 Part G, 4.9.4.
@@ -75,10 +80,12 @@ extension Peripheral {
     }
 
     func writeOnce(
-        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
+        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
+        askingFor gathering: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         let isLong = value.count > mtu - 3
         _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            if let gathering { gatherings[gathering]?.request = id }
             if isLong {
                 let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
@@ -89,7 +96,8 @@ extension Peripheral {
     }
 
     func sendCommand(
-        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String
+        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
+        askingFor gathering: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         guard value.count <= mtu - 3 else {
             throw BLEError(
@@ -99,7 +107,8 @@ extension Peripheral {
         }
         let command = ATTWriteCommand(handle: handle, value: value).bytes
         _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            client.startCommand(command, id: id, deadline: deadline, at: now)
+            if let gathering { gatherings[gathering]?.request = id }
+            return client.startCommand(command, id: id, deadline: deadline, at: now)
         }
     }
 

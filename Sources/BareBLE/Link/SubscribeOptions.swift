@@ -34,7 +34,7 @@ public struct SubscribeOptions: Hashable, Sendable {
     public var byteLimit: Int
     /// What happens to a value that finds no room.
     public var policy: OverflowPolicy
-    /// How long telling the peer may take.
+    /// How long telling the peer may take, the wait for its turn included; `nil` for 60 s.
     public var timeout: Duration?
     /// Whether others may have the values too. Requests that listen for their answer may in any case.
     public var sharing: SubscriptionSharing

@@ -31,3 +31,29 @@ public struct Assembly: Sendable {
         }
     }
 }
+
+/// How many values a peer sends in response to one request.
+public struct ResponseCount: Sendable {
+    enum Measure: Sendable {
+        case exactly(Int)
+        case until(limit: Int, @Sendable ([UInt8]) -> Bool)
+    }
+
+    let measure: Measure
+
+    /// So many values; what comes after them is not looked at.
+    public static func exactly(_ count: Int) -> ResponseCount {
+        ResponseCount(measure: .exactly(count))
+    }
+
+    /// Until `isLast` says so of a value, which is collected too. It is asked on the library's thread.
+    ///
+    /// - Parameters:
+    ///   - limit: how many values there may be, the last one included.
+    ///   - isLast: whether this value is the last one.
+    public static func until(
+        limit: Int = 1024, _ isLast: @escaping @Sendable (_ value: [UInt8]) -> Bool
+    ) -> ResponseCount {
+        ResponseCount(measure: .until(limit: limit, isLast))
+    }
+}

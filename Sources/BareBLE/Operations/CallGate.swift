@@ -8,6 +8,8 @@
 // - A room can be opened without a lease too, for calls that a call waits for.
 // - Calls that waited are admitted one by one, each when the one before has arrived: what each of them asks of the peer is to go
 //   out in their order, in whichever the runtime lets them go on, and before what is called later.
+// - A turn is a place in the order that is taken before its calls are made, in a room of its own. Turns go one after the other; what
+//   comes after a turn waits until the turn has made its first call, and leases wait until it is over.
 // - Whole calls pass the gate, never single requests. What the library does of its own accord does not come here at all, so
 //   nothing that a call waits for can wait for a lease.
 //
@@ -42,6 +44,8 @@ package struct CallGate {
         case call
         /// To be alone; the room is the lease's own.
         case lease(Room, others: ExclusiveEntry)
+        /// To make calls when it is the turn of this one, from a room of its own.
+        case turn(Room)
         /// To be the last one.
         case last
     }
@@ -82,6 +86,14 @@ package struct CallGate {
         let entry: Entry
     }
 
+    private enum Turn {
+        case admitted
+        /// It has made a call.
+        case begun
+        /// It was given up before it has made one.
+        case cleared
+    }
+
     private struct Inside {
         var outer: Room?
         var calls = 0
@@ -90,9 +102,12 @@ package struct CallGate {
         var lease: Room?
         var leaseLetsWait = true
         var isClosing = false
+        /// Whether this is the room of a turn, and what has become of that.
+        var turn: Turn?
         var waiting: [Waiting] = []
 
         var refusal: Refusal? {
+            if turn == .cleared { return .cleared }
             if isClosing { return .disconnecting }
             if lease != nil, !leaseLetsWait { return .busy }
             let isKeptOut = waiting.contains { waiting in
@@ -162,6 +177,16 @@ extension CallGate {
         return admitNext(in: room)
     }
 
+    /// A call from `rooms` goes on: with the first one of a turn, what comes after that turn may.
+    package mutating func begin(from rooms: [Room]) -> [Action] {
+        var actions: [Action] = []
+        for room in rooms where inner[room]?.turn == .admitted {
+            inner[room]?.turn = .begun
+            actions += admitNext(in: inner[room]?.outer ?? .hall)
+        }
+        return actions
+    }
+
     /// A call from `rooms` has ended.
     package mutating func leave(_ rooms: [Room] = []) -> [Action] {
         let room = innermost(of: rooms)
@@ -183,7 +208,8 @@ extension CallGate {
         for (other, inside) in inner where inside.outer == room { inner[other]?.outer = outer }
         self[outer].calls += closed.calls
         self[outer].coming += closed.coming
-        if self[outer].lease == room {
+        let leavesLease = closed.turn != nil && closed.lease != nil && self[outer].lease == nil
+        if self[outer].lease == room || leavesLease {
             // An inner lease that outlives it takes its place.
             self[outer].lease = closed.lease
             self[outer].leaseLetsWait = closed.leaseLetsWait
@@ -207,6 +233,7 @@ extension CallGate {
             self[room].waiting.removeAll { $0.entry != .last }
             actions += given.map { .refuse($0.ticket, .cleared) }
         }
+        for room in inner.keys where inner[room]?.turn == .admitted { inner[room]?.turn = .cleared }
         isClearing = true
         return actions + endClearing()
     }
@@ -254,18 +281,25 @@ extension CallGate {
         guard !isClearing, self[room].lease == nil else { return false }
         switch entry {
         case .call:
-            guard self[room].coming == 0 else { return false }
+            guard self[room].coming == 0, !hasTurn(in: room, .admitted) else { return false }
             self[room].calls += 1
             self[room].coming += 1
+        case .turn(let turn):
+            guard self[room].coming == 0, !hasTurn(in: room) else { return false }
+            inner[turn] = Inside(outer: room, turn: .admitted)
         case .lease(let lease, let others):
-            guard self[room].calls == 0 else { return false }
+            guard self[room].calls == 0, !hasTurn(in: room) else { return false }
             self[room].lease = lease
             self[room].leaseLetsWait = others == .waiting
             inner[lease] = Inside(outer: room)
         case .last:
-            guard self[room].calls == 0 else { return false }
+            guard self[room].calls == 0, !hasTurn(in: room) else { return false }
         }
         return true
+    }
+
+    private func hasTurn(in room: Room, _ turn: Turn? = nil) -> Bool {
+        inner.values.contains { $0.outer == room && $0.turn != nil && (turn == nil || $0.turn == turn) }
     }
 
     private mutating func admitNext(in room: Room) -> [Action] {

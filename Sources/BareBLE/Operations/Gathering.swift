@@ -1,10 +1,10 @@
 package import BLECore
 
-// What a call waits for that listens to a characteristic: one value, several as one, or silence.
+// What a call waits for that listens to a characteristic: one value, several as one, several, or silence.
 //
 // Duties
 // - Takes every value that arrives for it, in wire order, and knows when it has what it wants.
-// - Takes nothing that came before the request was given to the link: that cannot be its answer.
+// - Takes nothing that was read before the request was written to the link: that cannot be its response.
 // - Knows when the peer has been silent for too long, or long enough; and when all of it has taken too long.
 //
 // Invariants
@@ -21,6 +21,8 @@ package struct Gathering {
         case match(@Sendable ([UInt8]) -> Bool)
         /// All values as one.
         case assemble(Assembly)
+        /// All values, each by itself.
+        case collect(ResponseCount)
         /// No value for the idle time.
         case silence
     }
@@ -30,6 +32,8 @@ package struct Gathering {
         case matched([UInt8])
         /// These are the values in a row.
         case assembled([UInt8])
+        /// These are the values.
+        case collected([[UInt8]])
         /// The peer is silent.
         case silent
         /// More came than was meant to.
@@ -53,8 +57,9 @@ package struct Gathering {
     private let idleTime: Duration?
     private let deadline: BootInstant?
     private var state = State.armed
-    /// What has been assembled.
+    /// What has been assembled, or collected in a row.
     package private(set) var bytes: [UInt8] = []
+    private var values: [[UInt8]] = []
     /// How many values have come.
     package private(set) var count = 0
 
@@ -81,10 +86,15 @@ package struct Gathering {
         }
     }
 
-    /// The request is given to the link now: what comes from here on counts. What a failed attempt has brought does not.
+    /// A packet of the request has been written: what comes from here on counts. What came before the last one of them, or what a
+    /// failed attempt has brought, does not.
     package mutating func asked() {
-        if case .over = state { return }
+        switch state {
+        case .over(.silent), .over(.idle), .over(.timedOut): return
+        case .armed, .asked, .waiting, .over(.matched), .over(.assembled), .over(.collected), .over(.tooMuch): break
+        }
         bytes = []
+        values = []
         count = 0
         state = .asked
     }
@@ -94,6 +104,7 @@ package struct Gathering {
         guard case .asked = state else { return }
         state = .waiting(heard: now)
         if case .assemble(let assembly) = goal, case .length(0) = assembly.measure { state = .over(.assembled([])) }
+        if case .collect(let count) = goal, case .exactly(0) = count.measure { state = .over(.collected([])) }
     }
 
     /// A value has come.
@@ -110,8 +121,22 @@ package struct Gathering {
             heard(at: now)
             bytes += value
             if let outcome = assembled(assembly.measure) { state = .over(outcome) }
+        case .collect(let count):
+            heard(at: now)
+            bytes += value
+            values.append(value)
+            if let outcome = collected(count.measure, last: value) { state = .over(outcome) }
         case .silence:
             heard(at: now)
+        }
+    }
+
+    private func collected(_ measure: ResponseCount.Measure, last value: [UInt8]) -> Outcome? {
+        switch measure {
+        case .exactly(let count): return values.count >= count ? .collected(values) : nil
+        case .until(let limit, let isLast):
+            if isLast(value) { return .collected(values) }
+            return values.count >= limit ? .tooMuch : nil
         }
     }
 

@@ -28,7 +28,7 @@ extension Peripheral {
         until deadline: BootInstant, during operation: @autoclosure () -> String,
         _ body: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        let rooms = gate.enterFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        let rooms = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
         defer { endCall(rooms) }
         do {
             return try await body()
@@ -53,7 +53,14 @@ extension Peripheral {
         let rooms = CallRooms.current
         try await enter(as: .call, from: rooms, until: deadline, during: operation)
         perform(gate.arrive(rooms))
+        perform(gate.begin(from: rooms))
         return rooms
+    }
+
+    /// Lets a call in that need not wait for anybody.
+    func entersFreely() -> Bool {
+        takePlaces()
+        return gate.enterFreely()
     }
 
     func endCall(_ rooms: [CallGate.Room]) {
@@ -64,8 +71,17 @@ extension Peripheral {
     func enter(
         as entry: CallGate.Entry, from rooms: [CallGate.Room], until deadline: BootInstant?, during operation: String
     ) async throws(BLEError) {
+        takePlaces()
         lastNumber &+= 1
         let number = lastNumber
+        try await wait(as: number, until: deadline, during: operation) { gate.enter(number, as: entry, from: rooms) }
+    }
+
+    /// Waits until the one with this number is admitted, unless `decide` says that it is already.
+    func wait(
+        as number: CallGate.Ticket, until deadline: BootInstant?, during operation: String,
+        _ decide: () -> CallGate.Answer
+    ) async throws(BLEError) {
         let timer = deadline.map { deadline in
             loop.schedule(at: deadline) { [weak self] in
                 self?.assumeIsolated { $0.perform($0.gate.withdraw(number, .timedOut)) }
@@ -77,7 +93,7 @@ extension Peripheral {
                 await withCheckedContinuation { (waiter: GateWaiter) in
                     if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
                     if end != nil { return waiter.resume(returning: .failure(.linkLost)) }
-                    switch gate.enter(number, as: entry, from: rooms) {
+                    switch decide() {
                     case .admitted: waiter.resume(returning: .success(()))
                     case .refused(let refusal): waiter.resume(returning: .failure(refusal))
                     case .waits: gateWaiters[number] = waiter
@@ -105,11 +121,18 @@ extension Peripheral {
         for action in actions {
             switch action {
             case .admit(let number):
-                gateWaiters.removeValue(forKey: number)?.resume(returning: .success(()))
+                decided(number, .success(()))
             case .refuse(let number, let refusal):
-                gateWaiters.removeValue(forKey: number)?.resume(returning: .failure(refusal))
+                decided(number, .failure(refusal))
             }
         }
+    }
+
+    private func decided(_ number: CallGate.Ticket, _ result: Result<Void, CallGate.Refusal>) {
+        if let waiter = gateWaiters.removeValue(forKey: number) { return waiter.resume(returning: result) }
+        // The task of a turn has not come to wait yet.
+        guard let index = turns.firstIndex(where: { $0.value.number == number }) else { return }
+        turns.values[index].result = result
     }
 
     func cleared(during operation: String) -> BLEError {
@@ -118,7 +141,7 @@ extension Peripheral {
             hint: "The link is still up.")
     }
 
-    private func error(_ refusal: CallGate.Refusal, during operation: String) -> BLEError {
+    func error(_ refusal: CallGate.Refusal, during operation: String) -> BLEError {
         switch refusal {
         case .busy:
             BLEError(

@@ -20,6 +20,7 @@ extension Peripheral {
     /// was finding out how the peer's services have changed leaves them unknown; subscriptions end then, as by any change.
     public func cancelAll() {
         guard end == nil else { return }
+        takePlaces()
         perform(gate.clear())
         // From the last one on, so that none of them gets its turn when another one goes.
         for waiter in waiters.reversed() where waiter.isOfCall {

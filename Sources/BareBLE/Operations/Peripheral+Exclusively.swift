@@ -63,7 +63,7 @@ extension Peripheral {
             } else {
                 end == nil ? nil : endError(during: operation)
             }
-        guard let failure else { return }
+        guard let failure else { return perform(gate.begin(from: outer)) }
         release(room)
         throw failure
     }

@@ -10,6 +10,8 @@ struct RunningGathering {
     /// What the call does, for messages.
     let operation: String
     var gathering: Gathering
+    /// The operation that writes the request, in its last attempt.
+    var request: OperationID?
     var waiter: Waiter?
     var timer: TimerID?
     /// What ended it from outside.
@@ -70,18 +72,23 @@ extension Peripheral {
                 (deadline) async throws(BLEError) in
                 let handle = try await writableHandle(
                     request.characteristic, request.kind, until: deadline, during: operation)
-                gatherings[id]?.gathering.asked()
                 switch request.kind {
                 case .withResponse:
-                    try await writeOnce(request.value, to: handle, until: deadline, during: operation)
+                    try await writeOnce(request.value, to: handle, until: deadline, during: operation, askingFor: id)
                 case .withoutResponse:
-                    try await sendCommand(request.value, to: handle, until: deadline, during: operation)
+                    try await sendCommand(request.value, to: handle, until: deadline, during: operation, askingFor: id)
                 }
             }
         } else {
             gatherings[id]?.gathering.asked()
         }
         gatherings[id]?.gathering.confirmed(at: loop.now())
+    }
+
+    /// The call whose request is in hand, to be written.
+    var gatheringInHand: Subscriptions.ID? {
+        guard let operation = client.operationInHand else { return nil }
+        return gatherings.first { $0.value.request == operation }?.key
     }
 
     private func outcome(of id: Subscriptions.ID) async throws(BLEError) -> Gathering.Outcome {

@@ -7,8 +7,9 @@ extension Peripheral {
 
     /// Writes a value, and waits for the value that the peer sends in answer.
     ///
-    /// The answer is listened for before the request is written, so it cannot be missed; what came before the request
-    /// was given to the link is not taken for it. Where nobody listens to the characteristic, a subscription is made and taken
+    /// The response is listened for before the request is written, so it cannot be missed. What the kernel had received before the
+    /// request was written is not taken for it. A value that is still on its way then cannot be told from a response: where a
+    /// device sends by itself, use `matching`. Where nobody listens to the characteristic, a subscription is made and taken
     /// back afterwards, which costs two requests more: to ask several times, subscribe to it meanwhile. Other listeners
     /// get the answer too.
     ///
@@ -21,7 +22,7 @@ extension Peripheral {
     ///   - kind: how it is written.
     ///   - reply: where the answer comes from; `nil` for the same characteristic.
     ///   - matching: whether a value is the answer; others are passed over. It is asked on the library's thread.
-    ///   - timeout: how long all of it may take.
+    ///   - timeout: how long all of it may take; `nil` for 60 s.
     /// - Returns: The answer.
     /// - Throws: `BLEError` with `.timedOut` when no value matched in time, and as `write(_:to:_:timeout:)` and
     ///   `subscribe(to:_:)` do. The request may have been carried out all the same.
@@ -84,13 +85,64 @@ extension Peripheral {
                 .tooLong, subject: name, during: operation,
                 because: "\(count) bytes came, where at most \(assembly.mostBytes) were expected",
                 hint: "All of them are in the error.", partialValue: gathering.bytes, origin: .peer)
-        case .idle, .timedOut, .silent, .matched:
+        case .idle, .timedOut, .silent, .matched, .collected:
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) behind \(count) bytes"
                     : "the answer was not complete in time, with \(count) bytes",
                 hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes, origin: .peer)
+        }
+    }
+
+    /// Writes a value, and collects the values that the peer sends in response, each by itself.
+    ///
+    /// ```swift
+    /// let records = try await device.request([0x01, 0x01], to: control, collecting: measurements, .until { $0.first == 0x06 })
+    /// ```
+    ///
+    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. When it fails, what has come is in the error's `partialValue`, one value
+    /// after the other.
+    ///
+    /// - Parameters:
+    ///   - value: the request.
+    ///   - characteristic: where it is written.
+    ///   - kind: how it is written.
+    ///   - source: where the responses come from.
+    ///   - count: how many there are.
+    ///   - idleTimeout: how long the peer may be silent after the request and between two values.
+    ///   - timeout: how long all of it may take; `nil` for ten minutes, of which the request may take one.
+    /// - Returns: The values, in the order in which they crossed the link.
+    /// - Throws: `BLEError` with `.tooLong` when more came than the limit and none was the last one, `.timedOut`, `.disconnected`, `.cancelled`,
+    ///   each with what had come; `.invalidArgument` for a negative count; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
+    public func request(
+        _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
+        collecting source: CharacteristicReference, _ count: ResponseCount, idleTimeout: Duration = .seconds(10),
+        timeout: Duration? = nil
+    ) async throws(BLEError) -> [[UInt8]] {
+        let operation = "collect responses from \(source)"
+        if case .exactly(let count) = count.measure, count < 0 {
+            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the count is \(count)")
+        }
+        let now = loop.now()
+        let (outcome, gathering) = try await gather(
+            Gathering(.collect(count), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
+            from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
+            until: now + (timeout ?? Self.valueTimeout), during: operation)
+        let values = gathering.count == 1 ? "1 value" : "\(gathering.count) values"
+        switch outcome {
+        case .collected(let values): return values
+        case .tooMuch:
+            throw BLEError(
+                .tooLong, subject: name, during: operation, because: "\(values) came, and none was the last one",
+                hint: "All of them are in the error.", partialValue: gathering.bytes)
+        case .idle, .timedOut, .silent, .matched, .assembled:
+            throw BLEError(
+                .timedOut, subject: name, during: operation,
+                because: outcome == .idle
+                    ? "the peer was silent for \(idleTimeout) after \(values)"
+                    : "the responses were not complete in time, with \(values)",
+                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes)
         }
     }
 
@@ -102,7 +154,8 @@ extension Peripheral {
     /// - Parameters:
     ///   - source: where the values come from.
     ///   - silence: how long no value must come.
-    ///   - timeout: how long all of it may take.
+    ///   - timeout: how long all of it may take; `nil` for a minute more than `silence`. A device that goes on for longer than that needs
+    ///     a longer one.
     /// - Returns: How many values were discarded.
     /// - Throws: `BLEError` with `.timedOut` when the values do not stop, and as `subscribe(to:_:)` does.
     @discardableResult
@@ -110,7 +163,7 @@ extension Peripheral {
         _ source: CharacteristicReference, quietFor silence: Duration, timeout: Duration? = nil
     ) async throws(BLEError) -> Int {
         let operation = "wait until \(source) is silent"
-        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+        let deadline = loop.now() + (timeout ?? silence + Self.valueTimeout)
         let (outcome, gathering) = try await gather(
             Gathering(.silence, idleTime: silence, deadline: deadline), from: source, behind: nil, until: deadline,
             during: operation)

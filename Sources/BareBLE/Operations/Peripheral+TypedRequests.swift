@@ -40,6 +40,26 @@ extension Peripheral {
         return try decode(bytes, as: Reply.self, during: "understand an answer from \(source)")
     }
 
+    /// Writes a value, and collects the values that the peer sends in response, as the keys say that they are.
+    ///
+    /// - Throws: `BLEError` as `request(_:to:_:collecting:_:idleTimeout:timeout:)` does for bytes; `.malformedValue` for a value that is not
+    ///   what its type says (`partialValue` holds it).
+    public func request<Value: GATTWritable, Reply: GATTReadable>(
+        _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
+        collecting source: CharacteristicKey<Reply>, _ count: ResponseCount, idleTimeout: Duration = .seconds(10),
+        timeout: Duration? = nil
+    ) async throws(BLEError) -> [Reply] {
+        let source = CharacteristicReference(source)
+        let values = try await request(
+            value.valueBytes, to: CharacteristicReference(key), kind, collecting: source, count,
+            idleTimeout: idleTimeout, timeout: timeout)
+        var replies: [Reply] = []
+        for bytes in values {
+            replies.append(try decode(bytes, as: Reply.self, during: "understand a value of \(source)"))
+        }
+        return replies
+    }
+
     /// Discards what the peer sends until it is silent, as `drain(_:quietFor:timeout:)` does for a reference.
     ///
     /// - Throws: `BLEError` as that does.

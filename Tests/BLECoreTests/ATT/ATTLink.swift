@@ -29,6 +29,7 @@ final class ATTLink {
     var count: Int { queue.count }
     var isClosed: Bool { queue.isClosed }
     var statistics: ATTStatistics { queue.statistics }
+    var contradictions: Int { queue.contradictions }
     var nextDeadline: BootInstant? { queue.nextDeadline }
 
     @discardableResult func enqueue(_ hex: String, within time: Duration? = nil) -> RequestID {

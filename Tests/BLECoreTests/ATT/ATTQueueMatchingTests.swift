@@ -76,6 +76,53 @@ import Testing
         #expect(link.result(request) == "0b01")
     }
 
+    @Test("T31: a response that comes twice is counted, and whether it says something else") func twice() {
+        let link = ATTLink()
+        let first = link.enqueue("0a0300")
+        link.receive("0b01")
+        link.receive("0b01")
+        #expect(link.result(first) == "0b01")
+        #expect(link.statistics.duplicatedResponses == 1 && link.contradictions == 0)
+        link.receive("0b02")
+        link.receive("010a030005")
+        #expect(link.statistics.duplicatedResponses == 3 && link.contradictions == 2)
+        #expect(link.statistics.knownStrays == 3)
+        // An error about a command, and a second MTU response, are known and put nothing in doubt.
+        link.receive("0152030003")
+        link.enqueue("020502")
+        link.receive("030502")
+        link.receive("030502")
+        #expect(link.statistics.duplicatedResponses == 3)
+        #expect(link.closed == nil)
+    }
+
+    @Test("T33: an Error Response that repeats the one before is not the next one's") func staleError() {
+        let link = ATTLink()
+        let (first, second) = (link.enqueue("0a0300"), link.enqueue("0a0500"))
+        link.receive("010a030002")
+        link.receive("010a030002")
+        #expect(link.result(first) == "refused 02")
+        #expect(link.result(second) == nil)
+        #expect(link.statistics.duplicatedResponses == 1)
+        link.receive("0b05")
+        #expect(link.result(second) == "0b05")
+        // From such a peer one for what has just ended well is not the next one's either.
+        let third = link.enqueue("0a0700")
+        link.receive("010a050008")
+        #expect(link.result(third) == nil)
+        #expect(link.statistics.handleMismatches == 0)
+    }
+
+    @Test("T33: what names the handle before is taken from a peer that sends nothing twice") func oldHandle() {
+        let link = ATTLink()
+        link.enqueue("0a0300")
+        link.receive("0b03")
+        let second = link.enqueue("0a0500")
+        link.receive("010a030002")
+        #expect(link.result(second) == "refused 02")
+        #expect(link.statistics.handleMismatches == 1)
+    }
+
     @Test("T05: every error code reaches the caller as it is") func everyCode() {
         let link = ATTLink()
         for code in UInt8.min...UInt8.max {

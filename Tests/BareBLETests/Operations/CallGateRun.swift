@@ -53,7 +53,8 @@ struct CallGateRun {
         if Int.random(in: 0..<4, using: &numbers) == 0 {
             lastRoom += 1
             let isPatient = Int.random(in: 0..<4, using: &numbers) > 0
-            entry = .lease(CallGate.Room(number: lastRoom), others: isPatient ? .waiting : .failFast)
+            let room = CallGate.Room(number: lastRoom)
+            entry = Bool.random(using: &numbers) ? .turn(room) : .lease(room, others: isPatient ? .waiting : .failFast)
         }
         switch gate.enter(lastTicket, as: entry, from: rooms) {
         case .admitted: admitted(lastTicket, entry, rooms)
@@ -67,7 +68,7 @@ struct CallGateRun {
     ) {
         switch entry {
         case .call: coming.append((ticket, rooms))
-        case .lease(let room, _): leases.append(rooms + [room])
+        case .lease(let room, _), .turn(let room): leases.append(rooms + [room])
         case .last: complaints.append("nobody was the last")
         }
     }
@@ -80,6 +81,7 @@ struct CallGateRun {
         lastArrived[rooms] = ticket
         calls.append(rooms)
         obey(gate.arrive(rooms))
+        obey(gate.begin(from: rooms))
     }
 
     private mutating func leave() {

@@ -25,6 +25,48 @@ import Testing
         #expect(gate.leave() == [])
     }
 
+    @Test func turnsGoOneAfterTheOther() {
+        var gate = CallGate()
+        #expect(gate.enter(1, as: .turn(room)) == .admitted)
+        #expect(gate.enter(2, as: .turn(inner)) == .waits)
+        #expect(gate.enter(3, as: .call) == .waits)
+        #expect(gate.enter(4, as: .last) == .waits)
+        #expect(gate.enter(5, as: .call) == .refused(.disconnecting))
+        #expect(gate.enterFreely() == false)
+        #expect(passes(6, &gate, from: [room]))
+        #expect(gate.begin(from: [room]) == [])
+        #expect(gate.leave([room]) == [])
+        #expect(gate.close(room: room) == [.admit(2)])
+        // It is over without a call.
+        #expect(gate.close(room: inner) == [.admit(3)])
+        #expect(gate.arrive() == [])
+        #expect(gate.leave() == [.admit(4)])
+    }
+
+    @Test func aCallGoesBesideATurnThatHasBegun() {
+        var gate = CallGate()
+        #expect(gate.enter(1, as: .turn(room)) == .admitted)
+        #expect(gate.enter(2, as: .call) == .waits)
+        #expect(passes(3, &gate, from: [room]))
+        #expect(gate.begin(from: [room]) == [.admit(2)])
+        #expect(gate.begin(from: [room]) == [])
+        #expect(gate.arrive() == [])
+        #expect(gate.enter(4, as: lease(inner)) == .waits)
+        #expect(gate.leave() == [])
+        #expect(gate.leave([room]) == [])
+        #expect(gate.close(room: room) == [.admit(4)])
+    }
+
+    @Test func aTurnThatIsClearedMakesNoCalls() {
+        var gate = CallGate()
+        #expect(gate.enter(1, as: .turn(room)) == .admitted)
+        #expect(gate.enter(2, as: .turn(inner)) == .waits)
+        #expect(gate.clear() == [.refuse(2, .cleared)])
+        #expect(gate.enter(3, as: .call, from: [room]) == .refused(.cleared))
+        #expect(gate.close(room: room) == [])
+        #expect(gate.enterFreely() == true)
+    }
+
     @Test func aLeaseWaitsForTheCallsBeforeIt() {
         var gate = CallGate()
         _ = gate.enterFreely()

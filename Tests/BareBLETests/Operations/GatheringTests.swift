@@ -49,6 +49,34 @@ import Testing
         #expect(gathering.outcome == outcome)
     }
 
+    @Test(arguments: [
+        (ResponseCount.exactly(2), [[1], [], [3]], Gathering.Outcome?.some(.collected([[1], []]))),
+        (.exactly(2), [[1]], Gathering.Outcome?.none),
+        (.until { $0.first == 3 }, [[1], [2], [3, 4], [5]], .collected([[1], [2], [3, 4]])),
+        (.until(limit: 2) { $0.first == 3 }, [[1], [3]], .collected([[1], [3]])),
+        (.until(limit: 2) { $0.first == 3 }, [[1], [2], [3]], .tooMuch),
+    ])
+    func valuesAreCollected(count: ResponseCount, values: [[UInt8]], outcome: Gathering.Outcome?) {
+        var gathering = Gathering(.collect(count), idleTime: .seconds(5), deadline: at(60))
+        gathering.received([9], at: at(0))
+        gathering.asked()
+        for value in values.prefix(1) { gathering.received(value, at: at(1)) }
+        gathering.confirmed(at: at(2))
+        for value in values.dropFirst() { gathering.received(value, at: at(3)) }
+        #expect(gathering.outcome == outcome)
+        if outcome == nil { #expect(gathering.nextDeadline == at(7)) }
+    }
+
+    @Test func whatMatchedBeforeTheLastPieceOfTheRequestDoesNotCount() {
+        var gathering = Gathering(.match { _ in true })
+        gathering.asked()
+        gathering.received([1], at: at(1))
+        gathering.asked()
+        #expect(gathering.outcome == nil && gathering.count == 0)
+        gathering.received([2], at: at(2))
+        #expect(gathering.outcome == .matched([2]))
+    }
+
     @Test func anEmptyAnswerIsThereWithTheConfirmation() {
         var gathering = Gathering(.assemble(.length(0)))
         gathering.asked()

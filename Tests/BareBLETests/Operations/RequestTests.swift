@@ -69,6 +69,38 @@ import Testing
         }
     }
 
+    @Test func severalResponsesAreCollected() async throws {
+        try await run { bench in
+            async let responses = bench.device.request(
+                [0x02], to: Self.control, collecting: Self.reply, .until { $0.first == 0x06 })
+            try await bench.send([[1, 1], [1, 2], [6], [1, 3]])
+            let values = try await responses
+            #expect(values == [[1, 1], [1, 2], [6]])
+            await bench.time.settle()
+            #expect(await !bench.peripheral.isSubscribed(to: 0xFFF2))
+        }
+    }
+
+    @Test func tooFewResponsesAreInTheError() async throws {
+        try await run { bench in
+            async let failure = Self.failure {
+                _ = try await bench.device.request(
+                    [0x02], to: Self.control, collecting: Self.reply, .exactly(3), idleTimeout: .seconds(4))
+            }
+            try await bench.send([[1, 1], [1, 2]])
+            let error = await failure
+            #expect(error?.code == .timedOut)
+            #expect(error?.partialValue == [1, 1, 1, 2])
+        }
+    }
+
+    @Test func aLongSilenceCanBeWaitedFor() async throws {
+        try await run { bench in
+            let count = try await bench.device.drain(Self.reply, quietFor: .seconds(90))
+            #expect(count == 0)
+        }
+    }
+
     @Test func itListensBeforeItAsks() async throws {
         // The answer is ahead of the confirmation, and behind the first value that the subscription brought about.
         let script = try Dialogue(

@@ -19,6 +19,8 @@ public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case valueTooLong(partial: [UInt8])
     /// The peer did not repeat a prepared write as it was sent. Nothing was written.
     case reliableWriteMismatch(AttributeHandle)
+    /// The peer sent more responses than it was asked for while it was asked for a long value, twice in a row; the pieces cannot be told apart.
+    case surplusResponse(AttributeHandle)
     /// The value cannot be subscribed to: it has no Client Characteristic Configuration.
     case noCCCD(valueHandle: AttributeHandle)
     /// The peer has no attribute of this kind.
@@ -45,6 +47,8 @@ public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
             "The value is longer than an attribute may be (\(partial.count == 1 ? "1 byte is" : "\(partial.count) bytes are") known)."
         case .reliableWriteMismatch(let handle):
             "The device did not repeat what it was to write at handle \(Self.text(handle)); nothing was written."
+        case .surplusResponse(let handle):
+            "The device sent more responses than it was asked for, so the value at handle \(Self.text(handle)) cannot be put together."
         case .noCCCD(let handle):
             "The value at handle \(Self.text(handle)) cannot be subscribed to: it has no configuration descriptor."
         case .attributeNotFound(let uuid):

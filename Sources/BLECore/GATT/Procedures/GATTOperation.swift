@@ -60,6 +60,8 @@ class RunningOperation {
     var request: RequestID?
     /// The MTU when that request was given out.
     var requestMTU: UInt16 = MTUExchange.minimum
+    /// How many contradictions the link had when the last request ended.
+    var contradictions = 0
 
     init(usesPreparedQueue: Bool = false, deadline: BootInstant?) {
         self.usesPreparedQueue = usesPreparedQueue
@@ -84,6 +86,7 @@ final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
     override func begin() -> GATTStep<GATTOutcome> { procedure.begin().map(outcome) }
     override func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> {
         procedure.willReceive(mtu: min(mtu, requestMTU))
+        procedure.willReceive(contradictions: contradictions)
         return procedure.received(reply).map(outcome)
     }
 
@@ -102,6 +105,7 @@ final class RunningRead: RunningOperation {
     override func begin() -> GATTStep<GATTOutcome> { procedure.begin().map { .value($0) } }
     override func received(_ reply: ATTReply, mtu: UInt16) -> GATTStep<GATTOutcome> {
         procedure.willReceive(mtu: min(mtu, requestMTU))
+        procedure.willReceive(contradictions: contradictions)
         return procedure.received(reply).map { .value($0) }
     }
 }

@@ -40,6 +40,10 @@ package protocol GATTProcedure: Sendable {
     /// that size may have been cut.
     mutating func willReceive(mtu: UInt16)
 
+    /// Called in front of `received` with the number of times that the peer has contradicted itself on this link: it has sent two
+    /// different responses to one request, so that one of them may have been taken for what it was not.
+    mutating func willReceive(contradictions: Int)
+
     /// The step behind the reply to the request that was sent last.
     mutating func received(_ reply: ATTReply) -> GATTStep<Output>
 
@@ -52,6 +56,8 @@ package protocol GATTProcedure: Sendable {
 
 extension GATTProcedure {
     package mutating func willReceive(mtu: UInt16) {}
+
+    package mutating func willReceive(contradictions: Int) {}
 
     package mutating func abandoned() -> [UInt8]? { nil }
 

@@ -5,6 +5,11 @@
 /// peers say that nothing is left: Invalid Offset, and Attribute Not Long for a value of exactly one packet. A peer
 /// that goes on for ever is left at 512 bytes.
 ///
+/// A Read Blob Response does not say which piece it carries, so a copy of one is taken for the next piece. Where a whole piece is the same as
+/// the one before, it is asked for once more at the end: a peer that is one response behind has something else to say by then. And
+/// where the peer contradicts itself meanwhile, or says something else then, the value is read once more from the beginning,
+/// by a Read Request, whose response no piece is taken for. It fails if that happens again.
+///
 /// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
 package struct ReadLong: GATTProcedure {
     private let handle: AttributeHandle
@@ -12,6 +17,15 @@ package struct ReadLong: GATTProcedure {
     private var mtu: UInt16
     private var value: [UInt8] = []
     private var isFirst = true
+    private var isSecondAttempt = false
+    /// The last piece that came in a Read Blob Response.
+    private var lastPiece: [UInt8] = []
+    /// A whole piece that is the same as the one before.
+    private var copy: (offset: UInt16, part: [UInt8])?
+    private var isChecking = false
+    private var contradictions = 0
+    /// How many there were when the first piece came.
+    private var firstContradictions: Int?
 
     package init(handle: AttributeHandle, from offset: UInt16 = 0, mtu: UInt16) {
         self.handle = handle
@@ -34,27 +48,61 @@ package struct ReadLong: GATTProcedure {
         self.mtu = max(mtu, MTUExchange.minimum)
     }
 
+    package mutating func willReceive(contradictions: Int) {
+        self.contradictions = contradictions
+    }
+
     package mutating func received(_ reply: ATTReply) -> GATTStep<[UInt8]> {
         .attempt { () throws(GATTFailure) in
+            if isChecking { return try checked(reply) }
+            if firstContradictions == nil { firstContradictions = contradictions }
             let part: [UInt8]
             if isFirst, offset == 0 {
                 part = try Self.response(to: ATTReadRequest.self, in: reply).value
             } else {
-                if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) { return .finished(value) }
+                if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) { return try ended() }
                 part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
+                if part.count >= Int(mtu) - 1 {
+                    if part == lastPiece { copy = (nextOffset, part) }
+                    lastPiece = part
+                }
             }
             isFirst = false
             if value.isEmpty { value = part } else { value += part }
             let limit = max(0, GATTLimits.value - Int(offset))
             if value.count > limit { throw .valueTooLong(partial: Array(value.prefix(limit))) }
-            if part.count < Int(mtu) - 1 { return .finished(value) }
+            if part.count < Int(mtu) - 1 { return try ended() }
             return .send(nextPiece.bytes)
         }
     }
 
-    private var nextPiece: ATTReadBlobRequest {
-        ATTReadBlobRequest(handle: handle, offset: UInt16(truncatingIfNeeded: Int(offset) + value.count))
+    /// The last piece is there.
+    private mutating func ended() throws(GATTFailure) -> GATTStep<[UInt8]> {
+        if contradictions != firstContradictions { return try again() }
+        guard let copy else { return .finished(value) }
+        isChecking = true
+        return .send(ATTReadBlobRequest(handle: handle, offset: copy.offset).bytes)
     }
+
+    private mutating func checked(_ reply: ATTReply) throws(GATTFailure) -> GATTStep<[UInt8]> {
+        if case .error = reply { return try again() }
+        let part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
+        return part == copy?.part ? .finished(value) : try again()
+    }
+
+    private mutating func again() throws(GATTFailure) -> GATTStep<[UInt8]> {
+        // What begins with a piece would take a late one for it.
+        guard !isSecondAttempt, offset == 0 else { throw .surplusResponse(handle) }
+        self = ReadLong(handle: handle, mtu: mtu)
+        isSecondAttempt = true
+        return begin()
+    }
+
+    private var nextPiece: ATTReadBlobRequest {
+        ATTReadBlobRequest(handle: handle, offset: nextOffset)
+    }
+
+    private var nextOffset: UInt16 { UInt16(truncatingIfNeeded: Int(offset) + value.count) }
 
     private static func isEnd(_ code: ATTErrorCode) -> Bool {
         code == .invalidOffset || code == .attributeNotLong

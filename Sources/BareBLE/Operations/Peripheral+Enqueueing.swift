@@ -1,0 +1,172 @@
+// Calls whose place in the order is taken before they are made.
+//
+// Duties
+// - `enqueue` takes a place at once, on whatever thread. The gate is told of it before it is asked anything else on the loop, so what the
+//   runtime makes of the tasks does not change the order.
+// - The gate gives each place a turn with a room of its own, and the calls that are made in that turn come from this room.
+//
+// Invariants
+// - A turn that was placed is waited for once, by its own task, and its room is closed once.
+
+internal import BLECore
+internal import BLELinux
+
+/// A call that waits for its turn, or is under way; see `Peripheral.enqueue(timeout:_:)`.
+public struct QueuedCall<Value: Sendable>: Sendable {
+    let task: Task<Result<Value, any Error>, Never>
+
+    /// What the call ended with. A task that is cancelled while it waits for this does not cancel the call.
+    ///
+    /// - Throws: What the call throws, and `BLEError` as `Peripheral.enqueue(timeout:_:)` says.
+    public var value: Value {
+        get async throws { try await task.value.get() }
+    }
+
+    /// Gives the call up: it ends with `.cancelled`, and what had not been sent never is.
+    public func cancel() {
+        task.cancel()
+    }
+}
+
+/// A turn of which its task does not know yet.
+struct PlacedTurn {
+    let number: CallGate.Ticket
+    /// What has become of it; `nil` while it waits.
+    var result: Result<Void, CallGate.Refusal>?
+}
+
+/// The places that the gate has not been told of, in the order in which they were taken.
+final class QueuePlaces: Sendable {
+    struct Place: Sendable {
+        let room: CallGate.Room
+        let outer: [CallGate.Room]
+    }
+
+    private struct State {
+        var places: [Place] = []
+        var unfinished = 0
+    }
+
+    private let state = Lock(State())
+
+    /// Takes a place, if there is one left.
+    func take(_ place: Place) -> Bool {
+        state.withLock { state in
+            guard state.unfinished < CallGate.limit else { return false }
+            state.unfinished += 1
+            state.places.append(place)
+            return true
+        }
+    }
+
+    func takeAll() -> [Place] {
+        state.withLock { state in
+            let places = state.places
+            if !places.isEmpty { state.places = [] }
+            return places
+        }
+    }
+
+    func finished() {
+        state.withLock { $0.unfinished -= 1 }
+    }
+}
+
+extension Peripheral {
+    /// Puts calls into the queue without waiting for them.
+    ///
+    /// ```swift
+    /// let first = device.enqueue { try await $0.write([1], to: control) }
+    /// let second = device.enqueue { try await $0.write([2], to: control) }
+    /// await device.disconnect(.afterQueue)
+    /// try await first.value
+    /// ```
+    ///
+    /// The place in the queue is taken before this returns: the order in which such calls stand in the program is the order in which they reach the
+    /// peer, which is not so for tasks and `async let`. They go one after the other, each when the one before is over, whatever that has ended
+    /// with. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterQueue)` that come later treat them as calls that were
+    /// made before; a call that comes later waits until `body` has made its first call, and then goes beside it.
+    ///
+    /// `body` runs whether or not somebody waits for its value. At most 64 may be unfinished.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for the turn; `nil` for as long as it takes. The calls in `body` have their own limits, from their beginning on.
+    ///   - body: what to do; it gets this peripheral.
+    /// - Returns: What gives the value of `body`, or its error. Before `body` has run that is `.queueFull`, `.timedOut`, `.cancelled`,
+    ///   `.disconnecting`, `.busy` or `.disconnected`.
+    @discardableResult
+    public nonisolated func enqueue<Value: Sendable>(
+        timeout: Duration? = nil, _ body: @escaping @Sendable (Peripheral) async throws -> Value
+    ) -> QueuedCall<Value> {
+        let place = QueuePlaces.Place(room: CallRooms.next(), outer: CallRooms.current)
+        let isPlaced = places.take(place)
+        let task = Task(executorPreference: loop) { () async -> Result<Value, any Error> in
+            guard isPlaced else {
+                return .failure(
+                    BLEError(.queueFull(limit: CallGate.limit), subject: self.name, during: "queue a call"))
+            }
+            return await self.run(place, within: timeout, body)
+        }
+        return QueuedCall(task: task)
+    }
+
+    private nonisolated func run<Value: Sendable>(
+        _ place: QueuePlaces.Place, within timeout: Duration?,
+        _ body: @escaping @Sendable (Peripheral) async throws -> Value
+    ) async -> Result<Value, any Error> {
+        defer { places.finished() }
+        do throws(BLEError) {
+            try await waitForTurn(place.room, within: timeout)
+        } catch {
+            return .failure(error)
+        }
+        let result = await CallRooms.$current.withValue(place.outer + [place.room]) {
+            () async -> Result<Value, any Error> in
+            do {
+                return .success(try await body(self))
+            } catch {
+                return .failure(error)
+            }
+        }
+        await endTurn(place.room)
+        return result
+    }
+
+    /// Tells the gate of the places that were taken.
+    func takePlaces() {
+        for place in places.takeAll() {
+            lastNumber &+= 1
+            let result: Result<Void, CallGate.Refusal>? =
+                switch gate.enter(lastNumber, as: .turn(place.room), from: place.outer) {
+                case .admitted: .success(())
+                case .refused(let refusal): .failure(refusal)
+                case .waits: nil
+                }
+            turns[place.room] = PlacedTurn(number: lastNumber, result: result)
+        }
+    }
+
+    private func waitForTurn(_ room: CallGate.Room, within timeout: Duration?) async throws(BLEError) {
+        takePlaces()
+        guard let number = turns[room]?.number else { return }
+        let deadline = timeout.map { loop.now() + $0 }
+        do throws(BLEError) {
+            try await wait(as: number, until: deadline, during: "queue a call") {
+                switch turns.removeValue(forKey: room)?.result {
+                case .success?: .admitted
+                case .failure(let refusal)?: .refused(refusal)
+                case nil: .waits
+                }
+            }
+        } catch {
+            // It was cancelled, or the link lost, before it came to wait.
+            if turns.removeValue(forKey: room)?.result == nil { perform(gate.withdraw(number, .cancelled)) }
+            endTurn(room)
+            throw error
+        }
+    }
+
+    private func endTurn(_ room: CallGate.Room) {
+        perform(gate.close(room: room))
+    }
+}

@@ -1,0 +1,146 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Testing
+
+/// What lay in the socket, or was sent, before a request was written is not taken for what it asked for. In virtual time.
+@Suite(.timeLimit(.minutes(1))) struct StaleValueTests {
+    private static let control: CharacteristicReference = 0xFFF1
+    private static let reply: CharacteristicReference = 0xFFF2
+    private static let slow: CharacteristicReference = 0xFFF3
+
+    /// A device that goes on with an old value as soon as somebody subscribes, where `isTalkative`.
+    private static func module(isTalkative: Bool) -> VirtualDevice {
+        let plan = isTalkative ? NotifyPlan([[0x55, 0x66]], every: .seconds(50), count: 1) : nil
+        return VirtualDevice(
+            name: "Module",
+            services: [
+                VirtualService(
+                    0xFFF0,
+                    [
+                        VirtualCharacteristic(0xFFF1, [.write, .writeWithoutResponse]),
+                        VirtualCharacteristic(0xFFF2, .notify, plan: plan),
+                        VirtualCharacteristic(0xFFF3, .read, value: [3]),
+                    ])
+            ])
+    }
+
+    private struct Bench {
+        let time: VirtualTime
+        let peripheral: VirtualPeripheral
+        let device: Peripheral
+
+        /// Sends values a second later.
+        func send(_ values: [[UInt8]]) async throws {
+            try await time.clock.sleep(for: .seconds(1))
+            for value in values { try await peripheral.notify(0xFFF2, value) }
+        }
+    }
+
+    private func run(
+        isTalkative: Bool, _ body: @concurrent @Sendable @escaping (Bench) async throws -> Void
+    ) async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.module(isTalkative: isTalkative), time: time)
+            let device = try await Central(time: time).attach(
+                descriptor: peripheral.connect(), ConnectOptions(mtu: 23))
+            try await device.discover()
+            try await body(Bench(time: time, peripheral: peripheral, device: device))
+            await device.disconnect()
+            await time.settle()
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+
+    // Row T30: the value lies behind the consent to the subscription when the request is written.
+    @Test(arguments: [WriteKind.withResponse, .withoutResponse]) func aValueBehindTheConsent(_ kind: WriteKind)
+        async throws
+    {
+        try await run(isTalkative: true) { bench in
+            async let answer = bench.device.request([7], to: Self.control, kind, replyOn: Self.reply)
+            try await bench.send([[0]])
+            #expect(try await answer == [0])
+        }
+    }
+
+    // Row T30: the same for what comes in several pieces.
+    @Test func aPieceBehindTheConsent() async throws {
+        try await run(isTalkative: true) { bench in
+            async let answer = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
+            try await bench.send([[1, 2], [3, 4]])
+            #expect(try await answer == [1, 2, 3, 4])
+        }
+    }
+
+    // Row T30: somebody listens already, and the value was sent right before the call.
+    @Test func aValueInASubscriptionThatIsThere() async throws {
+        try await run(isTalkative: false) { bench in
+            let held = try await bench.device.subscribe(to: Self.reply)
+            try await bench.peripheral.notify(0xFFF2, [0x55])
+            async let answer = bench.device.request([7], to: Self.control, replyOn: Self.reply)
+            try await bench.send([[0]])
+            #expect(try await answer == [0])
+            // The listener has both.
+            var iterator = held.makeAsyncIterator()
+            #expect(try await iterator.next()?.bytes == [0x55])
+            #expect(try await iterator.next()?.bytes == [0])
+        }
+    }
+
+    // Row T30: the call is made, and its request waits for the response to another one.
+    @Test func aValueWhileTheRequestWaitsForItsTurn() async throws {
+        try await run(isTalkative: false) { bench in
+            let held = try await bench.device.subscribe(to: Self.reply)
+            await bench.peripheral.behave { pdu, answer in
+                answer(pdu).map { (pdu.first == 0x0A ? .seconds(2) : .zero, $0) }
+            }
+            async let value = bench.device.read(Self.slow)
+            while await bench.device.statistics.requestsSent == 0 { await Task.yield() }
+            async let answer = bench.device.request([7], to: Self.control, replyOn: Self.reply)
+            try await bench.send([[0x55]])
+            #expect(try await value == [3])
+            try await bench.send([[0]])
+            #expect(try await answer == [0])
+            withExtendedLifetime(held) {}
+        }
+    }
+
+    // Row T30: a value longer than a packet is written in pieces, and nothing is the response before the last of them.
+    @Test func aValueBetweenThePiecesOfTheRequest() async throws {
+        try await run(isTalkative: false) { bench in
+            let held = try await bench.device.subscribe(to: Self.reply)
+            await bench.peripheral.behave { pdu, answer in
+                answer(pdu).map { (pdu.first == 0x16 ? .seconds(2) : .zero, $0) }
+            }
+            let long = [UInt8](repeating: 7, count: 40)
+            async let answer = bench.device.request(long, to: Self.control, replyOn: Self.reply)
+            try await bench.send([[0x55]])
+            while try await bench.peripheral.value(0xFFF1) != long {
+                try await bench.time.clock.sleep(for: .seconds(1))
+            }
+            try await bench.send([[0]])
+            #expect(try await answer == [0])
+            withExtendedLifetime(held) {}
+        }
+    }
+
+    // Row T30: in real time, over a socketpair; the value has been sent when the call is made.
+    @Test func inRealTime() async throws {
+        let peripheral = VirtualPeripheral(Self.module(isTalkative: false))
+        await peripheral.behave { pdu, answer in
+            // Write Request to 3; a little later a notification of 5.
+            answer(pdu).map { (.zero, $0) }
+                + (pdu.starts(with: [0x12, 3, 0]) ? [(.milliseconds(5), [0x1B, 5, 0, 0])] : [])
+        }
+        let device = try await Central().attach(descriptor: peripheral.connect())
+        let held = try await device.subscribe(to: Self.reply)
+        for _ in 0..<30 {
+            try await peripheral.notify(0xFFF2, [0x55])
+            let answer = try await device.request([7], to: Self.control, replyOn: Self.reply)
+            #expect(answer == [0])
+        }
+        withExtendedLifetime(held) {}
+        await device.disconnect()
+    }
+}
