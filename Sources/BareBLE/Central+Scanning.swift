@@ -28,7 +28,7 @@ extension Central {
     /// The devices that match, as they are heard. Iterating scans; leaving the loop stops.
     ///
     /// `settings` say how to listen and what to do with repetitions; `lostAfter` tells devices that have been silent for
-    /// so long as `.lost`, up to a second later; after `duration` the sequence ends; at most `capacity` events wait for the
+    /// so long as `.lost`, up to a second later, unless this adapter is connected to them; after `duration` the sequence ends; at most `capacity` events wait for the
     /// consumer. Several scans may run at once and share the radio.
     public nonisolated func scan(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration? = nil,

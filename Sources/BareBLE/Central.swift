@@ -18,6 +18,7 @@ public actor Central {
     /// Keeps what is wanted for the next start, from `restore` to `suspend`.
     var keeper: StateKeeper?
     var hasRestored = false
+    var hasNoticedMissingRestore = false
     /// What the log was told of each peer.
     nonisolated let troubles = TroubleBook()
     nonisolated let disk = DiskGate()

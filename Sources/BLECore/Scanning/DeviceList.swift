@@ -8,7 +8,8 @@
 // - The list is bounded by the scan: what the scan's table has no room for is told as lost, and goes. Beyond that stay only
 //   pinned devices, which is the owner's number.
 // - `departed` holds entries that were told as here and are gone: never more than the list held when it was told last.
-// - `hasNews` is set whenever the list may differ from what was told; that it does is found out when it is asked.
+// - `changed` names the entries that may differ from what was told; that they do is found out when it is asked. What a report
+//   costs, and what an answer costs, does not grow with the list.
 
 /// Keeps a list of devices current.
 package struct DeviceList {
@@ -28,8 +29,12 @@ package struct DeviceList {
     private var lastNumber: UInt64 = 0
     /// Devices that stay in the list when they are gone.
     package private(set) var pinned: Set<PeerID> = []
-    /// Whether `takeChange` may have something to say.
-    package private(set) var hasNews = false
+    private var changed: Set<AdvertiserID> = []
+
+    /// Whether `takeChange` may have something to report.
+    package var hasNews: Bool { !changed.isEmpty || !departed.isEmpty }
+    /// How many entries the next `takeChange` looks at.
+    package var unreportedCount: Int { changed.count + departed.count }
 
     package init(_ settings: Proximity.Settings = Proximity.Settings()) {
         self.settings = settings
@@ -61,17 +66,17 @@ package struct DeviceList {
             var device = MonitoredDevice(sighting: sighting, isPresent: true, proximity: Proximity(settings))
             device.proximity.heard(sighting.rssi, at: sighting.lastSeen)
             entries[sighting.id] = Entry(device: device, number: lastNumber)
-            hasNews = true
+            changed.insert(sighting.id)
             return
         }
         if !entry.device.isPresent {
             // What it was like before it went says nothing of where it is now.
             entry.device.proximity = Proximity(settings)
             entry.device.isPresent = true
-            hasNews = true
+            changed.insert(sighting.id)
         }
         entry.device.sighting = sighting
-        if entry.device.proximity.heard(sighting.rssi, at: sighting.lastSeen) != nil { hasNews = true }
+        if entry.device.proximity.heard(sighting.rssi, at: sighting.lastSeen) != nil { changed.insert(sighting.id) }
         entries[sighting.id] = entry
     }
 
@@ -80,7 +85,7 @@ package struct DeviceList {
         guard var entry = entries[sighting.id], entry.device.isPresent else { return }
         entry.device.sighting = sighting
         entry.device.isPresent = false
-        hasNews = true
+        changed.insert(sighting.id)
         if let peer = sighting.peer, pinned.contains(peer) {
             entries[sighting.id] = entry
         } else {
@@ -103,11 +108,12 @@ package struct DeviceList {
     /// How the list differs from what was told last; `nil` when it does not.
     package mutating func takeChange() -> DeviceListChange? {
         guard hasNews else { return nil }
-        hasNews = false
         var change = DeviceListChange()
         var left = Array(departed.values)
+        let differing = changed.compactMap { entries[$0] }.filter { $0.differsFromTold }
         departed = [:]
-        for entry in Self.inOrder(entries.values.filter { $0.differsFromTold }) {
+        changed = []
+        for entry in Self.inOrder(differing) {
             let device = entry.device
             if device.isPresent != entry.toldPresent {
                 if device.isPresent { change.arrived.append(device) } else { left.append(entry) }
@@ -126,6 +132,7 @@ package struct DeviceList {
     private mutating func remove(_ entry: Entry) {
         let id = entry.device.sighting.id
         entries[id] = nil
+        changed.remove(id)
         if entry.toldPresent { departed[id] = entry }
     }
 

@@ -59,7 +59,15 @@ package struct ScanGate {
 
     /// Who has passed before and has not been heard for so long while somebody listened, the one silent for longest first; from
     /// then on unknown here.
-    package mutating func lost(silentFor patience: Duration, listened: Duration) -> [AdvertiserID] {
+    ///
+    /// A peer in `linked` is here, though it need not advertise: its silence counts from the last call that named it.
+    package mutating func lost(
+        silentFor patience: Duration, listened: Duration, linked: Set<PeerID> = []
+    ) -> [AdvertiserID] {
+        if !linked.isEmpty {
+            let present = passed.keys.filter { id in id.peer.map { linked.contains($0) } ?? false }
+            for id in present { passed[id]?.lastHeard = listened }
+        }
         var lost: [(id: AdvertiserID, lastHeard: Duration)] = []
         for (id, known) in passed where listened - known.lastHeard > patience { lost.append((id, known.lastHeard)) }
         lost.sort { ($0.lastHeard, $0.id.place) < ($1.lastHeard, $1.id.place) }

@@ -204,6 +204,9 @@ extension Adapter {
 
     private func tellLosses() {
         let listened = listening.reading(at: loop.now())
-        for index in subscriptions.indices { subscriptions[index].tellLosses(listened: listened) { table[$0] } }
+        let linked = Set(linkedPeers.values)
+        for index in subscriptions.indices {
+            subscriptions[index].tellLosses(listened: listened, linked: linked) { table[$0] }
+        }
     }
 }

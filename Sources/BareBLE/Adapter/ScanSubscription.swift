@@ -75,10 +75,10 @@ struct ScanSubscription {
         if gate.forget(sighting.id), !isExcluded(sighting) { receive(.lost(sighting)) }
     }
 
-    /// Tells who has been silent for too long.
-    mutating func tellLosses(listened: Duration, _ known: (AdvertiserID) -> Sighting?) {
+    /// Reports who has been silent for too long and is not connected.
+    mutating func tellLosses(listened: Duration, linked: Set<PeerID>, _ known: (AdvertiserID) -> Sighting?) {
         guard let lostAfter else { return }
-        for id in gate.lost(silentFor: lostAfter, listened: listened) {
+        for id in gate.lost(silentFor: lostAfter, listened: listened, linked: linked) {
             guard let sighting = known(id), !isExcluded(sighting) else { continue }
             receive(.lost(sighting))
         }

@@ -22,10 +22,34 @@ extension Central {
 
     /// Returns when the disk has what is wanted now. The state is written by itself, too.
     ///
-    /// - Throws: `BLEError` with `.timedOut` when the disk has not answered by then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`. The
-    ///   change is not lost: it is still being written, or tried again later.
+    /// - Throws: `BLEError` with `.invalidArgument` when nothing is kept, because there is no `Configuration.stateStore`, or because
+    ///   `restore(_:from:holding:handlers:)` was not called, or `suspend(keepingLinks:)` was; `.timedOut` when the disk has not answered by
+    ///   then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`. After these a change is not lost: it is still being written, or tried
+    ///   again later.
     public func saveState(timeout: Duration = .seconds(5)) async throws(BLEError) {
-        try await keeper?.flush(until: loop.now() + timeout)
+        guard let keeper else { throw nothingKeptError(during: "save the state") }
+        try await keeper.flush(until: loop.now() + timeout)
+    }
+
+    private func nothingKeptError(during operation: String) -> BLEError {
+        guard let store = configuration.stateStore else {
+            return BLEError(
+                .invalidArgument, subject: "this central", during: operation, because: "it has no state store",
+                hint: "Make it with `Central(store:)`, and call `restore()` before the first session.")
+        }
+        return BLEError(
+            .invalidArgument, subject: store.path, during: operation,
+            because: "`restore()` has not been called, so nothing is kept",
+            hint: "Call `Central.restore()` at each start, also the first, before the first session.")
+    }
+
+    /// Logs once that a store was given and nothing is kept in it.
+    private func noticeNothingIsKept() {
+        guard let store = configuration.stateStore, !hasRestored, !hasNoticedMissingRestore else { return }
+        hasNoticedMissingRestore = true
+        configuration.logger.notice(
+            "nothing is kept for the next start: call `Central.restore()` before the first session",
+            metadata: ["store": "\(store.path)"])
     }
 
     /// Forgets a peer: the next start does not want it. A session with it goes on.
@@ -114,7 +138,7 @@ extension Central {
 extension Central {
     /// Has the store told of a session, and from now on of what becomes of it.
     func keep(_ session: Session, with peer: PeerID, _ subscriptions: [WantedSubscription]) {
-        guard let keeper else { return }
+        guard let keeper else { return noticeNothingIsKept() }
         keeper.assumeIsolated { $0.want(WantedPeer(peer, session.options, subscriptions)) }
         session.assumeIsolated { $0.keeper = keeper }
     }
@@ -125,16 +149,19 @@ extension Central {
         keeper.assumeIsolated { $0.change { $0.adapter = address } }
     }
 
-    /// Wants a scan as long as the result lives, or longer.
+    /// Wants a scan from now on; the result is one iterator's part in it.
     func keep(_ scan: WantedScan) -> LastingScan? {
-        guard let keeper else { return nil }
+        guard let keeper else {
+            noticeNothingIsKept()
+            return nil
+        }
         keeper.assumeIsolated { $0.want(scan) }
         return LastingScan(scan, keeper)
     }
 
     /// Wants a scan no longer.
     func forget(_ scan: WantedScan) {
-        keeper?.assumeIsolated { $0.left(scan, isEnd: true) }
+        keeper?.assumeIsolated { $0.forget(scan) }
     }
 }
 

@@ -103,8 +103,8 @@ public struct RestoredValues: Sendable {
 
 /// A scan that goes on from the daemon before this one.
 ///
-/// It scans already, and what it hears is kept as in every scan: 4,096 events, the oldest go, counted. Letting go of it ends the scan for this
-/// run; it stays wanted.
+/// It scans already, and what it hears is kept as in every scan: 4,096 events, the oldest go, counted. Letting go of it, and leaving the loop
+/// over it, end the scan for this run; it stays wanted.
 public struct RestoredScan: Sendable {
     /// What is scanned for.
     public let wanted: WantedScan
@@ -116,9 +116,6 @@ public struct RestoredScan: Sendable {
     /// Takes the scan on: what was heard since the restart first. It stays wanted as `ScanSequence.lasting()` says.
     public func adopt() -> ScanSequence { sequence }
 
-    /// Ends the scan for good.
-    public func stop() async {
-        if let (lease, _) = sequence.begun?.take() { await lease.stop() }
-        await sequence.central.forget(wanted)
-    }
+    /// Ends the scan for good, also one that was adopted.
+    public func stop() async { await sequence.stop() }
 }

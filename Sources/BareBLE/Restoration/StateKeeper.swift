@@ -230,10 +230,14 @@ extension StateKeeper {
         change { $0.scan = scan }
     }
 
-    /// One who iterated over a scan has gone: by his own decision, or because the program ends.
-    func left(_ scan: WantedScan, isEnd: Bool) {
+    /// An iterator over a scan has ended. Whether the program wanted that, or failed, cannot be told: the scan stays wanted.
+    func left(_ scan: WantedScan) {
         if let index = lastingScans.firstIndex(of: scan) { lastingScans.remove(at: index) }
-        guard isEnd, !lastingScans.contains(scan) else { return }
+    }
+
+    /// Wants a scan no longer, unless somebody iterates over the same one.
+    func forget(_ scan: WantedScan) {
+        guard !lastingScans.contains(scan) else { return }
         // Another one may have taken its place.
         change { if $0.scan == scan { $0.scan = lastingScans.last } }
     }

@@ -10,7 +10,8 @@ extension Central {
     /// - Parameters:
     ///   - filter: Which devices are looked at.
     ///   - settings: How the radio listens.
-    ///   - lostAfter: After how much time of silence a device has left, told up to a second later.
+    ///   - lostAfter: After how much time of silence a device has left, reported up to a second later. A device that this adapter is
+    ///     connected to is here; its silence counts from the end of the link.
     ///   - proximity: Which strengths are near.
     /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`, `.blocked`, `.busy` when
     ///   another program holds the scanner, `.unsupported`, `.timedOut` when the controller does not answer, `.cancelled`.

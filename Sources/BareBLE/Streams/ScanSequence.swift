@@ -38,6 +38,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// A scan that has begun already, for the first iterator.
     var begun: BegunScan?
     private var isLasting = false
+    private let running = RunningScans()
     /// Who is told what happens to the scan without ending it.
     private(set) var noticed: (@Sendable (ScanNotice) -> Void)?
 
@@ -64,12 +65,22 @@ public struct ScanSequence: AsyncSequence, Sendable {
 
     /// The same scan, wanted also after a restart of the program: `Central.restore(_:from:holding:handlers:)` begins it again.
     ///
-    /// It is wanted from the first `next()` until the loop is left; the end of the process and the cancellation of the task are no reason
-    /// to forget it. There is one such scan, the one begun last. Where there is no `Configuration.stateStore` it is a scan like any other.
+    /// It is wanted from the first `next()` until `stop()` or `Central.forgetScan()`, as a subscription is until it is unsubscribed. Leaving
+    /// the loop stops the radio and no more: `break`, an error thrown in its body, a cancelled task and the end of the process are no reason
+    /// to forget the scan. There is one such scan, the one begun last. Where there is no `Configuration.stateStore` it is a scan like any
+    /// other.
     public func lasting() -> ScanSequence {
         var sequence = self
         sequence.isLasting = true
         return sequence
+    }
+
+    /// Ends every loop over this sequence and the copies made of it, and waits until the radio no longer scans for them. A scan that is
+    /// `lasting()` is forgotten: the next start does not begin it.
+    public func stop() async {
+        if let (lease, _) = begun?.take() { await lease.stop() }
+        await running.stop()
+        if let wanted { await central.forget(wanted) }
     }
 
     /// The same scan with somebody who is told what happens to it without ending it, on the event loop.
@@ -98,9 +109,14 @@ public struct ScanSequence: AsyncSequence, Sendable {
         AsyncIterator(sequence: self)
     }
 
+    /// What is kept of it for the next start.
+    private var wanted: WantedScan? {
+        isLasting && duration == nil ? WantedScan(settings, lostAfter: lostAfter) : nil
+    }
+
     private func mark() async -> LastingScan? {
-        guard isLasting, duration == nil else { return nil }
-        return await central.keep(WantedScan(settings, lostAfter: lostAfter))
+        guard let wanted else { return nil }
+        return await central.keep(wanted)
     }
 
     /// Walks over what is heard.
@@ -159,7 +175,9 @@ public struct ScanSequence: AsyncSequence, Sendable {
                 } else {
                     (lease, buffer) = try await sequence.beginNow()
                 }
-                state = .running(lease, await sequence.mark())
+                let mark = await sequence.mark()
+                sequence.running.add(lease, mark)
+                state = .running(lease, mark)
                 walk = StreamWalk(buffer)
             } catch  where error.code == .cancelled {
                 state = .over

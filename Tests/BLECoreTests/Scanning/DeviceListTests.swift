@@ -23,11 +23,26 @@ import Testing
         #expect(change(of: &list) == nil)
     }
 
+    /// What a difference costs does not grow with the list.
+    @Test func onlyChangedEntriesAreLookedAt() throws {
+        var list = DeviceList()
+        for number in 1...100 { list.heard(try sighting(UInt64(number))) }
+        #expect(list.unreportedCount == 100)
+        #expect(change(of: &list)?.arrived.count == 100 && list.unreportedCount == 0)
+        list.heard(try sighting(7))
+        #expect(list.unreportedCount == 0)
+        list.lost(try sighting(7))
+        list.heard(try sighting(101))
+        #expect(list.unreportedCount == 2)
+        let news = try #require(change(of: &list))
+        #expect(numbers(news.left) == [7] && numbers(news.arrived) == [101])
+    }
+
     @Test func whoCameAndWentInBetweenIsNoNews() throws {
         var list = DeviceList()
         list.heard(try sighting(1))
         list.lost(try sighting(1))
-        #expect(list.hasNews && change(of: &list) == nil && list.devices.isEmpty)
+        #expect(!list.hasNews && change(of: &list) == nil && list.devices.isEmpty)
         list.heard(try sighting(1))
         _ = change(of: &list)
         list.lost(try sighting(1))

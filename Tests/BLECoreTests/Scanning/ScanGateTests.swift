@@ -48,6 +48,21 @@ import Testing
         #expect(gate.count == 1)
     }
 
+    // Row C06.
+    /// It need not advertise; its silence counts from the end of the link.
+    @Test func aPeerThatIsLinkedIsNotLost() throws {
+        var table = DeviceTable()
+        var gate = ScanGate(.balanced)
+        for number in [1, 2] as [UInt64] { _ = try admit(report(number, []), &table, &gate, at: start) }
+        let linked = try #require(AdvertiserID(report(1, [])).peer)
+        let whileLinked = gate.lost(silentFor: .seconds(4), listened: .seconds(20), linked: [linked])
+        #expect(whileLinked == [AdvertiserID(report(2, []))])
+        let afterwards = gate.lost(silentFor: .seconds(4), listened: .seconds(24))
+        #expect(afterwards.isEmpty)
+        let later = gate.lost(silentFor: .seconds(4), listened: .seconds(25))
+        #expect(later == [AdvertiserID(report(1, []))])
+    }
+
     @Test func theLostComeInTheOrderOfTheirSilence() throws {
         var table = DeviceTable()
         var gate = ScanGate(.balanced)

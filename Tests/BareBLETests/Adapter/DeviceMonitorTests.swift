@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct DeviceMonitorTests {
@@ -32,6 +33,38 @@ import Testing
         await monitor.stop()
         #expect(try await changes.next() == nil && !monitor.isListening)
         #expect(await bench.adapter.runningScans == 0)
+    }
+
+    // Row C06.
+    /// A device that is connected does not advertise, and is here.
+    @Test func aConnectedDeviceIsNotLost() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let sensor = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: sensor))
+            let central = Central(radio: radio)
+            let monitor = try await central.monitor(lostAfter: .seconds(5))
+            let losses = Lock(0)
+            let scan = central.scan(lostAfter: .seconds(5))
+            let counting = time.task {
+                for try await case .lost in scan { losses.withLock { $0 += 1 } }
+            }
+            try await time.clock.sleep(for: .seconds(2))
+            let device = try await central.connect(peer)
+            try await time.clock.sleep(for: .seconds(20))
+            #expect(monitor.device(peer)?.isPresent == true)
+            #expect(losses.withLock(\.self) == 0)
+            await radio.advertise(sensor, nil)
+            await device.disconnect()
+            try await time.clock.sleep(for: .seconds(4))
+            #expect(monitor.device(peer)?.isPresent == true, "its silence counts from the end of the link")
+            try await time.clock.sleep(for: .seconds(4))
+            #expect(monitor.device(peer) == nil)
+            #expect(losses.withLock(\.self) == 1)
+            await scan.stop()
+            try await counting.value
+            await monitor.stop()
+        }
     }
 
     @Test func aPinnedDeviceKeepsItsPlaceInACrowd() async throws {

@@ -1,6 +1,7 @@
 import BLECore
 import BareBLE
 import BareBLETestKit
+import Logging
 import Testing
 
 /// What is not wanted any more is not there at the next start, however it ended before.
@@ -55,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func aScanIsWantedAsLongAsOneIterates() async throws {
+    @Test func aScanIsWantedUntilItIsStopped() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             _ = try await bench.add(.battery)
@@ -72,6 +73,9 @@ import Testing
                 second = nil
                 await time.settle()
                 try await central.saveState()
+                #expect(try bench.stored().scan == WantedScan(ScanSettings.passive))
+                await scan.stop()
+                try await central.saveState()
                 #expect(try bench.stored().scan == nil)
                 var third = scan.makeAsyncIterator()
                 _ = try await third.next()
@@ -79,6 +83,86 @@ import Testing
                 try await central.saveState()
                 #expect(try bench.stored().scan == nil)
             }
+        }
+    }
+
+    /// Two loops over scans of the same kind: the end of one leaves the other as it is.
+    @Test func aScanThatIsStoppedEndsItsLoopsAlone() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            _ = try await bench.add(.battery)
+            try await bench.run { central, _ in
+                let (scan, other) = (central.scan(.any, .passive).lasting(), central.scan(.any, .passive).lasting())
+                var (first, second) = (scan.makeAsyncIterator(), other.makeAsyncIterator())
+                _ = try await first.next()
+                _ = try await second.next()
+                await scan.stop()
+                while try await first.next() != nil {}
+                #expect(await bench.radio.isScanning())
+                try await central.saveState()
+                #expect(try bench.stored().scan != nil)
+                await other.stop()
+                #expect(await !bench.radio.isScanning())
+                try await central.saveState()
+                #expect(try bench.stored().scan == nil)
+                _ = (first, second)
+            }
+        }
+    }
+
+    // Row C05.
+    @Test func whatALoopWasForIsRestoredAfterAnErrorInItsBody() async throws {
+        struct DiskFull: Error {}
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (sensor, peer) = try await bench.add(RestorationBench.sensor)
+            try await bench.run { central, _ in
+                await #expect(throws: DiskFull.self) {
+                    for try await _ in central.scan(.any, .passive).lasting() { throw DiskFull() }
+                }
+                let session = try await central.session(with: peer)
+                await #expect(throws: DiskFull.self) {
+                    for try await element in await session.values(of: 0xFFF2) {
+                        if case .began = element { try await sensor.notify(0xFFF2, [1]) } else { throw DiskFull() }
+                    }
+                }
+            }
+            try await bench.run { _, restoration in
+                #expect(restoration.scan?.wanted == WantedScan(ScanSettings.passive))
+                #expect(restoration.subscriptions.map(\.characteristic) == [0xFFF2])
+            }
+        }
+    }
+
+    // Row C04.
+    @Test func aStateThatIsNotKeptIsNotSaved() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let (_, peer) = try await bench.add(RestorationBench.sensor)
+            let log = KeptLog(from: .notice, detail: "store")
+            var configuration = Configuration()
+            configuration.logger = log.logger
+            await #expect(throws: error(.invalidArgument)) {
+                try await Central(configuration, radio: bench.radio).saveState()
+            }
+            configuration.stateStore = bench.store
+            let central = Central(configuration, radio: bench.radio)
+            for _ in 1...2 {
+                let session = try await central.session(with: peer)
+                _ = try await session.ready(within: limit)
+                do throws(BLEError) {
+                    try await central.saveState()
+                    Issue.record("nothing is kept, and no error says so")
+                } catch {
+                    #expect(error.code == .invalidArgument)
+                    #expect(error.hint?.contains("restore()") == true)
+                }
+                await session.disconnect()
+            }
+            #expect(
+                log.all == [
+                    "nothing is kept for the next start: call `Central.restore()` before the first session: \(bench.store.path)"
+                ])
         }
     }
 
