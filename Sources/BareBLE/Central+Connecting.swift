@@ -14,7 +14,7 @@ extension Central {
     public func connect(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
-        if session(of: peer) != nil { throw hasSessionError(peer) }
+        if isTaken(peer) { throw hasSessionError(peer) }
         return try await connectAlone(peer, options)
     }
 

@@ -44,6 +44,8 @@ public actor Peripheral {
     var isEnding = false
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     var isEndRequested = false
+    /// Whether `disconnect(_:)` was called, which may wait for calls first.
+    private var isEndAwaited = false
     /// A few at most: finding one here costs less than hashing.
     var waiters: [WaitingCaller] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
@@ -149,6 +151,10 @@ extension Peripheral {
     /// Whether the link is up.
     public var isConnected: Bool { end == nil }
 
+    /// A Boolean value that indicates whether the link is about to end: this program has asked for it, and calls made before may
+    /// still be under way, or the socket has reported its end.
+    public var isDisconnecting: Bool { end == nil && (isEndAwaited || isEndRequested || isEnding) }
+
     /// Why the link ended; `nil` while it is up.
     public var disconnectReason: DisconnectReason? { end }
 
@@ -211,6 +217,7 @@ extension Peripheral {
     /// the link is down already. With `.afterQueue` a cancelled task does not wait for calls any longer: the link ends at once.
     /// Inside `exclusively` only the calls of that are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
+        isEndAwaited = true
         if mode == .afterQueue, end == nil {
             do throws(BLEError) {
                 try await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")

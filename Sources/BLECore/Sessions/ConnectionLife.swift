@@ -48,6 +48,7 @@ package struct ConnectionLife: ~Copyable {
         case ready
         case disconnected(Next)
         case gaveUp
+        case paused
         case ended
     }
 
@@ -75,6 +76,8 @@ package struct ConnectionLife: ~Copyable {
         case waiting(until: BootInstant)
         case waitingForAdapter
         case gaveUp
+        /// The program has the link.
+        case paused
         case ending
         case ended
     }
@@ -107,7 +110,7 @@ extension ConnectionLife {
         switch state {
         case .preparing(let until): until
         case .waiting(let until): until
-        case .idle, .connecting, .ready, .waitingForAdapter, .gaveUp, .ending, .ended: nil
+        case .idle, .connecting, .ready, .waitingForAdapter, .gaveUp, .paused, .ending, .ended: nil
         }
     }
 
@@ -115,8 +118,13 @@ extension ConnectionLife {
     package var isEnding: Bool {
         switch state {
         case .ending, .ended: true
-        case .idle, .connecting, .preparing, .ready, .waiting, .waitingForAdapter, .gaveUp: false
+        case .idle, .connecting, .preparing, .ready, .waiting, .waitingForAdapter, .gaveUp, .paused: false
         }
+    }
+
+    /// Whether the program has the link, and none is made until it wants one.
+    package var isPaused: Bool {
+        if case .paused = state { true } else { false }
     }
 
     /// How many connects have failed in a row if one, or the link, fails now.
@@ -132,7 +140,7 @@ extension ConnectionLife {
     /// Somebody wants the connection now: no pause is awaited any more, and the counts start over.
     package mutating func want() -> [Action] {
         switch state {
-        case .idle, .gaveUp, .waiting:
+        case .idle, .gaveUp, .waiting, .paused:
             startOver()
             return connect()
         case .waitingForAdapter:
@@ -157,6 +165,13 @@ extension ConnectionLife {
         return [.tell(.ready)]
     }
 
+    /// The program has taken the link that was ready: its end is none of this machine's business, and none is made until `want`.
+    package mutating func pause() -> [Action] {
+        guard case .ready = state else { return [] }
+        state = .paused
+        return [.tell(.paused)]
+    }
+
     /// The connect or the work on the link has failed, or the link was lost.
     package mutating func failed(_ setback: Setback, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
@@ -164,7 +179,7 @@ extension ConnectionLife {
             break
         case .ready(let since):
             if now - since >= provenAfter { startOver() }
-        case .idle, .waiting, .waitingForAdapter, .gaveUp, .ending, .ended:
+        case .idle, .waiting, .waitingForAdapter, .gaveUp, .paused, .ending, .ended:
             return []
         }
         switch setback {
@@ -203,7 +218,7 @@ extension ConnectionLife {
             return [.overdue]
         case .waiting:
             return connect()
-        case .idle, .connecting, .ready, .waitingForAdapter, .gaveUp, .ending, .ended:
+        case .idle, .connecting, .ready, .waitingForAdapter, .gaveUp, .paused, .ending, .ended:
             return []
         }
     }
@@ -213,7 +228,7 @@ extension ConnectionLife {
         switch state {
         case .ending, .ended:
             return []
-        case .idle, .connecting, .preparing, .ready, .waiting, .waitingForAdapter, .gaveUp:
+        case .idle, .connecting, .preparing, .ready, .waiting, .waitingForAdapter, .gaveUp, .paused:
             state = .ending
             return [.letGo]
         }

@@ -11,7 +11,7 @@ extension Session {
     /// Has the store told of a subscription: at its beginning, and on each link, where more may be known of it.
     func keep(_ number: UInt64) {
         guard let keeper, let id, let subscription = standing[number],
-            let wanted = wanted(subscription.reference, subscription.options)
+            let reference = subscription.reference, let wanted = wanted(reference, subscription.options)
         else { return }
         if let before = kept[number] {
             // Only a database tells which one of several it is.

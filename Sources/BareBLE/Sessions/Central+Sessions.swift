@@ -25,6 +25,35 @@ extension Central {
         try session(with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide))
     }
 
+    /// A session that begins with a link that is up, and makes the next one when that is lost.
+    ///
+    /// `onReady` runs on this link too. From now on the link is the session's, which ends it with itself. When the call throws, the link
+    /// stays the caller's.
+    ///
+    /// - Parameters:
+    ///   - link: A link of this central's by radio.
+    ///   - options: How each further link is made, and when.
+    ///   - onReady: Makes each link ready, as in `session(with:_:onReady:reconnect:)`.
+    ///   - decide: Asked for the pause before the next attempt, as there.
+    /// - Throws: `BLEError` with `.disconnected` when the link is over, `.busy` when the peer has a session, `.invalidArgument` for a link
+    ///   without an address and for one of another central's thread.
+    public func session(
+        adopting link: Peripheral, _ options: SessionOptions = SessionOptions(),
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+    ) throws(BLEError) -> Session {
+        let operation = "begin a session"
+        guard let peer = link.id else {
+            throw BLEError(
+                .invalidArgument, subject: link.name, during: operation,
+                because: "the link has no address that could be connected to again")
+        }
+        guard link.loop === loop else { throw Session.strangeLinkError(link, during: operation) }
+        if let error = link.assumeIsolated({ $0.end == nil ? nil : $0.endError(during: operation) }) { throw error }
+        return try session(
+            with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide), beginningWith: link)
+    }
+
     /// A session as it was wanted before a restart; with a link that was handed over it begins with that one.
     func session(
         with wanted: WantedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
@@ -92,14 +121,21 @@ extension Central {
                 .invalidArgument, subject: target.name, during: "begin a session",
                 because: "the policy is custom, and no function decides", hint: "Give `reconnect:` a closure.")
         }
-        let session = Session(target, options, handlers, loop: loop, logger: configuration.logger)
+        let session = Session(
+            target, options, handlers, loop: loop, logger: configuration.logger,
+            troubles: troubles.page(of: target.name))
         session.assumeIsolated { $0.perform($0.life.want()) }
         return session
+    }
+
+    /// Whether a session uses, or may make, links to a peer.
+    func isTaken(_ peer: PeerID) -> Bool {
+        session(of: peer).map { $0.state != .paused } ?? false
     }
 
     func hasSessionError(_ peer: PeerID) -> BLEError {
         BLEError(
             .busy, subject: "\(peer)", during: "connect", because: "a session of this program has the peer",
-            hint: "Use that one, `Central.session(of:)`, or end it first.")
+            hint: "Use that one, `Central.session(of:)`, or end it first; `Session.releaseLink()` lends its link.")
     }
 }

@@ -26,7 +26,7 @@ extension Session {
     }
 
     private func tell(_ event: ConnectionLife.Event) {
-        logger.debug("session", metadata: ["peer": "\(name)", "event": "\(event)"])
+        log(event)
         switch event {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected: become(.preparing)
@@ -39,14 +39,60 @@ extension Session {
             let error = disconnection(.never).error
             become(.gaveUp(error))
             endStandingSubscriptions(error)
+        case .paused: become(.paused)
         case .ended:
             become(.ended)
             endStandingSubscriptions(nil)
         }
     }
 
-    private func become(_ state: SessionState) {
+    func become(_ state: SessionState) {
         board.tell(ConnectionEvent(state), state)
+    }
+
+    // MARK: The log
+
+    /// Logs what happens to the links, one line each: losses and new links of a peer at most once a minute for each reason.
+    private func log(_ event: ConnectionLife.Event) {
+        switch event {
+        case .connecting, .connected, .disconnected(.never):
+            logger.debug("session", metadata: ["peer": "\(name)", "event": "\(event)"])
+        case .ready:
+            log("a link is ready", [:])
+        case .disconnected(let next):
+            log(setback?.reason == nil ? "no link could be made" : "a link was lost", ["next": "\(Self.words(next))"])
+        case .gaveUp:
+            logger.notice(
+                "a session gave up", metadata: ["peer": "\(name)", "reason": "\(lossReason)"])
+        case .paused: logger.info("a session is paused", metadata: ["peer": "\(name)"])
+        case .ended: logger.info("a session has ended", metadata: ["peer": "\(name)"])
+        }
+    }
+
+    private func log(_ message: Logger.Message, _ details: Logger.Metadata) {
+        let reason = setback == nil ? "first connect" : lossReason
+        // What is remembered has to be bounded: the reason of an error may say anything.
+        let kind = setback.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
+        guard let leftOut = troubles.admit("\(message): \(kind)", at: loop.now()) else { return }
+        var metadata = details
+        metadata["peer"] = "\(name)"
+        metadata["reason"] = "\(reason)"
+        if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+        logger.info(message, metadata: metadata)
+    }
+
+    /// Why there was no link last, in words.
+    private var lossReason: String {
+        guard let setback else { return "the connection was not wanted" }
+        return setback.reason?.description ?? setback.error.reason
+    }
+
+    private static func words(_ next: ConnectionLife.Next) -> String {
+        switch next {
+        case .after(let pause): "connects again in \(Duration.milliseconds(Int64(pause / .milliseconds(1))))"
+        case .whenAdapterReturns: "connects again when the adapter is back"
+        case .never: "does not connect again"
+        }
     }
 
     /// The last setback, and what comes of it.
@@ -72,6 +118,13 @@ extension Session {
     }
 
     private func connect() {
+        if let link = given.take() {
+            begin { [weak self] number in
+                if let self { return await self.connected(number, .success(link)) }
+                await link.disconnect()
+            }
+            return
+        }
         let (target, options, farewell) = (target, options.connect, farewell)
         begin { [weak self] number in
             await farewell?.value
@@ -208,9 +261,9 @@ extension Session {
         let now = loop.now()
         setback = (error, reason, now)
         let verdict: ConnectionLife.Verdict
-        if options.reconnect == .custom, kind == .passing {
+        if let decide = handlers.decide, kind == .passing {
             let failures = life.failures(at: now)
-            verdict = .custom(handlers.decide?(disconnection(.never), failures))
+            verdict = .custom(decide(disconnection(.never), failures))
         } else {
             verdict = .byPolicy(chance: handlers.chance())
         }
@@ -250,8 +303,8 @@ extension Session {
             }
             return .success(link)
         case .gaveUp(let error): return .failure(error)
-        case .ended: return .failure(endedError(during: operation))
-        case .connecting, .preparing, .waiting: return nil
+        case .disconnecting, .ended: return .failure(endedError(during: operation))
+        case .connecting, .preparing, .waiting, .paused: return nil
         }
     }
 

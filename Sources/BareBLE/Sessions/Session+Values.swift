@@ -3,11 +3,52 @@ internal import BLELinux
 
 /// A subscription that is to be there on each link.
 struct StandingSubscription {
-    let reference: CharacteristicReference
+    /// What it listens to.
+    enum Source {
+        case characteristic(CharacteristicReference)
+        /// All that the peer sends, whoever has subscribed to it.
+        case everything
+    }
+
+    let source: Source
     let options: SubscribeOptions
     let buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    let absence = Absence()
     /// Brings the values of the link of the moment.
     var pump: Task<Void, Never>?
+
+    var reference: CharacteristicReference? {
+        if case .characteristic(let reference) = source { reference } else { nil }
+    }
+}
+
+/// A characteristic that was there, has gone with its service, and may come back.
+package final class Absence: Sendable {
+    /// How often in a row it is looked for in vain, at a new link or a change of services, before the subscription ends.
+    package static let limit = 16
+
+    private struct State {
+        var hasBegun = false
+        var attempts = 0
+    }
+
+    private let state = Lock(State())
+
+    package init() {}
+
+    var hasBegun: Bool { state.withLock { $0.hasBegun } }
+
+    /// The subscription has begun.
+    package func begin() { state.withLock { $0 = State(hasBegun: true) } }
+
+    /// It was looked for in vain; `nil` when it is looked for no more, else whether that was the first time.
+    package func missed() -> Bool? {
+        state.withLock { state in
+            guard state.hasBegun, state.attempts < Self.limit else { return nil }
+            state.attempts += 1
+            return state.attempts == 1
+        }
+    }
 }
 
 extension Session {
@@ -15,7 +56,9 @@ extension Session {
     ///
     /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
     /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
-    /// may pass, such as somebody's long `exclusively`, is tried again after a pause.
+    /// may pass, such as somebody's long `exclusively`, is tried again after a pause. A characteristic that was there and has gone with its
+    /// service is looked for again at each change of services and on each link, 16 times in a row, and `events` says
+    /// `.valuesUnavailable`.
     ///
     /// - Parameters:
     ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
@@ -24,7 +67,17 @@ extension Session {
         of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<ReceivedValue> {
         SessionValues(
-            lease: subscribe(to: characteristic, options),
+            lease: subscribe(to: .characteristic(characteristic), options),
+            decoder: ValueDecoder(.fail, valueLog) { $0 })
+    }
+
+    /// The values of all characteristics that anybody has subscribed to, on this link and each that follows.
+    ///
+    /// It subscribes to nothing by itself, and a restart does not bring it back. `.began` and `.interrupted` mark the links.
+    /// `ReceivedValue.handle` is the handle of the characteristic.
+    public func notifications(_ options: SubscribeOptions = SubscribeOptions()) -> SessionValues<ReceivedValue> {
+        SessionValues(
+            lease: subscribe(to: .everything, options),
             decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
@@ -36,7 +89,7 @@ extension Session {
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<Value> {
         SessionValues(
-            lease: subscribe(to: CharacteristicReference(key), options),
+            lease: subscribe(to: .characteristic(CharacteristicReference(key)), options),
             decoder: ValueDecoder(options.malformedValues, valueLog))
     }
 
@@ -45,19 +98,19 @@ extension Session {
         ValueLog(logger: logger, peer: name, troubles: PeerTroubles(), loop: loop)
     }
 
-    private func subscribe(to reference: CharacteristicReference, _ options: SubscribeOptions) -> StandingLease {
+    private func subscribe(to source: StandingSubscription.Source, _ options: SubscribeOptions) -> StandingLease {
         lastNumber &+= 1
         let buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>(
             of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
         let lease = StandingLease(number: lastNumber, buffer: buffer, session: self)
-        switch linkAnswer(during: "subscribe to \(reference)") {
+        switch linkAnswer(during: "subscribe") {
         case .failure(let error)?:
             buffer.finish(life.isEnding ? nil : error)
         case .success(let link)?:
-            standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+            standing[lease.number] = StandingSubscription(source: source, options: options, buffer: buffer)
             startPump(lease.number, on: link)
         case nil:
-            standing[lease.number] = StandingSubscription(reference: reference, options: options, buffer: buffer)
+            standing[lease.number] = StandingSubscription(source: source, options: options, buffer: buffer)
             keep(lease.number)
         }
         return lease
@@ -74,13 +127,12 @@ extension Session {
     private func startPump(_ number: UInt64, on link: Peripheral) {
         guard let subscription = standing[number] else { return }
         keep(number)
-        let (reference, options, buffer) = (subscription.reference, subscription.options, subscription.buffer)
-        let epoch = workNumber
+        let (epoch, board) = (workNumber, board)
         subscription.pump?.cancel()
         standing[number]?.pump = Task.detached(executorPreference: loop) { [weak self] in
-            let end = await Self.pump(reference, options, on: link, epoch, into: buffer)
+            let end = await Self.pump(subscription, on: link, epoch, telling: board)
             guard case .over(let failure) = end else { return }
-            buffer.finish(failure)
+            subscription.buffer.finish(failure)
             await self?.removeStanding(number)
         }
     }
@@ -104,19 +156,25 @@ extension Session {
 
     /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
     private static func pump(
-        _ reference: CharacteristicReference, _ options: SubscribeOptions, on link: Peripheral, _ epoch: UInt64,
-        into buffer: StreamBuffer<SessionValues<ReceivedValue>.Entry>
+        _ subscription: StandingSubscription, on link: Peripheral, _ epoch: UInt64, telling board: ConnectionBoard
     ) async -> PumpEnd {
+        let (source, options, buffer) = (subscription.source, subscription.options, subscription.buffer)
         var pause = firstPause
+        var changes: ServiceChangeSequence.AsyncIterator?
         while true {
+            // Before it is looked for, so that no change comes in between.
+            if changes == nil, subscription.absence.hasBegun {
+                changes = await link.announcedServiceChanges().makeAsyncIterator()
+            }
             var begun: ValueSequence?
             var lossesTold = 0
             /// What was lost behind the last value that came.
             func losses() -> Int { (begun?.droppedInTotal ?? 0) - lossesTold }
             do throws(BLEError) {
-                let sequence = try await link.subscribe(to: reference, options)
+                let sequence = try await values(of: source, options, on: link)
                 var values = sequence.makeAsyncIterator()
                 begun = sequence
+                subscription.absence.begin()
                 pause = firstPause
                 // A policy that ends the stream has put the reason into it.
                 guard buffer.yield(.began(epoch)) else { return .over(nil) }
@@ -136,7 +194,14 @@ extension Session {
             } catch {
                 if Task.isCancelled { return .untilNextLink }
                 let isLinkUp = await link.isConnected
-                if isLinkUp, isLasting(error, for: reference) {
+                if isLinkUp, error.code == .attributeNotFound, let reference = subscription.reference,
+                    let isFirst = subscription.absence.missed()
+                {
+                    if isFirst { board.tell(.valuesUnavailable(reference, error), nil) }
+                    guard (try? await changes?.next()) != nil else { return .untilNextLink }
+                    continue
+                }
+                if isLinkUp, isLasting(error, for: source) {
                     buffer.lost(losses())
                     return .over(error)
                 }
@@ -151,9 +216,21 @@ extension Session {
         }
     }
 
-    private static func isLasting(_ error: BLEError, for reference: CharacteristicReference) -> Bool {
+    private static func values(
+        of source: StandingSubscription.Source, _ options: SubscribeOptions, on link: Peripheral
+    ) async throws(BLEError) -> ValueSequence {
+        switch source {
+        case .characteristic(let reference): return try await link.subscribe(to: reference, options)
+        case .everything:
+            let all = await link.notifications(
+                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+            return ValueSequence(subscription: all.subscription)
+        }
+    }
+
+    private static func isLasting(_ error: BLEError, for source: StandingSubscription.Source) -> Bool {
         // What was found in a database that has changed since is nowhere in the new one.
-        if case .characteristic = reference, error.code == .servicesChanged { return true }
+        if case .characteristic(.characteristic) = source, error.code == .servicesChanged { return true }
         return lastingCodes.contains(error.code)
     }
 

@@ -35,11 +35,14 @@ public actor Session {
     nonisolated let loop: EventLoop
     nonisolated let board = ConnectionBoard()
     let target: SessionTarget
-    let handlers: SessionHandlers
+    var handlers: SessionHandlers
     let logger: Logger
+    let troubles: PeerTroubles
 
     var life: ConnectionLife
     var link: Peripheral?
+    /// A link that the program has given back; the next connect takes it.
+    var given: Peripheral?
     var watch: Task<Void, Never>?
     var work: Task<Void, Never>?
     var workNumber: UInt64 = 0
@@ -72,7 +75,8 @@ public actor Session {
 
     /// A session that nobody has begun yet; `reconnect()` begins it.
     init(
-        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger
+        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, loop: EventLoop,
+        logger: Logger, troubles: PeerTroubles
     ) {
         self.id = target.peer
         self.name = target.name
@@ -81,6 +85,7 @@ public actor Session {
         self.handlers = handlers
         self.loop = loop
         self.logger = logger
+        self.troubles = troubles
         self.life = ConnectionLife(
             options.reconnect, provenAfter: options.provenAfter, preparation: options.readyTimeout)
     }
@@ -98,6 +103,9 @@ public actor Session {
 extension Session {
     /// How the session is now.
     public nonisolated var state: SessionState { board.state }
+
+    /// A Boolean value that indicates whether this program is ending the session, and has not done yet.
+    public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
     /// What happens, in order, from now on; first how it is.
     public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self) }
@@ -154,7 +162,7 @@ extension Session {
         }
     }
 
-    /// Connects now: ends a pause, or begins anew after the session gave up. The counts of attempts and pauses start over.
+    /// Connects now: ends a pause, or begins again after the session gave up or `releaseLink()`. The counts of attempts and pauses start over.
     ///
     /// Does nothing while there is a link, or one is being made.
     ///
@@ -174,7 +182,9 @@ extension Session {
         if mode == .now { endStandingSubscriptions(nil) }
         partingMode = state == .ready ? mode : .now
         let parting = self.parting
-        perform(life.end())
+        let end = life.end()
+        if !end.isEmpty { become(.disconnecting) }
+        perform(end)
         if mode == .now { await parting?.disconnect(.now) }
         await withTaskCancellationHandler {
             await farewell?.value
@@ -183,7 +193,81 @@ extension Session {
         }
         let actions = life.released()
         guard !actions.isEmpty else { return }
+        if handlers.includesExpectedEnds {
+            let end = Disconnection(
+                error: endedError(during: "keep the link"), reason: .requested, time: loop.now(), next: .never)
+            _ = handlers.decide?(end, 0)
+        }
         perform(actions)
+    }
+
+    /// Sets who is asked for the pause before the next attempt, from the next loss or failure on.
+    ///
+    /// - Parameters:
+    ///   - includingExpectedEnds: Whether `decide` is called at the end of the session by `disconnect(_:)` too, once, with the reason
+    ///     `.requested` and before `.ended` is reported. What it returns has no effect there.
+    ///   - decide: Asked as the closure of `Central.session(with:_:onReady:reconnect:)` is, in place of the policy. `nil`: the policy of
+    ///     `options` decides again; a session whose policy is `.custom` gives up then.
+    public func setReconnectHandler(
+        includingExpectedEnds: Bool = false, _ decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
+    ) {
+        handlers.decide = decide
+        handlers.includesExpectedEnds = includingExpectedEnds
+    }
+
+    /// Gives the link that is ready to the caller without ending it, and pauses the session.
+    ///
+    /// For code that wants the peer for itself, such as a firmware update: until `takeBack(_:)` or `reconnect()` the session makes no
+    /// links, whatever becomes of this one, and `Central.connect(_:_:)` may connect to the peer. Subscriptions of `values(of:_:)` are
+    /// interrupted, and the peer is told to stop where nobody else listens. Tasks that wait for a link go on waiting. A link that is
+    /// not given back is the caller's to end.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` when no link is ready.
+    public func releaseLink() async throws(BLEError) -> Peripheral {
+        let operation = "give the link up"
+        guard let link = try linkAnswer(during: operation)?.get() else {
+            throw BLEError(
+                .disconnected, subject: name, during: operation, because: "no link is ready",
+                hint: "Wait for `ready()`.")
+        }
+        watch?.cancel()
+        (watch, self.link) = (nil, nil)
+        let epoch = workNumber
+        perform(life.pause())
+        let pumps = standing.inOrder.compactMap(\.pump)
+        for pump in pumps { pump.cancel() }
+        for pump in pumps { await pump.value }
+        // Another link may be under way by then; its mark says the same.
+        guard workNumber == epoch else { return link }
+        let error = BLEError(
+            .disconnected, subject: name, during: "go on with a subscription",
+            because: "this program has taken the link", hint: "Give it back with `takeBack(_:)`.")
+        for subscription in standing.inOrder { subscription.buffer.yield(.interrupted(error, epoch)) }
+        return link
+    }
+
+    /// Goes on with a link that `releaseLink()` gave, or with another one to the same peer.
+    ///
+    /// It is made ready by `onReady`, as each link is; one that has ended meanwhile is replaced as the policy says.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` when the session has ended; `.invalidArgument` when it is not paused, and for a link to
+    ///   another peer. The link stays the caller's then.
+    public func takeBack(_ link: Peripheral) throws(BLEError) {
+        let operation = "take the link back"
+        if life.isEnding { throw endedError(during: operation) }
+        guard life.isPaused else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation, because: "the session has not given its link up")
+        }
+        guard link.id == id, link.loop === loop else { throw Self.strangeLinkError(link, during: operation) }
+        given = link
+        perform(life.want())
+    }
+
+    static func strangeLinkError(_ link: Peripheral, during operation: String) -> BLEError {
+        BLEError(
+            .invalidArgument, subject: link.name, during: operation,
+            because: "the link leads to another peer, or belongs to another central")
     }
 
     /// Ends the session and gives up its link without ending that, as `Peripheral.detach()` does.

@@ -62,6 +62,10 @@ public enum SessionState: Equatable, Sendable {
     case waiting(Disconnection)
     /// There is no link, and none will be made unless `reconnect()` is called.
     case gaveUp(BLEError)
+    /// The link was given to the program by `releaseLink()`; `takeBack(_:)` or `reconnect()` goes on.
+    case paused
+    /// This program is ending the session; with `.afterQueue` calls made before may still be under way.
+    case disconnecting
     /// This program has ended the session.
     case ended
 }
@@ -80,6 +84,12 @@ public enum ConnectionEvent: Equatable, Sendable {
     case servicesChanged(ClosedRange<AttributeHandle>)
     /// No more attempts are made by themselves; `reconnect()` begins anew.
     case gaveUp(BLEError)
+    /// The characteristic of a `Session.values(of:_:)` has gone with its service; it is subscribed to again when that is back.
+    case valuesUnavailable(CharacteristicReference, BLEError)
+    /// The link was given to the program by `releaseLink()`.
+    case paused
+    /// This program is ending the session.
+    case disconnecting
     /// This program has ended the session. The last event.
     case ended
     /// So many events found no room because they were not taken; `Session.state` says what is so now.
@@ -93,6 +103,8 @@ public enum ConnectionEvent: Equatable, Sendable {
         case .ready: self = .ready
         case .waiting(let disconnection): self = .disconnected(disconnection)
         case .gaveUp(let error): self = .gaveUp(error)
+        case .paused: self = .paused
+        case .disconnecting: self = .disconnecting
         case .ended: self = .ended
         }
     }

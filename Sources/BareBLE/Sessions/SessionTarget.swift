@@ -24,8 +24,10 @@ package struct SessionTarget: Sendable {
 
 /// What a session does by the program's own code: the part of it that cannot be stored, and is given again after a restart.
 public struct SessionHandlers: Sendable {
-    /// Asked for the pause before the next attempt, `nil` for none, where the policy is `.custom`.
+    /// Asked for the pause before the next attempt, `nil` for none, in place of the policy.
     package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
+    /// Whether `decide` hears of `Session.disconnect(_:)` too.
+    package var includesExpectedEnds = false
     /// Makes each new link ready, before anybody else gets it.
     package var onReady: (@Sendable (Peripheral) async throws -> Void)?
     /// Where random numbers come from.

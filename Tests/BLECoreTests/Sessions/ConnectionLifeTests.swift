@@ -37,6 +37,19 @@ import Testing
         #expect(life.want() == [])
     }
 
+    @Test func aLinkThatWasTakenIsNobodysLoss() {
+        var life = readyLife()
+        #expect(life.pause() == [.tell(.paused)])
+        #expect(life.pause() == [])
+        #expect(life.failed(.passing, policy, at: start) == [])
+        #expect(life.timePassed(start + .seconds(1_000_000)) == [])
+        let isPaused = life.isPaused
+        #expect(isPaused)
+        #expect(life.want() == [.tell(.connecting(attempt: 1)), .connect])
+        #expect(life.pause() == [])
+        #expect(life.linkUp(at: start) == [.tell(.connected), .prepare])
+    }
+
     @Test func aPolicyWithoutPausesGetsSomeAllTheSame() {
         var life = life(.backoff(initial: .zero, max: .zero, jitter: 0))
         _ = life.want()
@@ -160,7 +173,7 @@ import Testing
     }
 
     enum Stage: CaseIterable {
-        case idle, connecting, preparing, ready, waiting, waitingForAdapter, gaveUp
+        case idle, connecting, preparing, ready, waiting, waitingForAdapter, gaveUp, paused
     }
 
     @Test(arguments: Stage.allCases) func theEndOvertakesEverything(_ stage: Stage) {
@@ -175,6 +188,10 @@ import Testing
         case .waiting: _ = life.failed(.passing, policy, at: start)
         case .waitingForAdapter: _ = life.failed(.adapterLost, policy, at: start)
         case .gaveUp: _ = life.failed(.final, policy, at: start)
+        case .paused:
+            _ = life.linkUp(at: start)
+            _ = life.prepared(at: start)
+            _ = life.pause()
         }
         #expect(life.end() == [.letGo])
         #expect(life.deadlineNow() == nil)

@@ -30,7 +30,7 @@ import Testing
 
     // in: Docs/coming-from.md
     /// Goes on with the sensors of the last run, however that ended.
-    func goOn(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {
+    func goOn(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
         // What is code cannot be stored. It is given again, before anything is connected.
         let before = try await central.restore { _ in
             SessionHandlers(onReady: { device in
@@ -39,10 +39,16 @@ import Testing
                 }
             })
         }
-        for subscription in before.subscriptions where subscription.characteristic == 0x2A37 {
-            for try await element in subscription.adopt(as: HeartRateMeasurement.self) {
-                if case .value(let beat) = element, await !heard(beat.beatsPerMinute) { break }
+        // A task for each sensor: the beats of one do not wait for the end of the other.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for subscription in before.subscriptions where subscription.characteristic == 0x2A37 {
+                group.addTask {
+                    for try await element in subscription.adopt(as: HeartRateMeasurement.self) {
+                        if case .value(let beat) = element, await !heard(beat.beatsPerMinute) { break }
+                    }
+                }
             }
+            try await group.waitForAll()
         }
     }
     // out
@@ -107,6 +113,37 @@ import Testing
             #expect(await listener.beats.suffix(3) == [72, 73, 74])
             #expect(try await sensor.value(0x2A38) == [0x02])
             #expect(await sensor.connectionCount == 2)
+            await central.suspend()
+        }
+    }
+
+    @Test func goesOnWithTwoSensorsAtOnce() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            let listener = Listener()
+            var peers: [PeerID] = []
+            for beats in [60, 160] as [UInt8] {
+                let plan = NotifyPlan([[0, beats]], every: .seconds(1))
+                let service = VirtualService(
+                    0x180D,
+                    [
+                        VirtualCharacteristic(0x2A37, .notify, plan: plan),
+                        VirtualCharacteristic(0x2A38, .read, value: [2]),
+                    ])
+                peers.append(try await bench.add(VirtualDevice(name: "Belt \(beats)", services: [service])).peer)
+            }
+            try await bench.run { central, _ in
+                for peer in peers {
+                    _ = await (try await central.session(with: peer)).values(of: .heartRateMeasurement)
+                }
+                try await time.clock.sleep(for: .seconds(1))
+            }
+            let central = bench.fresh()
+            let task = time.task { try await goOn(central) { await listener.add($0) > 0 } }
+            try await time.clock.sleep(for: .seconds(60))
+            #expect(Set(await listener.beats) == [60, 160])
+            task.cancel()
+            try await task.value
             await central.suspend()
         }
     }

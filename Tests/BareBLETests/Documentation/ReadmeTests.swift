@@ -195,6 +195,15 @@ import Testing
             }
         }
         // out
+        // in: Sources/BareBLE/BareBLE.docc/Errors.md
+        Task {
+            do throws(BLEError) {
+                print(try await device.read(.batteryLevel).percentage)
+            } catch {
+                print(error.code)
+            }
+        }
+        // out
     }
 
     // in: README.md

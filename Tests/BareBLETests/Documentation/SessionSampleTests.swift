@@ -36,7 +36,7 @@ import Testing
             case .disconnected(let loss): print(loss.error, "next:", loss.delay as Any)
             case .servicesChanged(let handles): print("look again at", handles)
             case .gaveUp(let error): print(error.hint ?? "")
-            case .connected, .ended, .missed: continue
+            default: continue
             }
         }
         // out

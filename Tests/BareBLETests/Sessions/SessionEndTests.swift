@@ -21,7 +21,7 @@ import Testing
             }
         }
         #expect(await device.isConnected)
-        #expect(session.state == .ready)
+        #expect(session.state == .disconnecting)
         await bench.peripheral.send(raw: [0x0B, 0xEE])
         #expect(try await read.value == [0xEE])
         await end.value

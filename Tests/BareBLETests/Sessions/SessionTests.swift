@@ -29,9 +29,10 @@ import Testing
         var late = session.events.makeAsyncIterator()
         #expect(try await late.next() == .ready)
         await session.disconnect()
+        #expect(try await early.next() == .disconnecting)
         #expect(try await early.next() == .ended)
         #expect(try await early.next() == nil)
-        #expect(try await late.words(upTo: "") == ["ended"])
+        #expect(try await late.words(upTo: "") == ["disconnecting", "ended"])
         var behind = session.events.makeAsyncIterator()
         #expect(try await behind.words(upTo: "") == ["ended"])
     }
@@ -213,8 +214,8 @@ import Testing
         }
         let words = try await events.words(upTo: "ended")
         #expect(words.count == 64)
-        // One session's beginning, thirty times four, and the end.
-        #expect(count + 64 >= 30 * 4 + 2 && count + 64 <= 30 * 4 + 4)
+        // One session's beginning, thirty times four, and the two events of the end.
+        #expect(count + 64 >= 30 * 4 + 3 && count + 64 <= 30 * 4 + 5)
     }
 
     @Test func linksOverAUnixSocket() async throws {

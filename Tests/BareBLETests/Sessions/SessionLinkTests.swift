@@ -1,0 +1,238 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Logging
+import Testing
+
+/// Links that a session is given, and that it gives up.
+@Suite(.timeLimit(.minutes(1))) struct SessionLinkTests {
+    private let limit = Duration.seconds(60)
+
+    @Test func beginsWithALinkThatIsUp() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            let device = try await central.connect(peer)
+            let readied = Lock(0)
+            let session = try await central.session(adopting: device) { _ in readied.withLock { $0 += 1 } }
+            #expect(try await session.ready(within: limit) === device)
+            #expect(await belt.connectionCount == 1)
+            await #expect(throws: error(.busy)) { try await central.session(adopting: device) }
+            #expect(await device.isConnected)
+            await radio.hangUp(belt)
+            _ = await device.disconnected()
+            #expect(try await session.ready(within: limit) !== device)
+            #expect(await belt.connectionCount == 2 && readied.withLock(\.self) == 2)
+            await session.disconnect()
+            await #expect(throws: error(.disconnected)) { try await central.session(adopting: device) }
+        }
+    }
+
+    @Test func aLinkWithoutAnAddressIsNoBeginning() async throws {
+        let peripheral = VirtualPeripheral(.heartRate)
+        let central = Central()
+        let device = try await central.attach(descriptor: peripheral.connect())
+        await #expect(throws: error(.invalidArgument)) { try await central.session(adopting: device) }
+        #expect(await device.isConnected)
+        await device.disconnect()
+    }
+
+    @Test func lendsItsLinkAndTakesItBack() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(RestorationBench.sensor)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            let session = try await central.session(with: peer)
+            let device = try await session.ready(within: limit)
+            var values = await session.values(of: 0xFFF2).makeAsyncIterator()
+            guard case .began? = try await values.next() else { throw error(.cancelled) }
+            let lent = try await session.releaseLink()
+            #expect(lent === device && session.state == .paused)
+            #expect(await !belt.isSubscribed(to: 0xFFF2))
+            guard case .interrupted(let interruption)? = try await values.next() else { throw error(.cancelled) }
+            #expect(interruption.reason == "this program has taken the link")
+            _ = try await lent.read(0xFFF1)
+            await #expect(throws: error(.disconnected)) { try await session.releaseLink() }
+            // Somebody who waits meanwhile goes on waiting.
+            let waiter = time.task { try await session.ready() }
+            await time.settle()
+            try await session.takeBack(lent)
+            #expect(try await waiter.value === lent)
+            guard case .began? = try await values.next() else { throw error(.cancelled) }
+            #expect(await belt.connectionCount == 1)
+            await #expect(throws: error(.invalidArgument)) { try await session.takeBack(lent) }
+            await session.disconnect()
+        }
+    }
+
+    /// A firmware update restarts the peer, and connects to it by itself.
+    @Test func aPausedSessionLeavesThePeerToOthers() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let central = Central(radio: radio)
+            let session = try await central.session(with: peer)
+            _ = try await session.ready(within: limit)
+            let lent = try await session.releaseLink()
+            await radio.hangUp(belt)
+            _ = await lent.disconnected()
+            try await time.clock.sleep(for: .seconds(120))
+            #expect(session.state == .paused)
+            #expect(await belt.connectionCount == 1)
+            let own = try await central.connect(peer)
+            await own.disconnect()
+            // One that is over is replaced.
+            try await session.takeBack(own)
+            #expect(try await session.ready(within: limit) !== own)
+            #expect(await belt.connectionCount == 3)
+            await session.disconnect()
+            #expect(session.state == .ended)
+        }
+    }
+
+    @Test func sayThatTheyAreDisconnecting() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        let device = try await session.ready()
+        let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
+        #expect(await !device.isDisconnecting)
+        #expect(!session.isDisconnecting)
+        let end = Task { await session.disconnect(.afterQueue) }
+        while await !device.isDisconnecting { await Task.yield() }
+        #expect(session.isDisconnecting)
+        #expect(await device.isConnected)
+        await bench.peripheral.send(raw: [0x0B, 0xEE])
+        _ = try await read.value
+        await end.value
+        #expect(await !device.isDisconnecting)
+        #expect(!session.isDisconnecting && session.state == .ended)
+    }
+
+    @Test func theReconnectHandlerIsReplaced() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session(SessionOptions(reconnect: .never))
+        let asked = Lock<[DisconnectReason?]>([])
+        await session.setReconnectHandler(includingExpectedEnds: true) { loss, _ in
+            asked.withLock { $0.append(loss.reason) }
+            return .milliseconds(1)
+        }
+        let device = try await session.ready()
+        await bench.peripheral.disconnect()
+        _ = await device.disconnected()
+        _ = try await session.ready()
+        #expect(asked.withLock(\.self) == [.byPeer(nil)])
+        await session.disconnect()
+        #expect(asked.withLock(\.self) == [.byPeer(nil), .requested])
+        #expect(session.state == .ended)
+    }
+
+    @Test func withoutAHandlerThePolicyDecidesAgain() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session(
+            SessionOptions(), SessionHandlers(reconnect: { _, _ in .milliseconds(1) }))
+        let device = try await session.ready()
+        await session.setReconnectHandler(nil)
+        await bench.peripheral.disconnect()
+        _ = await device.disconnected()
+        await #expect(throws: error(.disconnected)) { try await session.ready() }
+        await session.disconnect()
+    }
+
+    @Test func theLogSaysWhyInOneLine() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let belt = await radio.add(.heartRate)
+            let peer = try #require(await radio.id(of: belt))
+            let log = KeptLog(from: .info, detail: "reason")
+            var configuration = Configuration()
+            configuration.logger = log.logger
+            let central = Central(configuration, radio: radio)
+            let session = try await central.session(with: peer, SessionOptions(reconnect: .backoff(attempts: 2)))
+            let device = try await session.ready(within: limit)
+            await radio.hangUp(belt)
+            _ = await device.disconnected()
+            _ = try await session.ready(within: limit)
+            let lines = log.all.filter { $0.contains("link") }
+            #expect(
+                lines == [
+                    "a link is ready: first connect", "a link was lost: the peer ended the link",
+                    "a link is ready: the peer ended the link",
+                ])
+            await radio.move(belt, to: .outOfRange)
+            await #expect(throws: BLEError.self) {
+                while true {
+                    let device = try await session.ready()
+                    _ = await device.disconnected()
+                }
+            }
+            #expect(log.all.contains { $0.hasPrefix("a session gave up: ") && !$0.hasSuffix(": ") })
+            await session.disconnect()
+        }
+    }
+
+    // Row C07.
+    @Test func notificationsGoOnOverLinks() async throws {
+        let bench = SessionBench()
+        let session = try await bench.session()
+        var all = await session.notifications().makeAsyncIterator()
+        var level = await session.values(of: 0x2A19).makeAsyncIterator()
+        for round in 1...2 as ClosedRange<UInt8> {
+            guard case .began? = try await all.next(), case .began? = try await level.next() else {
+                throw error(.cancelled)
+            }
+            try await bench.peripheral.notify(0x2A19, [round])
+            guard case .value(let value)? = try await all.next() else { throw error(.cancelled) }
+            #expect(value.bytes == [round])
+            guard case .value? = try await level.next() else { throw error(.cancelled) }
+            await bench.peripheral.disconnect()
+            guard case .interrupted? = try await all.next(), case .interrupted? = try await level.next() else {
+                throw error(.cancelled)
+            }
+        }
+        await session.disconnect()
+    }
+
+    // Row C08.
+    @Test func valuesComeBackWithTheirService() async throws {
+        let without = VirtualDevice(name: "Changing", services: [.genericAttribute(databaseHash: nil)])
+        var with = without
+        with.services.append(VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]))
+        let bench = SessionBench(with)
+        let session = try await bench.session()
+        let device = try await session.ready()
+        try await device.discover(.full)
+        _ = try await device.serviceChanges()
+        var events = session.events.makeAsyncIterator()
+        var values = await session.values(of: 0xFFF1).makeAsyncIterator()
+        for _ in 1...2 {
+            guard case .began? = try await values.next() else { throw error(.cancelled) }
+            await bench.peripheral.changeServices(to: without)
+            guard case .interrupted(let error)? = try await values.next() else { throw BareBLETests.error(.cancelled) }
+            #expect(error.code == .servicesChanged)
+            _ = try await events.words(upTo: "valuesUnavailable attributeNotFound")
+            await bench.peripheral.changeServices(to: with)
+        }
+        guard case .began? = try await values.next() else { throw error(.cancelled) }
+        try await bench.peripheral.notify(0xFFF1, [7])
+        guard case .value(let value)? = try await values.next() else { throw error(.cancelled) }
+        #expect(value.bytes == [7])
+        await session.disconnect()
+    }
+
+    // Row C08.
+    /// Not for ever, and not where it never was.
+    @Test func anAbsenceIsBounded() {
+        let absence = Absence()
+        #expect(absence.missed() == nil)
+        absence.begin()
+        let answers = (0...Absence.limit).map { _ in absence.missed() }
+        #expect(answers == [true] + Array(repeating: false, count: Absence.limit - 1) + [nil])
+        absence.begin()
+        #expect(absence.missed() == true)
+    }
+}
