@@ -6,32 +6,64 @@ internal import Glibc
 /// Capabilities, and the promise that no executed program gets more, belong to threads, and a thread begins with those of the one
 /// that made it. So all of this is for a process that has one thread: at the very start of a program.
 extension Privileges {
-    /// The user who has called `sudo`.
+    /// The user who has called `sudo`, `run0`, `doas` or `pkexec` to have this program run as root.
     package struct Caller: Hashable, Sendable {
+        /// The program that was called, by its mark in the environment; `run0` leaves those of `sudo`.
+        package enum Tool: String, Hashable, Sendable {
+            case sudo, doas, pkexec
+
+            /// The variable that names the user.
+            package var variable: String {
+                switch self {
+                case .sudo: "SUDO_UID"
+                case .doas: "DOAS_USER"
+                case .pkexec: "PKEXEC_UID"
+                }
+            }
+        }
+
         package let user: UInt32
         package let group: UInt32
+        package let tool: Tool
 
-        package init(user: UInt32, group: UInt32) {
+        package init(user: UInt32, group: UInt32, tool: Tool = .sudo) {
             self.user = user
             self.group = group
+            self.tool = tool
         }
 
         /// Reads the numbers of `SUDO_UID` and `SUDO_GID`; `nil` where they are none, or the user is root.
         package init?(user: String?, group: String?) {
+            self.init(number: user.flatMap { UInt32($0) }, group: group.flatMap { UInt32($0) }, tool: .sudo)
+        }
+
+        private init?(number user: UInt32?, group: UInt32?, tool: Tool) {
             // The highest number stands for "unchanged" in the kernel.
-            guard let user = user.flatMap({ UInt32($0) }), let group = group.flatMap({ UInt32($0) }), user != 0,
-                user != .max, group != .max
-            else { return nil }
-            self.init(user: user, group: group)
+            guard let user, let group, user != 0, user != .max, group != .max else { return nil }
+            self.init(user: user, group: group, tool: tool)
         }
 
-        /// Who has called `sudo` to start this program, if anybody has.
-        package static var ofSudo: Caller? {
-            Caller(user: variable("SUDO_UID"), group: variable("SUDO_GID"))
+        /// The user who has called such a program to start this one; `nil` without one, and for root.
+        package static var current: Caller? {
+            Caller { name in unsafe getenv(name).map { unsafe String(cString: $0) } }
         }
 
-        private static func variable(_ name: String) -> String? {
-            unsafe getenv(name).map { unsafe String(cString: $0) }
+        /// Reads the variables of the first tool that has left any. `doas` leaves the user's name, and `pkexec` the number:
+        /// the group is that of the list of users.
+        ///
+        /// Each of these programs removes the variables of the others, unless it was set up not to.
+        package init?(variable: (String) -> String?) {
+            if let user = variable(Tool.sudo.variable) {
+                self.init(user: user, group: variable("SUDO_GID"))
+            } else if let name = variable(Tool.doas.variable) {
+                let entry = unsafe getpwnam(name)
+                unsafe self.init(number: entry?.pointee.pw_uid, group: entry?.pointee.pw_gid, tool: .doas)
+            } else if let user = variable(Tool.pkexec.variable).flatMap({ UInt32($0) }) {
+                let entry = unsafe getpwuid(user)
+                unsafe self.init(number: user, group: entry?.pointee.pw_gid, tool: .pkexec)
+            } else {
+                return nil
+            }
         }
     }
 

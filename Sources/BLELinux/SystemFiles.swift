@@ -47,31 +47,29 @@ package enum SystemFiles {
         return names.sorted()
     }
 
-    /// Writes a setting of the kernel into the file that stands for it.
-    static func write(_ text: String, to path: String) throws(SystemCallError) {
-        let number = SystemCallError.repeated { unsafe open(path, O_WRONLY | O_CLOEXEC) }
-        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
-        let file = OwnedDescriptor(number)
-        let bytes = Array(text.utf8)
-        let count = SystemCallError.repeated { unsafe Glibc.write(file.number, bytes, bytes.count) }
-        guard count == bytes.count else {
-            throw SystemCallError(call: "write", errno: errno)
-        }
-    }
-
     /// Where a symbolic link leads; `nil` when it cannot be read.
     package static func destination(ofLink path: String) -> String? {
         var bytes = [UInt8](repeating: 0, count: 1024)
         let count = unsafe readlink(path, &bytes, bytes.count)
         return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
     }
+}
 
-    /// The kernel's messages that pass `isWanted`, oldest first and the first 1,000 of them, each without what stands in front of its
-    /// text; `nil` when this process may not read them.
-    package static func kernelMessages(_ path: String = "/dev/kmsg", where isWanted: (String) -> Bool) -> [String]? {
-        let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+/// The kernel's log, open for reading: the kernel asks for the right to read it once, when it is opened.
+package final class KernelLog: Sendable {
+    private let file: OwnedDescriptor
+
+    /// Opens the log; `nil` when this process may not.
+    package init?(_ path: String = "/dev/kmsg") {
+        let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard number >= 0 else { return nil }
-        let file = OwnedDescriptor(number)
+        file = OwnedDescriptor(number)
+    }
+
+    /// The messages that pass `isWanted`, oldest first and the first 1,000 of them, each without what stands in front of its text.
+    package func messages(where isWanted: (String) -> Bool) -> [String] {
+        // What was read before is read again.
+        _ = lseek(file.number, 0, SEEK_SET)
         var wanted: [String] = []
         var rest = ""
         // A read gives one message, and a line of a plain file may go over two.

@@ -9,12 +9,21 @@ protocol ConfinedCommand {
     var namesFiles: Bool { get }
     /// Whether the peer is a socket in the file system.
     var namesSocket: Bool { get }
+    /// Whether the adapter is switched on before anything else, and CAP_NET_ADMIN then given up.
+    var switchesAdapterOn: Bool { get }
+    /// What the radio asks for at the beginning.
+    var forRadio: [Privileges.Capability] { get }
+    /// Opens, with all rights, what nobody else may open; nothing in it may be foreign bytes.
+    func openWhatRootAloneMay()
 }
 
 extension ConfinedCommand {
     var namesSocket: Bool { false }
+    var switchesAdapterOn: Bool { true }
+    var forRadio: [Privileges.Capability] { [.netRaw, .netAdmin] }
+    func openWhatRootAloneMay() {}
 
-    /// Becomes the user who called sudo, and gives up all capabilities but those that the radio asks for: CAP_NET_RAW, and until
+    /// Becomes the user who called sudo, doas or pkexec, and gives up all capabilities but those that the radio asks for: CAP_NET_RAW, and until
     /// the adapter is on CAP_NET_ADMIN. Who is not root, but has capabilities, gives them up in the same way.
     ///
     /// To be called while the program has one thread, which the first suspension of its main function ends. The kernel asks for
@@ -25,22 +34,27 @@ extension ConfinedCommand {
         let isRoot = Privileges.isRoot
         guard isRoot || Privileges.current().effective != 0 else { return }
         // The socket may be root's, and its server may ask who has called: root stays root for it.
-        let caller = isRoot && !namesSocket ? Privileges.Caller.ofSudo : nil
+        let caller = isRoot && !namesSocket ? Privileges.Caller.current : nil
         // Root keeps its ways to files and sockets that the user has named, and that are not root's.
         let forFiles: [Privileges.Capability] =
             caller == nil && (namesFiles || namesSocket) ? [.overrideFileAccess] : []
+        openWhatRootAloneMay()
         do throws(SystemCallError) {
-            try Privileges.keep(only: (radio == nil ? [] : [.netRaw, .netAdmin]) + forFiles, as: caller)
-            if let radio, Privileges.current().has(.netAdmin), isOn(radio) {
+            try Privileges.keep(only: (radio == nil ? [] : forRadio) + forFiles, as: caller)
+            if let radio, switchesAdapterOn, Privileges.current().has(.netAdmin), isOn(radio) {
                 try Privileges.keep(only: [.netRaw] + forFiles)
             }
         } catch {
             // Whoever has given capabilities to a service may forbid it the system calls that give them up.
             guard isRoot else { return }
-            let user = caller.map { "become the user \($0.user), who called sudo" } ?? "give up root's rights"
+            guard let caller else {
+                throw Failure(message: "could not give up root's rights: \(error).", status: .notPermitted)
+            }
+            let (tool, variable) = (caller.tool.rawValue, caller.tool.variable)
             throw Failure(
-                message: "could not \(user): \(error). Run it as root without sudo, or without SUDO_UID: "
-                    + "`sudo env -u SUDO_UID blescan …`.", status: .notPermitted)
+                message:
+                    "could not become the user \(caller.user), who called \(tool): \(error). Run it as root without "
+                    + "\(tool), or without \(variable): `\(tool) env -u \(variable) blescan …`.", status: .notPermitted)
         }
     }
 
@@ -90,3 +104,22 @@ extension ReadingCommand {
 
 extension Decode: ReadingCommand {}
 extension Replay: ReadingCommand {}
+
+extension Doctor: ConfinedCommand {
+    /// A pretended machine has no radio.
+    var radio: AdapterSelector? { root == nil ? adapter?.selector ?? .first : nil }
+    var namesFiles: Bool { root != nil || recording.record != nil }
+    var namesSocket: Bool { connect?.isSocket ?? false }
+    /// It changes nothing that is not named.
+    var switchesAdapterOn: Bool { false }
+
+    /// Asking and listening take CAP_NET_RAW; switching on and unblocking take CAP_NET_ADMIN.
+    var forRadio: [Privileges.Capability] {
+        fix.contains(.up) || fix.contains(.rfkill) ? [.netRaw, .netAdmin] : [.netRaw]
+    }
+
+    func openWhatRootAloneMay() {
+        guard root == nil else { return }
+        RootAccess.current.withLock { $0 = RootAccess(unblocking: fix.contains(.rfkill)) }
+    }
+}

@@ -28,4 +28,22 @@ import Testing
     private func whoCalledSudo(_ variables: Variables) {
         #expect(Privileges.Caller(user: variables.user, group: variables.group) == variables.caller)
     }
+
+    /// What doas(1), pkexec(1), run0(1) and sudo(8) say that they leave in the environment. The user `nobody` is 65534 on Debian, and
+    /// so is the group.
+    @Test(
+        arguments: [
+            (["SUDO_UID": "1000", "SUDO_GID": "100"], .init(user: 1000, group: 100, tool: .sudo)),
+            (["DOAS_USER": "nobody"], .init(user: 65534, group: 65534, tool: .doas)),
+            (["PKEXEC_UID": "65534"], .init(user: 65534, group: 65534, tool: .pkexec)),
+            // Root has called them.
+            (["DOAS_USER": "root"], nil), (["PKEXEC_UID": "0"], nil),
+            // Nobody whom the machine knows.
+            (["DOAS_USER": "no such user"], nil), (["PKEXEC_UID": "4000000000"], nil), (["PKEXEC_UID": "-1"], nil),
+            // The last one counts, which would have left out the others' variables.
+            (["SUDO_UID": "0", "SUDO_GID": "0", "DOAS_USER": "nobody"], nil), ([:], nil),
+        ] as [([String: String], Privileges.Caller?)])
+    func whoCalledWhich(_ environment: [String: String], _ caller: Privileges.Caller?) {
+        #expect(Privileges.Caller { environment[$0] } == caller)
+    }
 }

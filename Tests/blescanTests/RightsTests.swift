@@ -69,6 +69,57 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
     }
 
+    // Row O36.
+    /// It waits for what stands for the sockets of a pretended machine.
+    @Test(arguments: [(sudo, nobody, nothing), (login, "0", overrideFileAccess)])
+    func doctorGivesUpItsRightsToo(_ environment: [String], _ user: String, _ capabilities: UInt64) async throws {
+        let threads = try await Self.threads(environment, ["doctor", "--root"], waitingFor: "bluetooth.json")
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: user, capabilities) }
+    }
+
+    // Row O36.
+    /// With CAP_NET_ADMIN only where something is to be switched on; the socket may be root's.
+    @Test(arguments: [([], forRadio & ~(1 << 12)), (["--fix", "up"], forRadio)])
+    func doctorConnectsWithTheRightsOfTheOthers(_ options: [String], _ capabilities: UInt64) async throws {
+        let peer = try SocketPeer { _ in .silence }
+        let program = try RunningProgram(
+            Self.sudo + [BuiltProgram.url.path, "doctor", "--no-scan", "--connect", "unix:" + peer.path] + options,
+            of: URL(filePath: "/usr/bin/env"))
+        try await waited(for: "the peer is asked something") { !peer.packets.isEmpty }
+        let threads = Self.status(of: String(program.processID))
+        program.signal(SIGKILL)
+        _ = try await program.outcome()
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: "0", capabilities | Self.overrideFileAccess) }
+    }
+
+    // Row O36.
+    @Test func doctorsRecordingIsTheCallers() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "visit.btsnoop").path
+        let command = ["doctor", "--no-scan", "--connect", "demo:heart-rate", "--record", file]
+        let refused = try await Self.run(Self.sudo, command)
+        #expect(refused.status == 77 && refused.errors.contains("Permission denied. Under sudo it would belong"))
+        #expect(!FileManager.default.fileExists(atPath: file))
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
+        // Whether there is an adapter has no part in it.
+        let outcome = try await Self.run(Self.sudo, command)
+        #expect(outcome.output.contains("demo:heart-rate: connected in "), "\(outcome.errors)")
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect((attributes[.ownerAccountID] as? NSNumber)?.stringValue == Self.nobody)
+        #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.stringValue == Self.nobody)
+    }
+
+    /// The user is known by other names too; nobody is on Debian's list of users.
+    @Test(arguments: ["DOAS_USER=nobody", "PKEXEC_UID=\(nobody)"])
+    func underOtherToolsEveryThreadIsTheCallers(_ variable: String) async throws {
+        let threads = try await Self.threads(["-u", "SUDO_UID", variable], ["decode"])
+        #expect(!threads.isEmpty)
+        for thread in threads { Self.expect(thread, user: Self.nobody, nothing) }
+    }
+
     @Test func aFileIsTheCallersOrIsNotMade() async throws {
         let folder = try Self.folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -126,14 +177,17 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
             .outcome()
     }
 
-    /// What the kernel says of each thread of a command that waits for what is in its last argument.
-    private static func threads(_ environment: [String], _ command: [String]) async throws -> [[String: String]] {
+    /// What the kernel says of each thread of a command that waits for what is in its last argument, or for a file of that name in it.
+    private static func threads(
+        _ environment: [String], _ command: [String], waitingFor name: String = ""
+    ) async throws -> [[String: String]] {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
-        let pipe = folder.appending(path: "value").path
+        let pipe = folder.appending(path: name.isEmpty ? "value" : name).path
+        let last = name.isEmpty ? pipe : folder.path
         #expect(unsafe mkfifo(pipe, 0o644) == 0 && chmod(pipe, 0o644) == 0)
         let program = try RunningProgram(
-            environment + [BuiltProgram.url.path] + command + [pipe], of: URL(filePath: "/usr/bin/env"))
+            environment + [BuiltProgram.url.path] + command + [last], of: URL(filePath: "/usr/bin/env"))
         // It has opened the pipe, and so is behind everything that it does at its beginning.
         let end = try await Self.opened(pipe)
         let found = status(of: String(program.processID))

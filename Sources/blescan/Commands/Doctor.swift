@@ -105,7 +105,7 @@ struct Doctor: AsyncParsableCommand {
 
     private func facts(scanning: Bool) async throws -> SystemFacts {
         let selector = adapter?.selector ?? .first
-        var facts = SystemFacts(root: root ?? "")
+        var facts = SystemFacts(root: root ?? "", access: RootAccess.current.withLock { $0 })
         if let root {
             facts.radio = try RadioProbe.pretendedFacts(root: root, selector)
         } else {

@@ -76,7 +76,10 @@ extension Check {
 
     static func capabilities(_ facts: SystemFacts) -> [Finding] {
         let privileges = facts.privileges
-        let setting = "run it with sudo, or once: sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v blescan)\""
+        // Of the advice in the manual page, the part that fits in a line.
+        let setting =
+            "run it with sudo, or let every local user scan, record and switch adapters, once: "
+            + "sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v blescan)\"   (one group alone: man blescan)"
         if !privileges.has(.netRaw) {
             let both = privileges.has(.netAdmin) ? "CAP_NET_RAW" : "CAP_NET_RAW, CAP_NET_ADMIN"
             return [

@@ -27,7 +27,8 @@ extension Repair {
 
     private static func unblock(_ root: String?) -> Repair {
         do throws(SystemCallError) {
-            try RadioSwitch.unblock(root: (root ?? "") + "/sys/class/rfkill")
+            let opened = RootAccess.current.withLock { $0 }?.switches
+            try (opened ?? RadioSwitches(root: (root ?? "") + "/sys/class/rfkill")).unblock()
             return Repair(fix: .rfkill, adapter: nil, text: "unblocked the radio")
         } catch {
             return Repair(fix: .rfkill, adapter: nil, text: "could not unblock the radio: \(error.description)", error)

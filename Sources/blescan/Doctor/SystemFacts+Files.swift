@@ -1,22 +1,19 @@
 import BLELinux
 
 extension SystemFacts {
-    /// Reads what the files of the kernel tell; `root` stands in front of all their names.
-    init(root: String) {
+    /// Reads what the files of the kernel tell; `root` stands in front of all their names, and `access` is what was opened and
+    /// seen before rights were given up.
+    init(root: String, access: RootAccess? = nil) {
         kernelRelease = SystemFiles.text(root + "/proc/sys/kernel/osrelease") ?? "unknown"
         hostName = SystemFiles.text(root + "/proc/sys/kernel/hostname") ?? ""
         hasBluetooth =
             SystemFiles.names(in: root + "/sys/module").contains("bluetooth")
             || SystemFiles.names(in: root + "/sys/class").contains("bluetooth")
         container = Self.container(root)
-        if let own = SystemFiles.destination(ofLink: root + "/proc/self/ns/net"),
-            let first = SystemFiles.destination(ofLink: root + "/proc/1/ns/net")
-        {
-            hasOwnNetwork = own != first
-        }
+        hasOwnNetwork = access?.hasOwnNetwork ?? Self.hasOwnNetwork(root: root)
         let status = SystemFiles.text(root + "/proc/self/status") ?? ""
         hasFilter = status.split(separator: "\n").contains { $0.hasPrefix("Seccomp:") && $0.hasSuffix("2") }
-        privileges = Privileges.current(root: root + "/proc/self")
+        privileges = access?.privileges ?? Privileges.current(root: root + "/proc/self")
         switches = RadioSwitch.bluetooth(root: root + "/sys/class/rfkill")
         daemon = SystemFiles.names(in: root + "/proc").compactMap(Int.init).sorted().first { number in
             SystemFiles.text("\(root)/proc/\(number)/comm") == "bluetoothd"
@@ -25,7 +22,16 @@ extension SystemFacts {
         let links = SystemFiles.text(root + "/proc/net/l2cap") ?? ""
         hasLinkSockets = links.split(separator: "\n").count > 1
         wirelessInterfaces = Self.wirelessInterfaces(root + "/sys/class/net")
-        kernelMessages = SystemFiles.kernelMessages(root + "/dev/kmsg") { KernelTrouble($0) != nil }
+        let log = access?.kernelLog ?? KernelLog(root + "/dev/kmsg")
+        kernelMessages = log?.messages { KernelTrouble($0) != nil }
+    }
+
+    /// Whether the network is another one than the first process's; `nil` where that may not be seen.
+    static func hasOwnNetwork(root: String) -> Bool? {
+        guard let own = SystemFiles.destination(ofLink: root + "/proc/self/ns/net"),
+            let first = SystemFiles.destination(ofLink: root + "/proc/1/ns/net")
+        else { return nil }
+        return own != first
     }
 
     private static func container(_ root: String) -> String? {

@@ -15,13 +15,14 @@ extension Failure {
     }
 
     private static func permission(for use: FileUse) -> String {
-        let isUnderSudo = Privileges.Caller.ofSudo != nil
-        return switch use {
-        case .reading where isUnderSudo: "Under sudo it is read by the user who called it: let that user read it."
-        case .reading: "Let this user read it, or be a user who may."
-        case .writing where isUnderSudo:
-            "Under sudo it would belong to the user who called it: name a file where that user may write."
-        case .writing: "Name a file where this user may write."
+        let tool = Privileges.Caller.current?.tool.rawValue
+        return switch (use, tool) {
+        case (.reading, let tool?):
+            "Under \(tool) it is read by the user who called it: let that user read it."
+        case (.reading, nil): "Let this user read it, or be a user who may."
+        case (.writing, let tool?):
+            "Under \(tool) it would belong to the user who called it: name a file where that user may write."
+        case (.writing, nil): "Name a file where this user may write."
         }
     }
 }
