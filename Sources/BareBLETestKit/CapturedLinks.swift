@@ -51,7 +51,8 @@ package struct CapturedLinks {
                 unfinished[occurrence.link].add(
                     isSent ? .sent(pdu) : .received(pdu), at: packet.timestamp, packet: number)
             case .ended(let reason):
-                guard reason != .localHostTerminated else { continue }
+                // Of an end that was not recorded, nobody knows whose it was.
+                guard let reason, reason != .localHostTerminated else { continue }
                 unfinished[occurrence.link].add(.linkLost, at: packet.timestamp, packet: number)
             }
         }

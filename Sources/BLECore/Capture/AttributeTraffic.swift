@@ -11,8 +11,8 @@ package struct AttributeTraffic: Sendable {
         case began(PeerID?, isWhole: Bool)
         /// A packet crossed it.
         case packet([UInt8], isSent: Bool)
-        /// It ended.
-        case ended(HCIStatus)
+        /// It ended; the reason is `nil` where the recording does not show the end, only that its handle is used again.
+        case ended(HCIStatus?)
     }
 
     /// Something that happened, and on which link; links are counted from 0.
@@ -78,15 +78,21 @@ package struct AttributeTraffic: Sendable {
     }
 
     private mutating func began(_ complete: LEConnectionComplete, _ key: Key) -> [Occurrence] {
+        // A controller uses a handle again when its link is over, whether the recording has the end or not.
+        var occurrences: [Occurrence] = []
+        if let former = open.removeValue(forKey: key) {
+            occurrences.append(Occurrence(link: former, event: .ended(nil)))
+        }
+        reassembler.linkEnded(controller: key.controller, connection: key.handle)
         guard complete.isCentral else {
-            open[key] = nil
             ignored.insert(key)
-            return []
+            return occurrences
         }
         ignored.remove(key)
         open[key] = linkCount
         linkCount += 1
-        return [Occurrence(link: linkCount - 1, event: .began(complete.peer, isWhole: true))]
+        occurrences.append(Occurrence(link: linkCount - 1, event: .began(complete.peer, isWhole: true)))
+        return occurrences
     }
 
     /// Most events are advertisements, which need no second look.

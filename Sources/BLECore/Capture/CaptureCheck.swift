@@ -16,6 +16,8 @@ package struct CaptureCheck {
     private var number = 0
     private var time = Duration.zero
 
+    /// How many links are kept: those that have not ended.
+    package var openLinkCount: Int { links.count }
     /// How many links were looked at.
     package private(set) var linkCount = 0
     /// How many ATT packets were looked at.

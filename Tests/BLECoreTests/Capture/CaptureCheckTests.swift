@@ -132,6 +132,31 @@ struct CaptureCheckTests {
         #expect(check.unanswered == nil)
     }
 
+    // Row O37.
+    @Test("A handle that is used again ends its former link, and nothing is kept of that")
+    func reusedHandle() throws {
+        // LE Connection Complete: handle 1, central, D1:00:00:00:00:01; then the same as the peripheral.
+        let complete = try Hex.decode("3e13010001000001010000 0000d1180000004800 01".replacing(" ", with: ""))
+        var incoming = complete
+        incoming[6] = 1
+        // A Read Request without a response, so that each link has something to count.
+        let request = try Hex.decode("01000700030004000a0300")
+        var check = CaptureCheck()
+        for _ in 1...1000 {
+            for (kind, bytes) in [(CapturedPacket.Kind.event, complete), (.asynchronousData, request)] {
+                let direction: CapturedPacket.Direction = kind == .event ? .received : .sent
+                let packet = CapturedPacket(direction: direction, kind: kind, bytes: bytes, timestamp: .zero)
+                #expect(check.received(packet) == nil)
+            }
+            #expect(check.openLinkCount == 1)
+        }
+        #expect(check.linkCount == 1000 && check.requestCount == 1000)
+        #expect(check.unanswered?.count == 1000 && check.unanswered?.first == 2)
+        let packet = CapturedPacket(direction: .received, kind: .event, bytes: incoming, timestamp: .zero)
+        #expect(check.received(packet) == nil)
+        #expect(check.openLinkCount == 0 && check.requestCount == 1000)
+    }
+
     /// 39 ATT packets on three links, counted by btmon 5.66 while it recorded.
     @Test("All links of a capture are looked at")
     func capture() throws {
