@@ -149,6 +149,22 @@ import Testing
         }
     }
 
+    // Row O38.
+    /// A script may pass on what a device calls itself.
+    @Test(arguments: [
+        ["read", "demo:battery", "x\u{1b}]0;pwn\u{7}"], ["scan", "--\u{1b}]0;pwn\u{7}"],
+        ["scan", "--for", "1\u{9b}31m"],
+        ["explore", "demo:\u{202e}x"], ["replay", "\u{1b}c", "more\u{1b}[2J"],
+    ])
+    func noArgumentSteersTheTerminal(_ arguments: [String]) async throws {
+        let outcome = try await BuiltProgram.run(arguments)
+        #expect(outcome.status == 64, "\(outcome.errors)")
+        #expect(outcome.errors.contains(#"\u{"#))
+        for scalar in outcome.errors.unicodeScalars where scalar != "\n" {
+            #expect(scalar.properties.generalCategory != .control && scalar.properties.generalCategory != .format)
+        }
+    }
+
     @Test func missingSocket() async throws {
         let session = try await Golden.session([
             ["explore", "unix:/nowhere/peer.sock"],

@@ -140,7 +140,7 @@ enum Timestamp {
     }
 }
 
-extension String {
+extension StringProtocol {
     /// The text without anything that could steer a terminal: control characters and marks of direction are escaped.
     var printable: String {
         var result = ""

@@ -95,8 +95,13 @@ extension Blescan {
             }
             Console.progress.end()
             // What is wrong with the arguments stands above their usage.
-            guard Console.isJSONWanted, code == .validationFailure else { exit(withError: error) }
-            end(message(for: error), .usage)
+            if Console.isJSONWanted, code == .validationFailure { end(message(for: error), .usage) }
+            // The parser repeats arguments as they are, and a script may have passed on a device's name.
+            let text = fullMessage(for: error)
+            guard !text.isEmpty else { Glibc.exit(code.rawValue) }
+            Console.note(
+                text.split(separator: "\n", omittingEmptySubsequences: false).map(\.printable).joined(separator: "\n"))
+            Glibc.exit(code.rawValue)
         }
     }
 

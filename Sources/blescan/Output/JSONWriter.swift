@@ -123,9 +123,11 @@ struct JSONWriter {
         case 0x0D: bytes += "\\r".utf8
         case 0x09: bytes += "\\t".utf8
         case 0x20..<0x7F: bytes.append(UInt8(truncatingIfNeeded: scalar.value))
-        case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF:
-            let code = [UInt8(truncatingIfNeeded: scalar.value >> 8), UInt8(truncatingIfNeeded: scalar.value)]
-            bytes += "\\u\(Hex.encode(code))".utf8
+        case _ where scalar.isUnprintable:
+            for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+                let code = [UInt8(truncatingIfNeeded: unit >> 8), UInt8(truncatingIfNeeded: unit)]
+                bytes += "\\u\(Hex.encode(code))".utf8
+            }
         default: bytes += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
         }
     }

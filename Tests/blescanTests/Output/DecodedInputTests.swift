@@ -105,6 +105,17 @@ import Testing
         #expect(table("0A09221B0AE280AE5C0042").contains(#"\u{1b}\u{a}\u{202e}\"#))
     }
 
+    // Row O38.
+    /// A name with a soft hyphen, marks of annotations, an invisible tag, and a character for private use: RFC 8259, 7 has how those
+    /// beyond 16 bits are escaped.
+    @Test func whatHasNoShapeIsEscapedInJSONToo() {
+        let name = "L\u{ad}a\u{fff9}m\u{fffb}p\u{e0041}e\u{e000} ä🔥"
+        let bytes = Array(name.utf8)
+        let line = json(Hex.encode([UInt8(bytes.count + 1), 0x09] + bytes))
+        #expect(line.contains(#""localName":"L\u00ada\ufff9m\ufffbp\udb40\udc41e\ue000 ä🔥""#), "\(line)")
+        for scalar in line.unicodeScalars { #expect(scalar == "\n" || !scalar.isUnprintable) }
+    }
+
     @Test func theFirstOfTwoValuesCounts() {
         #expect(json("04FF4C000104FF4C0002").contains(#""manufacturerData":{"004c":"01"}"#))
     }
