@@ -4,6 +4,10 @@ internal import Glibc
 /// A file that is written from its beginning, piece by piece.
 package final class AppendedFile: Sendable {
     private let file: OwnedDescriptor
+    /// The directory in which a file was made that replaced nothing, and the file's name there.
+    private let folder: OwnedDescriptor?
+    private let folderNumber: Int32
+    private let name: String
 
     /// Makes the file, or empties the one that is there; only its owner may read it.
     ///
@@ -15,10 +19,17 @@ package final class AppendedFile: Sendable {
     package init(_ path: String, isReplacing: Bool = true) throws(SystemCallError) {
         let flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
         let making = flags | O_CREAT | (isReplacing ? O_TRUNC : O_EXCL)
-        var number = SystemCallError.repeated { unsafe open(path, making, 0o600) }
+        let (directory, last) = StoredFile.parts(of: path)
+        folderNumber =
+            isReplacing ? -1 : SystemCallError.repeated { unsafe open(directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY) }
+        folder = folderNumber < 0 ? nil : OwnedDescriptor(folderNumber)
+        // Made relative to its directory, the file can be removed there, wherever the path leads by then.
+        let (base, relative) = folderNumber < 0 ? (AT_FDCWD, path) : (folderNumber, last)
+        name = last
+        var number = SystemCallError.repeated { unsafe openat(base, relative, making, 0o600) }
         let isThere = number < 0 && errno == EEXIST
         // Opened without a change, to be looked at below.
-        if isThere { number = SystemCallError.repeated { unsafe open(path, flags) } }
+        if isThere { number = SystemCallError.repeated { unsafe openat(base, relative, flags) } }
         guard number >= 0 else { throw SystemCallError(call: "open", errno: isThere ? EEXIST : errno) }
         file = OwnedDescriptor(number)
         var status = stat()
@@ -30,6 +41,20 @@ package final class AppendedFile: Sendable {
         guard kind != S_IFREG || fchmod(file.number, 0o600) == 0 else {
             throw SystemCallError(call: "fchmod", errno: errno)
         }
+    }
+
+    /// Removes the file that was made here, if it has no more than `size` bytes and its name still is its own.
+    ///
+    /// Nothing happens to a device, to a file that may have been there before, and where another file has the name.
+    package func remove(ifAtMost size: Int) {
+        var (status, named) = (stat(), stat())
+        let number = folderNumber
+        guard number >= 0, unsafe fstat(file.number, &status) == 0,
+            status.st_mode & S_IFMT == S_IFREG, status.st_size <= size,
+            unsafe fstatat(number, name, &named, AT_SYMLINK_NOFOLLOW) == 0,
+            named.st_dev == status.st_dev, named.st_ino == status.st_ino
+        else { return }
+        _ = unsafe unlinkat(number, name, 0)
     }
 
     /// Writes all of it behind what was written before; may wait for the disk.

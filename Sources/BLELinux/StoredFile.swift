@@ -45,7 +45,7 @@ package enum StoredFile {
         _ path: String, with bytes: [UInt8], followingLink: Bool = false
     ) throws(SystemCallError) {
         let path = try replaceable(path, followingLink: followingLink)
-        let name = String(path.dropFirst(path.lastIndex(of: "/").map { path[...$0].count } ?? 0))
+        let name = parts(of: path).name
         removeRemains(in: directory(of: path)) { $0 == name }
         let temporary = try makeTemporary(beside: path)
         do throws(SystemCallError) {
@@ -180,6 +180,11 @@ package enum StoredFile {
             files.append((name, status.st_mtim.tv_sec, status.st_mtim.tv_nsec))
         }
         return files.sorted { ($0.seconds, $0.nanoseconds) < ($1.seconds, $1.nanoseconds) }.map(\.name)
+    }
+
+    /// The directory of `path`, and the name in it.
+    static func parts(of path: String) -> (directory: String, name: String) {
+        (directory(of: path), String(path.dropFirst(path.lastIndex(of: "/").map { path[...$0].count } ?? 0)))
     }
 
     private static func directory(of path: String) -> String {

@@ -113,9 +113,14 @@ public final class Recorder: Sendable {
     ///
     /// - Throws: `RecorderError`, when the recording had ended before.
     public func finish() async throws(RecorderError) {
+        try await finish(removingEmpty: false)
+    }
+
+    /// The same; a btsnoop file without a packet, which replaced nothing, is removed where that is wanted.
+    package func finish(removingEmpty: Bool) async throws(RecorderError) {
         queue.withLock { $0.isFinished = true }
         await write()
-        await files.close()
+        await files.close(removingEmpty: removingEmpty)
         if let failure { throw failure }
     }
 

@@ -32,7 +32,12 @@ actor RecordingFiles {
         self.isReplacing = isReplacing
         if let path {
             let file = try Self.create(path, isReplacing)
-            try Self.append(BTSnoopWriter().header, to: file, path)
+            do throws(RecorderError) {
+                try Self.append(BTSnoopWriter().header, to: file, path)
+            } catch {
+                file.remove(ifAtMost: Self.emptySize)
+                throw error
+            }
             btsnoop = (file, path)
         }
         // The first link's is made now, so that a path that is no good is told at once.
@@ -58,7 +63,12 @@ actor RecordingFiles {
         }
     }
 
-    func close() {
+    /// What a btsnoop file begins with, and consists of as long as there was no packet.
+    private static let emptySize = 16
+
+    /// Closes the files; a btsnoop file that was made, replaced nothing and has no packet goes, where that is wanted.
+    func close(removingEmpty: Bool = false) {
+        if removingEmpty { btsnoop?.file.remove(ifAtMost: Self.emptySize) }
         btsnoop = nil
         dialogues = [:]
     }

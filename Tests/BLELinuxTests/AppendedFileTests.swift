@@ -37,6 +37,35 @@ import Testing
         try AppendedFile("/dev/null", isReplacing: false).append([1])
     }
 
+    // Row O40.
+    @Test func onlyItsOwnFileIsRemoved() throws {
+        let (made, moved) = (folder.appending(path: "made"), folder.appending(path: "moved"))
+        let (others, manager) = (folder.appending(path: "others"), FileManager.default)
+        for place in [made, others] { try manager.createDirectory(at: place, withIntermediateDirectories: true) }
+        defer { try? manager.removeItem(at: folder) }
+        let file = try AppendedFile(made.appending(path: "scan").path, isReplacing: false)
+        try file.append([1, 2])
+        // Somebody puts a link to another directory in the place of the file's, where a small file has the same name.
+        try Data([7]).write(to: others.appending(path: "scan"))
+        try manager.moveItem(at: made, to: moved)
+        try manager.createSymbolicLink(at: made, withDestinationURL: others)
+        file.remove(ifAtMost: 1)
+        #expect(manager.fileExists(atPath: moved.appending(path: "scan").path), "it has more bytes than that")
+        file.remove(ifAtMost: 2)
+        #expect(!manager.fileExists(atPath: moved.appending(path: "scan").path))
+        #expect(try Data(contentsOf: others.appending(path: "scan")) == Data([7]))
+        // Another file has the name by now.
+        let second = try AppendedFile(moved.appending(path: "scan").path, isReplacing: false)
+        try manager.removeItem(at: moved.appending(path: "scan"))
+        try Data().write(to: moved.appending(path: "scan"))
+        second.remove(ifAtMost: 16)
+        #expect(manager.fileExists(atPath: moved.appending(path: "scan").path))
+        // One that may have been there before stays.
+        let third = try AppendedFile(moved.appending(path: "scan").path)
+        third.remove(ifAtMost: 16)
+        #expect(manager.fileExists(atPath: moved.appending(path: "scan").path))
+    }
+
     @Test func aSymbolicLinkIsNotFollowed() throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -16,7 +16,6 @@ struct SessionRecording {
     /// What a btsnoop file begins with, and consists of as long as there was no packet.
     private static let headerLength = 16
 
-    private let path: String
     private let recorder: Recorder
 
     /// Runs `body` with the file that is wanted, if one is, and leaves it whole.
@@ -29,16 +28,14 @@ struct SessionRecording {
             await recording?.finish()
             return value
         } catch {
-            await recording?.finish()
-            // It would only be in the way of the next attempt.
-            recording?.removeIfEmpty()
+            // A file without packets would only be in the way of the next attempt.
+            await recording?.finish(removingEmpty: true)
             throw error
         }
     }
 
     /// Makes the file at `path`, which must not be there.
     private init(_ path: String) throws(Failure) {
-        self.path = path
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
                 Self.broken.withLock { $0 = true }
@@ -46,7 +43,6 @@ struct SessionRecording {
                 Console.warn(Self.failure(failure, rest).message)
             }
         } catch {
-            if case .cannotWrite = error { Self.remove(path) }
             throw Self.failure(error, "Nothing was recorded, and nothing was sent.")
         }
     }
@@ -57,26 +53,15 @@ struct SessionRecording {
     }
 
     /// Returns when the file is whole.
-    private func finish() async {
+    private func finish(removingEmpty: Bool = false) async {
         // A failure has been told when it came.
-        try? await recorder.finish()
-    }
-
-    /// Removes a file that has no packets: this program has made it.
-    private func removeIfEmpty() {
-        if Self.isEmpty(path) { Self.remove(path) }
+        try? await recorder.finish(removingEmpty: removingEmpty)
     }
 
     /// Whether no packet is there to be read; a device keeps none.
     private static func isEmpty(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) != 0 || status.st_size <= headerLength
-    }
-
-    private static func remove(_ path: String) {
-        var status = stat()
-        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-        _ = unsafe unlink(path)
     }
 
     /// What is told of `error`, with `rest` about what was recorded before.
