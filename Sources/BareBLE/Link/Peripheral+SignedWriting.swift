@@ -13,7 +13,7 @@ extension Peripheral {
     ///   - signer: the key that the peer knows, and the counter.
     ///   - timeout: how long it may take.
     /// - Throws: `BLEError` with `.tooLong`, `.notSupported` when a known characteristic does not allow it,
-    ///   `.invalidArgument` when the signer has no counters left or no code, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
+    ///   `.invalidArgument` when the signer has no counters left, has used those set aside, or has no code, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
     ///   `.disconnected`, `.cancelled`.
     ///
     /// Spec: Signed Write Without Response, Core Vol 3 Part G, 4.9.2.
@@ -35,8 +35,8 @@ extension Peripheral {
         guard let command = signer.sign(value, for: handle) else {
             throw BLEError(
                 .invalidArgument, subject: name, during: operation,
-                because: "the signer has used all counters, or gave no code of 8 bytes",
-                hint: "A key whose counters are used up needs a new bonding.")
+                because: "the signer has used all counters, or all that were set aside, or gave no code of 8 bytes",
+                hint: "Set more aside with reserve(_:); a key whose counters are used up needs a new bonding.")
         }
         _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
             client.startCommand(command.bytes, id: id, deadline: deadline, at: now)

@@ -47,6 +47,40 @@ import Testing
         #expect(more == nil)
     }
 
+    // Row O39.
+    /// The program stores what `reserve` returns, signs, and crashes at any moment: no number comes twice.
+    @Test func aCrashUsesNoCounterTwice() {
+        var (stored, used): (UInt32?, [UInt32]) = (40, [])
+        for crashAfter in [0, 1, 3, 8, 9, 2] {
+            guard let counter = stored else { break }
+            var signer = WriteSigner(counter: counter) { _ in [UInt8](repeating: 7, count: 8) }
+            stored = signer.reserve(4)
+            for _ in 0..<crashAfter {
+                if signer.reservedCount == 0 { stored = signer.reserve(4) }
+                guard let number = signer.counter, signer.sign([1], for: 3) != nil else { continue }
+                used.append(number)
+            }
+        }
+        #expect(used == [44, 48, 49, 50, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 72, 73])
+        #expect(stored == 76)
+    }
+
+    @Test func onlyWhatWasSetAsideIsUsed() {
+        var signer = WriteSigner(counter: .max - 2) { _ in [UInt8](repeating: 7, count: 8) }
+        #expect(signer.reservedCount == nil)
+        #expect(signer.reserve(2) == .max)
+        for left: UInt32 in [1, 0] {
+            #expect(signer.sign([1], for: 3) != nil)
+            #expect(signer.reservedCount == left)
+        }
+        #expect(signer.sign([1], for: 3) == nil)
+        #expect(signer.counter == .max, "the last number is there, but nobody has set it aside")
+        #expect(signer.reserve(1) == nil, "nothing is left for another signer")
+        #expect(signer.sign([1], for: 3)?.signature.prefix(4) == [0xFF, 0xFF, 0xFF, 0xFF])
+        #expect(signer.sign([1], for: 3) == nil)
+        #expect(signer.reserve(1) == nil && signer.sign([1], for: 3) == nil)
+    }
+
     @Test(arguments: [0, 7, 9, 16]) func aCodeOfAnotherLengthIsNone(length: Int) {
         var signer = WriteSigner(counter: 4) { _ in [UInt8](repeating: 7, count: length) }
         let command = signer.sign([1], for: 3)
