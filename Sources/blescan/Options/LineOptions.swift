@@ -35,7 +35,10 @@ struct LineOptions: ParsableArguments {
         help: ArgumentHelp("What JSON objects call this scanner. (default: the name of the host)", valueName: "text"))
     var scanner: String?
 
-    @Flag(help: "Replace addresses and names, also in the bytes, by numbers: for screenshots and bug reports.")
+    @Flag(
+        help: ArgumentHelp(
+            "Replace addresses and names, also in the bytes, by numbers: for screenshots and bug reports. Serial numbers, and names "
+                + "of one or two letters or in unknown encodings, stay in the bytes: look before you publish."))
     var redact = false
 
     func validate() throws {

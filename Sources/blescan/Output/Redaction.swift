@@ -79,8 +79,45 @@ struct Redaction {
             value.replace(own, with: new)
             value.replace(own.reversed(), with: Array(new.reversed()))
         }
-        for name in owner.names { value.replace(name, with: [UInt8](repeating: UInt8(ascii: "x"), count: name.count)) }
+        for name in owner.names { Self.mask(name, in: &value) }
         return value
+    }
+
+    /// Puts an x in the place of each letter of `name`, in large letters or small ones, also where each is two bytes or one is
+    /// written with a percent sign, as in a URI.
+    private static func mask(_ name: [UInt8], in value: inout [UInt8]) {
+        let text = String(decoding: name, as: UTF8.self)
+        let wide = text.utf16.map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+        let escaped = name.flatMap { isPlainInURI($0) ? [$0] : Array("%\(Hex.encode([$0]))".utf8) }
+        for spelling in [name, wide.flatMap(\.self), wide.flatMap { $0.reversed() }, escaped] {
+            let wanted = spelling.map(lowercase)
+            var place = 0
+            while place + wanted.count <= value.count, !wanted.isEmpty {
+                guard value.dropFirst(place).prefix(wanted.count).elementsEqual(wanted, by: { lowercase($0) == $1 })
+                else {
+                    place += 1
+                    continue
+                }
+                let mask = [UInt8](repeating: UInt8(ascii: "x"), count: wanted.count)
+                value.replaceSubrange(place..<place + wanted.count, with: mask)
+                place += wanted.count
+            }
+        }
+    }
+
+    private static func lowercase(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    }
+
+    /// Letters, digits and the marks that no URI has to escape.
+    private static func isPlainInURI(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
     }
 
     /// ATC and pvvx begin with the address, MiBeacon and BTHome say whether they have it.

@@ -53,10 +53,16 @@ import Testing
         "0b09 4154435f 353635333834", "0508 4154435f", "0530 4154435f", "10ff 0600 03 00 80 4154435f 353635333834",
         // The name again, in data of a maker.
         "0b09 4154435f 353635333834 0eff ffff 07 4154435f 353635333834",
+        // In small letters, in two bytes a letter, the lower one first or last, and in a URI with a percent sign.
+        "0b09 4154435f 353635333834 0eff ffff 07 6174635f 353635333834",
+        "0b09 4154435f 353635333834 18ff ffff 07 4100540043005f00 350036003500330038003400",
+        "0b09 4154435f 353635333834 18ff ffff 07 004100540043005f 003500360035003300380034",
+        "0609 41544320 64 0a24 17 2f 61746325323064",
     ]) func neitherAddressNorNameIsLeft(_ payload: String) {
         let text = redacted(payload.replacing(" ", with: ""))
         for secret in [
             "a4:c1:38:56:53:84", "a4c138565384", "84535638c1a4", "565384", "atc_", "4154435f", "353635333834",
+            "6174635f", "350036003500", "3500360035", "617463",
         ] {
             #expect(!text.contains(secret), "\(secret)")
         }
