@@ -4,7 +4,8 @@
 SHELL  := /bin/bash
 TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
-CONFIG := -c release --static-swift-stdlib
+# Without the last of them the program would load libraries that somebody has put beside it.
+CONFIG := -c release --static-swift-stdlib --disable-local-rpath
 FORMATTED := Package.swift Sources Tests Docs/examples
 
 .DEFAULT_GOAL := help

@@ -14,7 +14,7 @@ HERE = ROOT / "Tests" / "Benchmarks"
 BUILD = ROOT / ".build" / "benchmarks"
 PYTHON = BUILD / "venv" / "bin" / "python3"
 PACKAGES = ["bluetooth-data-tools==1.29.24", "bumble==0.0.236"]
-SWIFT = ["swift", "build", "-c", "release", "--static-swift-stdlib"]
+SWIFT = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath"]
 
 
 def build():

@@ -25,6 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / ".build" / "checks"
 STRICT = os.environ.get("CI", "").lower() in ("true", "1", "yes")
 
+# One way to build what is released, in all steps and in the Makefile: with other options everything would be linked again, or compiled.
+RELEASE = ["swift", "build", "-c", "release", "--static-swift-stdlib", "--disable-local-rpath", "--product"]
+
 # What hangs is ended, and fails its step. The longest command takes a third of that on two processors.
 LIMIT = ["timeout", "--kill-after=30", "60m"]
 
@@ -114,7 +117,7 @@ def examples():
 
 
 def simulation():
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "simulation"], {}
+    yield [*RELEASE, "simulation"], {}
     yield ["Tests/Tools/simulate", os.environ.get("SEEDS") or "0..<10000"], {}
 
 
@@ -143,25 +146,25 @@ def embedded():
 def linkage():
     yield ["swift", "build", "--product", "sample-daemon"], {}
     for product in "sample-daemon", "blescan":
-        yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", product], {}
+        yield [*RELEASE, product], {}
     yield ["Tests/Tools/check-linkage"], {}
 
 
 def load():
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "load-trials"], {}
+    yield [*RELEASE, "load-trials"], {}
     yield [".build/release/load-trials", "--short"], {}
 
 
 def packaging():
     yield ["swift", "build", "--product", "blescan"], {}
     yield ["Tests/Tools/check-manuals", ".build/debug/blescan"], {}
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "blescan"], {}
+    yield [*RELEASE, "blescan"], {}
     yield ["Tests/Tools/check-deb"], {}
 
 
 def kernel():
     yield ["swift", "build", "--build-tests"], {}
-    yield ["swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "blescan"], {}
+    yield [*RELEASE, "blescan"], {}
     yield [
         "swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product",
         "heart-rate-logger"], {}
@@ -173,14 +176,31 @@ STEPS = {step.__name__: step for step in (
     addresses, threads, undefined, optimised)}
 
 
-def run(name):
-    """Runs one step; returns its tally. A command that ends badly without a failed test counts as one failure."""
+def is_built(command, done):
+    """Whether a build adds nothing to those that have succeeded: the same one, or one product after a build of everything.
+
+    The sources stay as they are meanwhile, and even a build that finds nothing to do plans for many seconds.
+    """
+    if command[:2] != ["swift", "build"]:
+        return False
+    place = command.index("--product") if "--product" in command else len(command)
+    everything = command[:place] + command[place + 2:]
+    return any(
+        command == other or "--build-tests" in other and everything == [word for word in other if word != "--build-tests"]
+        for other in done)
+
+
+def run(name, done):
+    """Runs one step, without the builds that are `done`, to which it adds its own; returns its tally. A command that ends badly without a failed test counts as one failure."""
     tally, shown, tail = Tally(), [], []
     began = time.monotonic()
     with open(LOGS / f"{name}.log", "w") as log:
         for command, environment in STEPS[name]():
             failed_before = tally.failed
             log.write(f"$ {' '.join(command)}\n")
+            if is_built(command, done):
+                log.write("built in an earlier step\n")
+                continue
             child = subprocess.Popen(
                 [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -197,6 +217,8 @@ def run(name):
                 tally.failed += 1
                 shown += [f"`{' '.join(command)}` ended with status {status}; its last lines:", *tail]
                 break
+            if status == 0 and command[:2] == ["swift", "build"]:
+                done.append(command)
     if name in ("embedded", "linkage") and tally.failed == 0 and tally.passed == 0:
         tally.passed = 1
     print(f"{name:<10} {tally}  ({time.monotonic() - began:.0f} s)", flush=True)
@@ -213,10 +235,10 @@ def main(names):
         print(f"checks.py: the steps are {', '.join(STEPS)}", file=sys.stderr)
         return 64
     LOGS.mkdir(parents=True, exist_ok=True)
-    total = Tally()
+    total, done = Tally(), []
     for name in names:
         print(f"{name:<10} ...", flush=True)
-        total.add(run(name))
+        total.add(run(name, done))
     (LOGS / "summary").write_text(f"{total}\n")
     print(total, flush=True)
     if STRICT and total.skipped and not total.failed:
