@@ -45,7 +45,7 @@ import Testing
                 return true
             }
             group.addTask {
-                try? await Task.sleep(for: .seconds(20))
+                try? await Task.sleep(for: .seconds(300))
                 return false
             }
             if await group.next() == false, !Task.isCancelled { Issue.record("\(what) hangs") }

@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import BareBLETestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AdapterScanTests {
@@ -208,30 +209,34 @@ import Testing
     }
 
     @Test func silentDevicesAreLost() async throws {
-        let bench = try await AdapterBench()
-        let deliveries = Deliveries()
-        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .milliseconds(1), deliveries.receive)
-        await bench.controller.advertise(thermometer, [])
-        await deliveries.wait { if case .lost? = $0.last { true } else { false } }
-        await bench.controller.advertise(thermometer, [])
-        await deliveries.wait { if case .found? = $0.dropFirst(2).first { true } else { false } }
-        await bench.adapter.unsubscribe(scan)
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            let deliveries = Deliveries()
+            let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .milliseconds(1), deliveries.receive)
+            await bench.controller.advertise(thermometer, [])
+            await deliveries.wait { if case .lost? = $0.last { true } else { false } }
+            await bench.controller.advertise(thermometer, [])
+            await deliveries.wait { if case .found? = $0.dropFirst(2).first { true } else { false } }
+            await bench.adapter.unsubscribe(scan)
+        }
     }
 
     @Test func timeInWhichTheRadioCallsIsNobodysSilence() async throws {
-        let bench = try await AdapterBench()
-        let deliveries = Deliveries()
-        let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(2), deliveries.receive)
-        await bench.controller.advertise(thermometer, [])
-        await deliveries.wait { $0.count == 1 }
-        // Nobody answers: the radio calls for longer than a silent device would be waited for.
-        let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
-        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
-            _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            let deliveries = Deliveries()
+            let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(2), deliveries.receive)
+            await bench.controller.advertise(thermometer, [])
+            await deliveries.wait { $0.count == 1 }
+            // Nobody answers: the radio calls for longer than a silent device would be waited for.
+            let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
+            await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))
+            }
+            #expect(!deliveries.all.contains { if case .lost = $0 { true } else { false } })
+            await deliveries.wait { if case .lost? = $0.last { true } else { false } }
+            await bench.adapter.unsubscribe(scan)
         }
-        #expect(!deliveries.all.contains { if case .lost = $0 { true } else { false } })
-        await deliveries.wait { if case .lost? = $0.last { true } else { false } }
-        await bench.adapter.unsubscribe(scan)
     }
 
     // Row A12.

@@ -59,7 +59,7 @@ def beats_in(lines):
 
 
 def daemon(*options):
-    return Program(*options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=180)
+    return Program(*options, program=LOGGER, env={**os.environ, "STATE_DIRECTORY": str(STATE)}, timeout=3 * PATIENCE)
 
 
 def forget():
@@ -118,8 +118,8 @@ def set_powered(on, index=0):
     """Switches an adapter as bluetoothctl does, by the kernel's management channel; again while the kernel is busy with it."""
     with socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1) as management:
         bind_to_adapter(management, NO_DEVICE, CONTROL_CHANNEL)
-        management.settimeout(10)
-        end = time.monotonic() + 20
+        management.settimeout(WAIT)
+        end = time.monotonic() + WAIT
         while True:
             management.send(struct.pack("<HHHB", SET_POWERED, index, 1, on))
             answer = None

@@ -26,7 +26,8 @@ HCI_UP, HCI_DOWN, HCI_INFORMATION, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x8
 PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
 NOBODY = "DE:AD:BE:EF:00:01/random"
 PLAIN_USER, CAPABILITY = 65534, "net_raw"
-PATIENCE = 90  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
+PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
+WAIT = 120  # seconds that a test waits for what has to come; no test passes or fails by how long it took
 vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
 tests = []
 
@@ -93,13 +94,13 @@ class Program:
                 lines.append(line)
                 self.changed.notify_all()
 
-    def wait_for_lines(self, count, seconds=30):
+    def wait_for_lines(self, count, seconds=WAIT):
         with self.changed:
             if not self.changed.wait_for(lambda: len(self.lines) >= count, seconds):
                 raise AssertionError(f"{len(self.lines)} of {count} lines in {seconds} s: {self.command} {self.errors[-3:]}")
         return self
 
-    def wait_for(self, true, what, seconds=30):
+    def wait_for(self, true, what, seconds=WAIT):
         """Waits until the lines that are there satisfy `true`."""
         end = time.monotonic() + seconds
         while True:
@@ -110,6 +111,12 @@ class Program:
                 if has_ended or time.monotonic() > end:
                     raise AssertionError(f"{what}: not in {seconds} s: {self.command} {self.lines[-5:]} {self.errors[-3:]}")
                 self.changed.wait(0.5)
+
+    def wait_to_hear(self, *peers):
+        """Waits for a line about each of these peers: which of those around is heard first is chance."""
+        addresses = [peer.split("/")[0] for peer in peers]
+        return self.wait_for(
+            lambda lines: all(any(address in line for line in lines) for address in addresses), f"a line of {addresses}")
 
     def finish(self):
         status = self.child.wait()
@@ -145,7 +152,7 @@ def adapters():
     return sorted(p.name for p in Path("/sys/class/bluetooth").glob("hci*") if ":" not in p.name)
 
 
-def until(true, why, seconds=30):
+def until(true, why, seconds=WAIT):
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
@@ -263,6 +270,17 @@ def merged(objects, address, *keys):
     """The last value of each key over all reports of one peer: name and services may come in different reports."""
     reports = first_of(objects, address)
     return {key: next((o[key] for o in reversed(reports) if o.get(key) not in (None, [], {})), None) for key in keys}
+
+
+def heard_of(wanted, *arguments, **more):
+    """The reports of a scan that goes on until each peer of `wanted` has said all of its keys."""
+    def is_complete(lines):
+        objects = [json.loads(line) for line in lines]
+        return all(
+            any(o.get("address", "").startswith(peer.split("/")[0]) for o in objects)
+            and None not in merged(objects, peer, *keys).values() for peer, keys in wanted.items())
+    scan = Program("scan", "--json", *arguments, **more).wait_for(is_complete, f"all of {wanted}")
+    return scan.interrupt().must(DONE).objects
 
 
 def tree(peer):

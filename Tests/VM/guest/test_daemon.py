@@ -30,7 +30,7 @@ def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
     program.wait_for(lambda lines: len(links_in(lines)) >= 3, "the daemon notes that its belt is off")
     time.sleep(5)
     radio("on Belt")
-    program.wait_for(beating(3), "beats after the belt was off", 60)
+    program.wait_for(beating(3), "beats after the belt was off")
     stop(program)
     check_handshakes(program, log, 3)
     until(lambda: log.count("disconnected") == 3, "the belt knows of the end")
@@ -49,12 +49,12 @@ def the_daemon_goes_on_when_its_adapter_is_back():
     until(lambda: adapters() == [], "the adapter is gone")
     time.sleep(1)
     radio("plug 0")
-    program.wait_for(beating(2), "beats on the adapter that is back", 60)
+    program.wait_for(beating(2), "beats on the adapter that is back")
     set_powered(False)
     program.wait_for(lambda lines: len(links_in(lines)) >= 3, "the daemon notes that its adapter is off")
     time.sleep(1)
     set_powered(True)
-    program.wait_for(beating(3), "beats on the adapter that is on again", 60)
+    program.wait_for(beating(3), "beats on the adapter that is on again")
     stop(program)
     check_handshakes(program, log, 3)
 
@@ -250,7 +250,7 @@ def ten_idle_links_make_no_system_calls():
     radio("on Crowd")
     program = Program("idle", *CROWD, program=TRIALS, timeout=300)
     try:
-        program.wait_for(lambda lines: sum(line.startswith("began ") for line in lines) == 10, "ten subscriptions", 90)
+        program.wait_for(lambda lines: sum(line.startswith("began ") for line in lines) == 10, "ten subscriptions")
         # What is left of the beginning passes first: whether each link proves itself, and the timers of requests long answered,
         # which go off 30 s after them. So one quiet stretch proves nothing, and all of these in a row leave no such timer out.
         stretches = []

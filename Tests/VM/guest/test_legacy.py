@@ -24,8 +24,8 @@ tests[:] = [
 
 @test
 def legacy_scan_merges_advert_and_scan_response():
-    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
-    pulse = merged(objects, PULSE, "localName", "serviceUUIDs", "rssi", "manufacturerData")
+    wanted = "localName", "serviceUUIDs", "rssi", "manufacturerData"
+    pulse = merged(heard_of({PULSE: wanted}, "--each", "packet"), PULSE, *wanted)
     same(pulse["localName"], "Pulse", "name")
     same(sorted(pulse["serviceUUIDs"]), ["180d", "180f"], "services")
     same(pulse["rssi"], -47, "signal")
@@ -36,8 +36,8 @@ def legacy_scan_merges_advert_and_scan_response():
 def bluez_advertises_and_is_found():
     bench = bluez.Peer()
     globals()["bench"] = bench
-    objects = blescan("scan", "--for", "4s", "--json", "--each", "packet").must(DONE).objects
-    found = merged(objects, BENCH, "localName", "serviceUUIDs")
+    wanted = "localName", "serviceUUIDs"
+    found = merged(heard_of({BENCH: wanted}, "--each", "packet"), BENCH, *wanted)
     same(found["localName"], bluez.NAME, "name")
     same(found["serviceUUIDs"], ["180f"], "services")
 

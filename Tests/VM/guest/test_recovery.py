@@ -13,7 +13,7 @@ HCI_RESET_IOCTL, HCI_RESET = 0x400448CB, bytes([1, 0x03, 0x0C, 0])
 NIGHT = 8 * 3600  # seconds
 
 
-def recovers(program, link, what, seconds=60):
+def recovers(program, link, what, seconds=WAIT):
     """The daemon notes that its link is lost, and beats come on the next one."""
     program.wait_for(lambda lines: len(links_in(lines)) >= link, f"the daemon notes {what}")
     program.wait_for(beating(link), f"beats after {what}", seconds)
@@ -32,7 +32,7 @@ def running(*options):
     control(HCI_UP)
     program = daemon(*options)
     try:
-        yield program.wait_for(beating(1), "first beats", 60)
+        yield program.wait_for(beating(1), "first beats")
     finally:
         program.child.kill()
         program.finish()
@@ -68,7 +68,7 @@ def the_daemon_goes_on_after_a_reset_by_the_kernel():
         went_on_by_itself = beating(2)([line.rstrip("\n") for line in program.lines])
         control(HCI_DOWN)
         control(HCI_UP)
-        program.wait_for(beating(len(links_in(program.lines))), "beats behind a switch of the adapter", 90)
+        program.wait_for(beating(len(links_in(program.lines))), "beats behind a switch of the adapter")
         stop(program)
         return f"by itself: {went_on_by_itself}"
 
@@ -115,7 +115,7 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
             assert abs(slept - NIGHT) < 600, f"the boot clock leapt by {slept:.0f} s"
             heard = len(scan.lines)
             recovers(program, 2, "the night")
-            scan.wait_for_lines(heard + 3, 60)
+            scan.wait_for_lines(heard + 3)
             same(scan.child.poll(), None, "the scan's end")
             links = len(links_in(program.lines))
             stop(program)
@@ -151,10 +151,10 @@ def bluetoothd_comes_and_goes_under_the_daemon():
         def settled(what):
             """Beats go on, on this link or on the next one; then they do after the link is lost."""
             seen = len(beats_in(program.lines))
-            program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, f"beats {what}", 60)
+            program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, f"beats {what}")
             link = len(links_in(program.lines))
             radio("drop 0")
-            recovers(program, link + 1, f"a lost link {what}", 90)
+            recovers(program, link + 1, f"a lost link {what}")
 
         try:
             launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
@@ -165,7 +165,7 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             same(bluetoothd.poll(), None, "bluetoothd's end")
             settled("beside bluetoothd")
             bluetoothd.terminate()
-            bluetoothd.wait(30)
+            bluetoothd.wait(WAIT)
             # It may leave the adapter off; then somebody switches it on.
             set_powered(True)
             settled("after bluetoothd")
@@ -190,16 +190,16 @@ def another_program_scans_under_the_daemon():
                 other = subprocess.Popen(
                     [bluez.program(command[0]), *command[1:]], stdin=subprocess.PIPE, stdout=out, stderr=out,
                     env=bluez.environment())
-            until(lambda: doing()["scanning"] or other.poll() is not None, f"{command[0]} does not scan", 10)
+            until(lambda: doing()["scanning"] or other.poll() is not None, f"{command[0]} does not scan")
             link += 1
             radio("drop 0")
-            recovers(program, link, f"a lost link beside {' '.join(command)}", 90)
+            recovers(program, link, f"a lost link beside {' '.join(command)}")
             other.kill()
             other.wait()
         # What they have left behind: a controller that scans on, and a kernel that takes it for discovering.
         link += 1
         radio("drop 0")
-        recovers(program, link, "a lost link after the scans of others", 90)
+        recovers(program, link, "a lost link after the scans of others")
         stop(program)
         check_handshakes(program, log, link)
 
@@ -207,14 +207,13 @@ def another_program_scans_under_the_daemon():
 # Row O32.
 @test
 def the_daemon_ends_in_full_flow():
-    """Within two seconds of SIGTERM, with the link down and what it knows kept."""
+    """With the link down and what it knows kept. How long it may take is tested in virtual time; here it is measured."""
     forget()
     with running("--state", str(STATE / "logger"), BELT) as program:
         began = time.monotonic()
         stop(program)
         took = time.monotonic() - began
-        assert took <= 2, f"it took {took:.1f} s to end"
-        until(lambda: doing()["links"] == [] and not doing()["scanning"], "the controller has a link, or scans", 5)
+        until(lambda: doing()["links"] == [] and not doing()["scanning"], "the controller has a link, or scans")
         assert (STATE / "logger.state").exists(), f"nothing is kept: {os.listdir(STATE)}"
         return f"{took:.2f} s"
 
@@ -228,11 +227,11 @@ def ten_links_at_once_are_lost_at_once_and_come_back():
         return lambda lines: all(lines.count(f"began {peer}") >= times for peer in CROWD)
 
     try:
-        program.wait_for(began(1), "ten subscriptions", 90)
+        program.wait_for(began(1), "ten subscriptions")
         same(len(doing()["links"]), 10, "links of the controller")
         started = time.monotonic()
         radio("drop 0")
-        program.wait_for(began(2), "ten subscriptions after all links were lost", 120)
+        program.wait_for(began(2), "ten subscriptions after all links were lost")
         same(len(doing()["links"]), 10, "links of the controller")
         return f"{time.monotonic() - started:.1f} s until all ten were back"
     finally:

@@ -12,8 +12,7 @@ UNDER_SUDO = {**os.environ, "SUDO_UID": str(PLAIN_USER), "SUDO_GID": str(PLAIN_U
 
 @test
 def a_plain_user_with_the_raw_capability_scans_and_reads():
-    objects = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).objects
-    first_of(objects, PULSE)
+    heard_of({PULSE: ()}, user=PLAIN_USER, capabilities=[CAPABILITY])
     values = blescan("read", PULSE, "2a19", "--json", user=PLAIN_USER, capabilities=[CAPABILITY]).must(DONE).values
     same(values, [b"\x4d"], "battery level")
 
@@ -21,7 +20,7 @@ def a_plain_user_with_the_raw_capability_scans_and_reads():
 # Row O15.
 @test
 def a_plain_user_may_not_scan():
-    outcome = blescan("scan", "--for", "3s", user=PLAIN_USER).must(NOT_PERMITTED)
+    outcome = blescan("scan", user=PLAIN_USER).must(NOT_PERMITTED)
     assert "cap_net_raw" in outcome.err.lower(), outcome.tail
 
 
@@ -47,7 +46,7 @@ def a_plain_user_writes_and_subscribes():
 def a_plain_user_is_told_what_another_scan_has_left_behind():
     # The link of the test before lives on for two seconds, and would serve this one as well.
     until(lambda: not doing()["links"], "the link of the test before goes on")
-    blescan("scan", "--for", "1s").must(DONE)
+    blescan("scan", "--count", "1").must(DONE)
     outcome = blescan("read", PULSE, "2a19", "--timeout", "3s", user=PLAIN_USER)
     if kernel_release() >= (6, 10):
         assert "cap_net_raw" in outcome.must(TIMED_OUT).err.lower(), outcome.tail
@@ -91,9 +90,9 @@ def must_not_scan():
 def under_sudo_a_scan_is_the_callers_and_can_do_nothing_but_command_the_controller():
     control(HCI_DOWN)
     recording = callers_folder() / "scan.btsnoop"
-    scan = Program("scan", "--each", "packet", "--json", "--record", str(recording), env=UNDER_SUDO).wait_for_lines(3)
+    scan = Program("scan", "--each", "packet", "--json", "--record", str(recording), env=UNDER_SUDO).wait_to_hear(PULSE)
     same(rights(scan), {(*CALLER, RAW_ALONE, "1")}, "rights of its threads")
-    first_of(scan.interrupt().must(DONE).objects, PULSE)
+    scan.interrupt().must(DONE)
     must_be_the_callers(recording)
     must_not_scan()
 
@@ -107,6 +106,40 @@ def under_sudo_a_connection_and_its_files_are_the_callers():
     assert program.interrupt().status in (DONE, 130)
     must_be_the_callers(cache)
     must_be_the_callers(recording)
+
+
+# Row O36.
+@test
+def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_controller():
+    control(HCI_DOWN)
+    recording = callers_folder() / "doctor.btsnoop"
+    arguments = ["doctor", "--adapter", "hci0", "--json", "--fix", "up", "--connect", PULSE, "--record", str(recording)]
+    program = Program(*arguments, "--for", "3s", env=UNDER_SUDO)
+    until(lambda: doing()["scanning"] or program.child.poll() is not None, "it does not scan")
+    found = rights(program)
+    outcome = program.finish().must(DONE)
+    # It switches the adapter on when it has looked, so the right to do so stays.
+    same(found, {(*CALLER, RAW_ALONE | 1 << 12, "1")}, "rights of its threads")
+    findings = {o["id"]: o for o in outcome.objects if "id" in o}
+    same(findings["capabilities"]["level"], "ok", "what it was given")
+    assert findings.get("kernel-log", {}).get("level") != "skip", "the kernel's log was not read"
+    assert "requests" in findings["connect"]["text"], findings["connect"]
+    must_be_the_callers(recording)
+
+
+# Row O36.
+@test
+def under_sudo_a_diagnosis_unblocks_the_radio():
+    switches = rfkill_switches()
+    assert switches, "this kernel shows no rfkill switch"
+    switches[0].write_text("1")
+    try:
+        arguments = ["doctor", "--adapter", "hci0", "--no-scan", "--json", "--fix", "rfkill", "--fix", "up"]
+        objects = blescan(*arguments, env=UNDER_SUDO).must(DONE).objects
+        same([(o["fix"], o["done"]) for o in objects[:2]], [("rfkill", True), ("up", True)], "what was done")
+        same(switches[0].read_text().strip(), "0", "the switch")
+    finally:
+        switches[0].write_text("0")
 
 
 @test
@@ -134,14 +167,13 @@ def an_adapter_that_is_down_is_named_to_a_plain_user():
 @test
 def an_adapter_that_is_down_is_switched_on_by_root():
     control(HCI_DOWN)
-    first_of(blescan("scan", "--for", "3s", "--json").must(DONE).objects, PULSE)
+    heard_of({PULSE: ()})
 
 
 @test
 def a_plain_user_with_both_capabilities_switches_the_adapter_on():
     control(HCI_DOWN)
-    outcome = blescan("scan", "--for", "3s", "--json", user=PLAIN_USER, capabilities=[CAPABILITY, "net_admin"])
-    first_of(outcome.must(DONE).objects, PULSE)
+    heard_of({PULSE: ()}, user=PLAIN_USER, capabilities=[CAPABILITY, "net_admin"])
 
 
 @test

@@ -79,14 +79,15 @@ def signals_leave_terminal_and_controller_as_they_were():
 @test
 def a_time_that_is_over_ends_the_table():
     table = Terminal("scan", "--for", "3s")
-    table.shows(PULSE.split("/")[0])
+    # Whether anything is heard in this time has no part in it.
+    table.shows("active scan")
     table.left()
 
 
 @test
 def lines_are_printed_where_they_are_asked_for():
     for arguments in (("--plain",), ("--each", "change"), ("--count", "2"), ("--json",)):
-        lines = Terminal("scan", "--for", "5s", *arguments)
+        lines = Terminal("scan", *arguments)
         lines.shows("connectable")
         lines.child.send_signal(signal.SIGINT)
         lines.end()

@@ -43,7 +43,7 @@ class ServiceManager:
             ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/lib/systemd/systemd", "--system",
              "--unit=tests.target", "--log-target=kmsg", "--log-level=notice", "--show-status=no"],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=environment)
-        until(lambda: self.ask("is-active", "tests.target") == "active", "systemd does not come up", 60)
+        until(lambda: self.ask("is-active", "tests.target") == "active", "systemd does not come up")
 
     def run(self, *command):
         """Runs a program as systemd's neighbour: it answers only processes that it can see."""
@@ -111,7 +111,7 @@ def the_packaged_service_scans_as_nobody_under_systemd():
         name = UNIT.name
         manager.start(name, UNIT.read_text())
         until(lambda: PULSE.split("/")[0] in said(name)[0],
-              f"the service hears nothing: {manager.show(name, 'ActiveState', 'Result', 'ExecMainStatus')} {said(name)}", 60)
+              f"the service hears nothing: {manager.show(name, 'ActiveState', 'Result', 'ExecMainStatus')} {said(name)}")
         same(manager.show(name, "ActiveState", "SubState", "NRestarts"),
              {"ActiveState": "active", "SubState": "running", "NRestarts": "0"}, "the service")
         lines = dict(
@@ -144,7 +144,7 @@ def what_the_packaged_service_needs_not_it_cannot_do():
     with ServiceManager() as manager:
         name = "confined.service"
         manager.start(name, text)
-        until(lambda: manager.show(name, "ActiveState")["ActiveState"] in ("inactive", "failed"), "it does not end", 60)
+        until(lambda: manager.show(name, "ActiveState")["ActiveState"] in ("inactive", "failed"), "it does not end")
         state = manager.show(name, "Result", "ExecMainStatus")
         same(state, {"Result": "success", "ExecMainStatus": "0"}, f"the end of {said(name)}")
         found = json.loads(said(name)[0])
