@@ -64,16 +64,16 @@ import Testing
             await failure { () async throws(BLEError) in _ = try await device.discover(.full) })
         outcomes.append(
             await failure { () async throws(BLEError) in
-                let value = try await device.read(FaultyLink.value, timeout: .seconds(2))
+                let value = try await device.read(FaultyLink.value, timeout: .seconds(60))
                 #expect(value == [64])
             })
         outcomes.append(
             await failure { () async throws(BLEError) in
-                try await device.write([1, 2], to: FaultyLink.writable, timeout: .seconds(2))
+                try await device.write([1, 2], to: FaultyLink.writable, timeout: .seconds(60))
             })
         outcomes.append(
             await failure { () async throws(BLEError) in
-                try await device.write([3], to: FaultyLink.writable, .withoutResponse, timeout: .seconds(2))
+                try await device.write([3], to: FaultyLink.writable, .withoutResponse, timeout: .seconds(60))
             })
         outcomes.append(
             await failure { () async throws(BLEError) in
@@ -100,7 +100,7 @@ import Testing
         }
         let earlier = await session(device, peripheral)
         let last = await failure { () async throws(BLEError) in
-            _ = try await device.read(FaultyLink.value, timeout: .seconds(2))
+            _ = try await device.read(FaultyLink.value, timeout: .seconds(60))
         }
         let isConnected = await device.isConnected
         async let end = device.disconnected()
@@ -125,7 +125,7 @@ import Testing
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         let bench = SessionBench(
-            plan: plan, loop: loop, central: FaultyLink.central(loop, .milliseconds(500)), openBefore: plan.openCount)
+            plan: plan, loop: loop, central: FaultyLink.central(loop, .seconds(10)), openBefore: plan.openCount)
         loop.start()
         await plan.join(loop)
         let counted = try await Self.counting(plan) {
