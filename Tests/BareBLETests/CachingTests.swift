@@ -16,9 +16,9 @@ import Testing
     private static let moved = device(.deviceInformation(manufacturer: "M", model: "1"), .battery(level: 60))
 
     private func cache(
-        of peripheral: VirtualPeripheral, _ level: DiscoveryLevel = .full
+        of peripheral: VirtualPeripheral, _ level: DiscoveryLevel = .full, through other: Central? = nil
     ) async throws -> GATTCache {
-        let device = try await central.attach(to: peripheral)
+        let device = try await (other ?? central).attach(to: peripheral)
         try await device.discover(level)
         let cache = try #require(try await device.cache())
         await device.disconnect()
@@ -28,10 +28,10 @@ import Testing
 
     /// Connects with `options` and waits no further: what a link has cost before the first request of the application.
     private func reconnect(
-        to peripheral: VirtualPeripheral, _ options: ConnectOptions
+        to peripheral: VirtualPeripheral, _ options: ConnectOptions, through other: Central? = nil
     ) async throws -> (device: Peripheral, requests: Int) {
         let before = await peripheral.requestCount
-        let device = try await central.attach(to: peripheral, options)
+        let device = try await (other ?? central).attach(to: peripheral, options)
         return (device, await peripheral.requestCount - before - 1)
     }
 
@@ -181,22 +181,26 @@ import Testing
 
     /// Calls that overlap: the peer would carry the second one out, on what its handle means now.
     @Test func aCallBehindOneThatIsOutOfSyncIsNotCarriedOut() async throws {
-        let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
-        let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
-        let level = VirtualService.battery(level: 50)
-        let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20))
-        let cache = try await cache(of: peripheral)
-        let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
-        #expect(try await device.read(0x2A19) == [50])
-        try await isSettled(device, at: peripheral)
-        await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
-        async let value = device.read(0xFFF1)
-        let writing = Task { try await device.write([9], to: 0xFFF1) }
-        let error = await #expect(throws: BLEError.self) { try await writing.value }
-        #expect(error?.code == .servicesChanged)
-        #expect(try await value == [1])
-        #expect(try await peripheral.value(0xFFF1) == [1])
-        #expect(try await peripheral.value(0xFFE1) == [2])
+        try await VirtualTime.run { time in
+            let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
+            let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
+            let level = VirtualService.battery(level: 50)
+            let peripheral = VirtualPeripheral(Self.device(level, one, other), latency: .milliseconds(20), time: time)
+            let central = Central(time: time)
+            let cache = try await cache(of: peripheral, through: central)
+            let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache), through: central)
+            #expect(try await device.read(0x2A19) == [50])
+            while await !peripheral.isSubscribed(to: 0x2A05) { try await time.clock.sleep(for: .milliseconds(1)) }
+            try await isSettled(device, at: peripheral)
+            await peripheral.changeServices(to: Self.device(level, other, one), isAnnounced: false)
+            async let value = device.read(0xFFF1)
+            let writing = time.task { try await device.write([9], to: 0xFFF1) }
+            let error = await #expect(throws: BLEError.self) { try await writing.value }
+            #expect(error?.code == .servicesChanged)
+            #expect(try await value == [1])
+            #expect(try await peripheral.value(0xFFF1) == [1])
+            #expect(try await peripheral.value(0xFFE1) == [2])
+        }
     }
 
     /// What nobody waits for can be refused as well; what is known does not stay wrong.

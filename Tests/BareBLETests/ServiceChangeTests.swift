@@ -166,33 +166,39 @@ import Testing
     // Row G20.
     /// G20: the pieces of a long write must not be written to something else.
     @Test func aLongWriteFails() async throws {
-        let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20))
-        let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 23))
-        try await device.discover(.full)
-        _ = try await device.serviceChanges()
-        let writing = Task { try await device.write([UInt8](repeating: 1, count: 200), to: 0xFFF1) }
-        while await !peripheral.transcript.requests.contains("16") { await Task.yield() }
-        await peripheral.changeServices(to: Self.large)
-        let error = await #expect(throws: BLEError.self) { try await writing.value }
-        #expect(error?.code == .servicesChanged)
-        #expect(try await device.read(0xFFF1) == [7])
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)
+            let device = try await Central(time: time).attach(to: peripheral, ConnectOptions(mtu: 23))
+            try await device.discover(.full)
+            _ = try await device.serviceChanges()
+            let writing = time.task { try await device.write([UInt8](repeating: 1, count: 200), to: 0xFFF1) }
+            while await !peripheral.transcript.requests.contains("16") {
+                try await time.clock.sleep(for: .milliseconds(1))
+            }
+            await peripheral.changeServices(to: Self.large)
+            let error = await #expect(throws: BLEError.self) { try await writing.value }
+            #expect(error?.code == .servicesChanged)
+            #expect(try await device.read(0xFFF1) == [7])
+        }
     }
 
     /// A change is found out about also when the discovery in its way is given up.
     @Test func aChangeDuringADiscoveryThatIsCancelledIsLookedAt() async throws {
-        let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20))
-        let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
-        var changes = try await device.serviceChanges().makeAsyncIterator()
-        let before = await peripheral.requestCount
-        let discovery = Task { try await device.discover(.full, afresh: true) }
-        while await peripheral.requestCount == before { await Task.yield() }
-        await peripheral.changeServices(to: Self.large)
-        while await device.statistics.confirmations == 0 { await Task.yield() }
-        discovery.cancel()
-        await #expect(throws: BLEError.self) { _ = try await discovery.value }
-        #expect(try await changes.next() != nil)
-        #expect(try await device.read(0x2A19) == [60])
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)
+            let device = try await Central(time: time).attach(to: peripheral)
+            try await device.discover(.full)
+            var changes = try await device.serviceChanges().makeAsyncIterator()
+            let before = await peripheral.requestCount
+            let discovery = time.task { try await device.discover(.full, afresh: true) }
+            while await peripheral.requestCount == before { try await time.clock.sleep(for: .milliseconds(1)) }
+            await peripheral.changeServices(to: Self.large)
+            while await device.statistics.confirmations == 0 { try await time.clock.sleep(for: .milliseconds(1)) }
+            discovery.cancel()
+            await #expect(throws: BLEError.self) { _ = try await discovery.value }
+            #expect(try await changes.next() != nil)
+            #expect(try await device.read(0x2A19) == [60])
+        }
     }
 
     @Test func theSequenceEndsWithTheLink() async throws {

@@ -12,6 +12,11 @@ import Testing
         return (try await central.attach(to: peripheral, options), peripheral)
     }
 
+    private func attach(in time: VirtualTime) async throws -> (Peripheral, VirtualPeripheral) {
+        let peripheral = VirtualPeripheral(.heartRate, latency: .milliseconds(5), time: time)
+        return (try await Central(time: time).attach(to: peripheral, options), peripheral)
+    }
+
     @Test func twoFirstCallsDiscoverOnce() async throws {
         let (alone, one) = try await attach()
         let kept = (try await alone.subscribe(to: 0x2A37), try await alone.subscribe(to: 0x2A19))
@@ -47,15 +52,17 @@ import Testing
 
     /// Who shares a discovery does not share its fate.
     @Test func aSharedDiscoveryThatIsCancelledIsMadeByTheOther() async throws {
-        let (device, peripheral) = try await attach()
-        let first = Task { try await device.discover() }
-        while await peripheral.receivedCount < 2 { await Task.yield() }
-        let second = Task { try await device.discover() }
-        let third = Task { try await device.read(.uuid(0x2A19, service: 0x180F)) }
-        first.cancel()
-        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await first.value }
-        #expect(try await second.value.services.count == 5)
-        #expect(try await third.value == [87])
+        try await VirtualTime.run { time in
+            let (device, peripheral) = try await attach(in: time)
+            let first = time.task { try await device.discover() }
+            while await peripheral.receivedCount < 2 { try await time.clock.sleep(for: .milliseconds(1)) }
+            let second = time.task { try await device.discover() }
+            let third = time.task { try await device.read(.uuid(0x2A19, service: 0x180F)) }
+            first.cancel()
+            await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await first.value }
+            #expect(try await second.value.services.count == 5)
+            #expect(try await third.value == [87])
+        }
     }
 
     @Test func whoWaitsForAnothersDiscoveryGivesUpInTime() async throws {

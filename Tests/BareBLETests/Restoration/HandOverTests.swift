@@ -98,24 +98,27 @@ import Testing
     }
 
     @Test func theAnswerToAnEarlierRequestIsNobodys() async throws {
-        let service = VirtualService(
-            0xFFF0,
-            [
-                VirtualCharacteristic(0xFFF1, .read, value: [1]), VirtualCharacteristic(0xFFF2, .read, value: [2]),
-            ])
-        let peripheral = VirtualPeripheral(
-            VirtualDevice(name: "Slow", services: [service]), latency: .milliseconds(100))
-        let device = try await central.attach(to: peripheral)
-        try await device.discover()
-        let count = await peripheral.receivedCount
-        let read = Task { try await device.read(0xFFF1) }
-        while await peripheral.receivedCount == count { await Task.yield() }
-        let link = try await device.detach()
-        #expect(link.hasUnansweredRequest)
-        await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await read.value }
-        let again = try await central.adopt(passed(link))
-        #expect(try await again.read(0xFFF2) == [2])
-        #expect(await again.statistics.lateAnswers == 1)
+        try await VirtualTime.run { time in
+            let service = VirtualService(
+                0xFFF0,
+                [
+                    VirtualCharacteristic(0xFFF1, .read, value: [1]), VirtualCharacteristic(0xFFF2, .read, value: [2]),
+                ])
+            let peripheral = VirtualPeripheral(
+                VirtualDevice(name: "Slow", services: [service]), latency: .milliseconds(100), time: time)
+            let central = Central(time: time)
+            let device = try await central.attach(to: peripheral)
+            try await device.discover()
+            let count = await peripheral.receivedCount
+            let read = time.task { try await device.read(0xFFF1) }
+            while await peripheral.receivedCount == count { try await time.clock.sleep(for: .milliseconds(1)) }
+            let link = try await device.detach()
+            #expect(link.hasUnansweredRequest)
+            await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await read.value }
+            let again = try await central.adopt(passed(link))
+            #expect(try await again.read(0xFFF2) == [2])
+            #expect(await again.statistics.lateAnswers == 1)
+        }
     }
 
     @Test func aLinkThatEndedMeanwhileIsTold() async throws {

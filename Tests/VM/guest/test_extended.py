@@ -23,7 +23,7 @@ def scan_finds_peers_with_name_services_and_signal():
 @test
 def scan_joins_extended_advertising_data():
     filling = bytes(range(220)).hex()
-    wanted = "localName", "manufacturerData", "serviceData", "sid"
+    wanted = "localName", "manufacturerData", "serviceData"
     house = merged(heard_of({LIGHTHOUSE: wanted}, "--each", "packet"), LIGHTHOUSE, *wanted)
     same(house["localName"], "Lighthouse", "name")
     same(house["manufacturerData"], {"ffff": filling}, "manufacturer data")

@@ -160,7 +160,7 @@ struct WaitedInVain: Error, CustomStringConvertible {
 /// Waits until `condition` holds, looking every few milliseconds; far longer than anything sensible takes.
 func waited(for what: String, _ condition: () -> Bool) async throws(WaitedInVain) {
     let clock = ContinuousClock()
-    let end = clock.now + .seconds(60)
+    let end = clock.now + .seconds(300)
     while !condition() {
         if clock.now > end { throw WaitedInVain(what: what) }
         try? await Task.sleep(for: .milliseconds(5))

@@ -66,7 +66,7 @@ final class TmuxTerminal: Sendable {
     @discardableResult
     func shows(_ what: String, _ condition: (String) -> Bool) async throws -> String {
         let clock = ContinuousClock()
-        let end = clock.now + .seconds(60)
+        let end = clock.now + .seconds(300)
         var former = ""
         while true {
             let screen = try await screen()
