@@ -207,12 +207,15 @@ def another_program_scans_under_the_daemon():
 # Row O32.
 @test
 def the_daemon_ends_in_full_flow():
-    """With the link down and what it knows kept. How long it may take is tested in virtual time; here it is measured."""
+    """Within two seconds of SIGTERM, with the link down and what it knows kept. The guest's clock counts its instructions (bed.py): how
+    busy the machine below is has no part in it.
+    """
     forget()
     with running("--state", str(STATE / "logger"), BELT) as program:
         began = time.monotonic()
         stop(program)
         took = time.monotonic() - began
+        assert took <= 2, f"it took {took:.1f} s to end"
         until(lambda: doing()["links"] == [] and not doing()["scanning"], "the controller has a link, or scans")
         assert (STATE / "logger.state").exists(), f"nothing is kept: {os.listdir(STATE)}"
         return f"{took:.2f} s"
