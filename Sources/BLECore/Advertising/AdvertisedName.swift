@@ -1,22 +1,22 @@
 /// A name from an advertisement: the bytes, and text that is safe to show.
 ///
-/// Devices pad names with NULs, cut them inside a character, and hostile ones put control characters in.
+/// Devices pad names with NULs and truncate them inside a character; hostile devices insert control characters.
 public struct AdvertisedName: Hashable, Sendable {
     /// The value as received.
     public let bytes: [UInt8]
 
-    /// Wraps the value of a name structure.
+    /// Creates a name from the value of a name structure.
     public init(bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// All bytes as UTF-8; each invalid sequence becomes U+FFFD, nothing else is changed.
+    /// All bytes as UTF-8. Each invalid sequence becomes U+FFFD; nothing else changes.
     public var text: String {
         String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The name for screens and logs: up to the first NUL, and control characters and those that change the direction of
-    /// writing are spelled as `\u{…}`.
+    /// The name for display and logs: truncated at the first NUL, with control and bidirectional formatting characters
+    /// escaped as `\u{…}`.
     public var printable: String {
         var result = ""
         for scalar in text.unicodeScalars {

@@ -1,8 +1,8 @@
-// Mesh, transport discovery, positioning and shelf labels: formats that other specifications own. The outer fields are
-// read here, what is inside stays bytes.
+// Mesh, transport discovery, positioning and shelf labels: formats defined by other specifications. Only the outer
+// fields are decoded; the contents stay bytes.
 
 extension AdvertisingData {
-    /// A step of mesh provisioning over advertisements.
+    /// The mesh provisioning PDU, if the payload carries one over the advertising bearer.
     public var meshProvisioning: MeshProvisioning? {
         first(.pbADV) { value in
             guard let link = value.u32(), let transaction = value.u8() else { return nil }
@@ -10,12 +10,12 @@ extension AdvertisingData {
         }
     }
 
-    /// A network PDU of a mesh, 14 to 29 bytes and obfuscated.
+    /// An obfuscated mesh network PDU, 14 to 29 bytes.
     public var meshMessage: [UInt8]? {
         first(.meshMessage) { 14...29 ~= $0.remaining ? $0.rest() : nil }
     }
 
-    /// A beacon of a mesh.
+    /// The mesh beacon.
     public var meshBeacon: MeshBeacon? {
         first(.meshBeacon) { value in
             guard let kind = value.u8() else { return nil }
@@ -23,7 +23,7 @@ extension AdvertisingData {
         }
     }
 
-    /// Services on other transports, in payload order.
+    /// The services on other transports, in payload order.
     public var transportDiscovery: [TransportBlock] {
         var result: [TransportBlock] = []
         forEach(.transportDiscoveryData) { value in
@@ -36,12 +36,12 @@ extension AdvertisingData {
         return result
     }
 
-    /// Where the device stands, as the Indoor Positioning Service encodes it: a flags octet and the fields it announces.
+    /// The device's position as the Indoor Positioning Service encodes it: a flags octet and the fields it announces.
     public var indoorPositioning: [UInt8]? {
         first(.indoorPositioning) { $0.isAtEnd ? nil : $0.rest() }
     }
 
-    /// The abilities of 3D glasses or a display.
+    /// The capabilities of 3D glasses or of a display.
     public var threeDInformation: ThreeDInformation? {
         first(.threeDInformationData) { value in
             guard value.remaining == 2, let flags = value.u8(), let threshold = value.u8() else { return nil }
@@ -49,47 +49,47 @@ extension AdvertisingData {
         }
     }
 
-    /// The payload for electronic shelf labels; usually inside encrypted data.
+    /// The electronic shelf label payload; usually found inside encrypted data.
     public var electronicShelfLabel: [UInt8]? { value(of: .electronicShelfLabel) }
 }
 
-/// A step of mesh provisioning over advertisements.
+/// A mesh provisioning PDU on the advertising bearer.
 ///
 ///     link 4, big-endian | transaction 1 | generic provisioning PDU
 ///
 /// Spec: PB-ADV, Mesh Protocol, 5.2.1.
 public struct MeshProvisioning: Hashable, Sendable {
-    /// The provisioning link.
+    /// The identifier of the provisioning link.
     public let linkID: UInt32
-    /// The transaction on the link.
+    /// The transaction number on the link.
     public let transaction: UInt8
     /// The generic provisioning PDU.
     public let pdu: [UInt8]
 }
 
-/// A beacon of a mesh.
+/// A mesh beacon.
 ///
 /// Spec: Mesh Protocol, 3.10.
 public struct MeshBeacon: Hashable, Sendable {
-    /// What a mesh beacon announces.
+    /// The type of a mesh beacon.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The number on air.
+        /// The raw value.
         public let rawValue: UInt8
 
-        /// The kind with this number; unknown ones are kept.
+        /// Creates a type from its raw value. Unknown values are preserved.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
-        /// A device that waits for provisioning.
+        /// An unprovisioned device.
         public static let unprovisionedDevice = Kind(rawValue: 0)
-        /// A network, authenticated.
+        /// An authenticated network beacon.
         public static let secureNetwork = Kind(rawValue: 1)
-        /// A network, authenticated and private.
+        /// An authenticated network beacon with private contents.
         public static let `private` = Kind(rawValue: 2)
     }
 
-    /// What it announces.
+    /// The beacon's type.
     public let kind: Kind
     /// The beacon's fields.
     public let data: [UInt8]
@@ -99,20 +99,20 @@ public struct MeshBeacon: Hashable, Sendable {
 ///
 /// Spec: Transport Discovery Service, 2.
 public struct TransportBlock: Hashable, Sendable {
-    /// Who defines `data`: 1 is the Bluetooth SIG.
+    /// The organization that defines `data`: 1 is the Bluetooth SIG.
     public let organization: UInt8
-    /// Role, state and completeness.
+    /// The role, state and completeness bits.
     public let flags: UInt8
     /// The transport data.
     public let data: [UInt8]
 }
 
-/// The abilities of 3D glasses or a display.
+/// The capabilities of 3D glasses or of a display.
 ///
 /// Spec: 3D Synchronization Profile, 4.
 public struct ThreeDInformation: Hashable, Sendable {
-    /// The abilities.
+    /// The capability flags.
     public let flags: UInt8
-    /// The path loss in dB beyond which a display counts as out of range.
+    /// The path loss, in dB, above which the display counts as out of range.
     public let pathLossThreshold: UInt8
 }

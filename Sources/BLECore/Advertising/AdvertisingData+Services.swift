@@ -1,45 +1,46 @@
-// Services and the data that belongs to them, and makers' own data.
+// Service UUIDs, service data and manufacturer-specific data.
 
 extension AdvertisingData {
-    /// A service's data in an advertisement.
+    /// The data of one service in an advertisement.
     public struct ServiceData: Hashable, Sendable {
         /// The service.
         public let service: BluetoothUUID
         /// The data, in the service's own format.
         public let data: [UInt8]
 
-        /// Data of a service.
+        /// Creates service data.
         public init(service: BluetoothUUID, data: [UInt8]) {
             self.service = service
             self.data = data
         }
     }
 
-    /// A maker's own data in an advertisement.
+    /// Manufacturer-specific data in an advertisement.
     public struct ManufacturerData: Hashable, Sendable {
-        /// The company whose format it is; `AssignedNumbers.companyName(_:)` has the name.
+        /// The company identifier. `AssignedNumbers.companyName(_:)` returns its name.
         public let company: UInt16
-        /// The data behind the company id.
+        /// The data after the company identifier.
         public let data: [UInt8]
 
-        /// Data in a company's format.
+        /// Creates manufacturer-specific data.
         public init(company: UInt16, data: [UInt8]) {
             self.company = company
             self.data = data
         }
     }
 
-    /// The services offered, from complete and incomplete lists of all three sizes, in payload order.
+    /// The offered services, from complete and incomplete lists of all three UUID sizes, in payload order.
     public var serviceUUIDs: [BluetoothUUID] {
         uuids { 0x02...0x07 ~= $0.rawValue }
     }
 
-    /// The services that the device looks for on a central, in payload order.
+    /// The services that the device solicits from a central, in payload order.
     public var solicitedServiceUUIDs: [BluetoothUUID] {
         uuids { $0.rawValue == 0x14 || $0.rawValue == 0x15 || $0.rawValue == 0x1F }
     }
 
-    /// Whether a list of services is marked incomplete: the device has more than it names.
+    /// A Boolean value that indicates whether a service list is marked incomplete, so that the device may offer more
+    /// services.
     public var hasIncompleteServiceList: Bool {
         var walk = Walk(bytes.span)
         while let structure = walk.next() {
@@ -51,7 +52,7 @@ extension AdvertisingData {
         return false
     }
 
-    /// Whether a service is offered; nothing is allocated for the answer.
+    /// Returns a Boolean value that indicates whether a service is offered. Does not allocate.
     public func offers(_ service: BluetoothUUID) -> Bool {
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
@@ -65,7 +66,7 @@ extension AdvertisingData {
         return false
     }
 
-    /// All service data, in payload order. Structures too short for their UUID are left out.
+    /// All service data, in payload order. Structures too short for their UUID are skipped.
     public var serviceData: [ServiceData] {
         var result: [ServiceData] = []
         var walk = Walk(bytes.span)
@@ -78,12 +79,12 @@ extension AdvertisingData {
         return result
     }
 
-    /// The data of one service, the first where there are several.
+    /// Returns the data of one service; the first if there are several.
     public func serviceData(of service: BluetoothUUID) -> [UInt8]? {
         withServiceData(of: service) { $0.rest() }
     }
 
-    /// All manufacturer data, in payload order. Structures too short for a company id are left out.
+    /// All manufacturer-specific data, in payload order. Structures too short for a company identifier are skipped.
     public var manufacturerData: [ManufacturerData] {
         var result: [ManufacturerData] = []
         forEach(.manufacturerSpecificData) { value in
@@ -93,7 +94,7 @@ extension AdvertisingData {
         return result
     }
 
-    /// The data of one company, the first where there are several.
+    /// Returns the data of one company; the first if there are several.
     public func manufacturerData(of company: UInt16) -> [UInt8]? {
         withManufacturerData(of: company) { $0.rest() }
     }
@@ -128,7 +129,7 @@ extension AdvertisingData {
 }
 
 extension AdvertisingDataType {
-    /// Bytes the UUID takes in front of service data; `nil` for other types.
+    /// The size of the UUID that precedes service data, in bytes, or `nil` for other types.
     var serviceDataUUIDSize: Int? {
         switch self {
         case .serviceData16Bit: 2

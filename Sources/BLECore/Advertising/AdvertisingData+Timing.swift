@@ -1,7 +1,7 @@
-// Intervals, features and the isochronous and periodic trains that belong to an advertisement.
+// Intervals, features, and the isochronous and periodic trains that belong to an advertisement.
 
 extension AdvertisingData {
-    /// The connection intervals that the peripheral asks for.
+    /// The connection interval range that the peripheral prefers.
     public var connectionIntervalRange: ConnectionIntervalRange? {
         first(.peripheralConnectionIntervalRange) { value in
             guard value.remaining == 4, let minimum = value.u16(), let maximum = value.u16() else { return nil }
@@ -9,7 +9,7 @@ extension AdvertisingData {
         }
     }
 
-    /// The time between two advertisements, as the advertiser states it; from the short or the long form.
+    /// The advertising interval that the advertiser declares, from the short or the long form.
     public var advertisingInterval: Duration? {
         let units: UInt32? =
             first(.advertisingInterval) { value in
@@ -25,7 +25,7 @@ extension AdvertisingData {
         return units.map { .microseconds(Int64($0) * 625) }
     }
 
-    /// The first 64 feature bits of the controller; trailing zero octets may be missing on air.
+    /// The controller's first 64 feature bits. Trailing zero octets may be absent on air.
     public var leSupportedFeatures: UInt64? {
         first(.leSupportedFeatures) { value in
             var features: UInt64 = 0
@@ -37,7 +37,7 @@ extension AdvertisingData {
         }
     }
 
-    /// A coming change of the channels of periodic advertising.
+    /// An upcoming channel map change of periodic advertising.
     public var channelMapUpdate: ChannelMapUpdate? {
         first(.channelMapUpdateIndication) { value in
             guard value.remaining == 7, let low = value.u32(), let high = value.u8(), let instant = value.u16() else {
@@ -47,7 +47,7 @@ extension AdvertisingData {
         }
     }
 
-    /// How responses to periodic advertising are laid out in time.
+    /// The timing of responses to periodic advertising.
     public var periodicResponseTiming: PeriodicResponseTiming? {
         first(.periodicAdvertisingResponseTiming) { value in
             guard value.remaining == 8, let accessAddress = value.u32(), let subevents = value.u8(),
@@ -62,43 +62,43 @@ extension AdvertisingData {
     }
 }
 
-/// The connection intervals that a peripheral asks for.
+/// The connection interval range that a peripheral prefers.
 ///
 /// Spec: Core Specification Supplement, Part A, 1.9.
 public struct ConnectionIntervalRange: Hashable, Sendable {
-    /// The shortest one in units of 1.25 ms; 0xFFFF says that there is no limit.
+    /// The shortest interval in units of 1.25 ms; 0xFFFF means no specific minimum.
     public let minimum: UInt16
-    /// The longest one in units of 1.25 ms; 0xFFFF says that there is no limit.
+    /// The longest interval in units of 1.25 ms; 0xFFFF means no specific maximum.
     public let maximum: UInt16
 
-    /// The shortest interval; `nil` when there is no limit.
+    /// The shortest interval, or `nil` if there is no limit.
     public var shortest: Duration? { minimum == 0xFFFF ? nil : .microseconds(Int64(minimum) * 1250) }
-    /// The longest interval; `nil` when there is no limit.
+    /// The longest interval, or `nil` if there is no limit.
     public var longest: Duration? { maximum == 0xFFFF ? nil : .microseconds(Int64(maximum) * 1250) }
 }
 
-/// A coming change of the channels of periodic advertising.
+/// An upcoming channel map change of periodic advertising.
 ///
 /// Spec: Core Specification Supplement, Part A, 1.20.
 public struct ChannelMapUpdate: Hashable, Sendable {
     /// One bit for each of the 37 data channels, channel 0 lowest.
     public let channels: UInt64
-    /// The event counter at which the change takes place.
+    /// The event counter at which the change takes effect.
     public let instant: UInt16
 }
 
-/// How responses to periodic advertising are laid out in time.
+/// The timing of responses to periodic advertising.
 ///
 /// Spec: Core Specification Supplement, Part A, 1.24.
 public struct PeriodicResponseTiming: Hashable, Sendable {
     /// The access address of the responses.
     public let accessAddress: UInt32
-    /// Subevents in an interval.
+    /// The number of subevents per interval.
     public let subeventCount: UInt8
-    /// From the start of one subevent to the next.
+    /// The time from the start of one subevent to the start of the next.
     public let subeventInterval: Duration
-    /// From the start of a subevent to its first response slot.
+    /// The time from the start of a subevent to its first response slot.
     public let responseSlotDelay: Duration
-    /// From one response slot to the next.
+    /// The time between the starts of consecutive response slots.
     public let responseSlotSpacing: Duration
 }

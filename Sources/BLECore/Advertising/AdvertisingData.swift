@@ -1,42 +1,42 @@
-// The payload of an advertisement: a row of structures, each a length octet, a type octet and the value.
+// The payload of an advertisement: a sequence of structures, each a length octet, a type octet and the value.
 //
-// Rules for what goes wrong on air, rows A01 to A10 of the reliability catalogue:
-// - A zero length octet ends the significant part. Zeros behind it are padding; anything else is reported.
-// - A structure that runs past the end is dropped with everything behind it; the ones before it stand.
-// - The first 256 structures are kept, the rest is only counted. Every walk is linear in the number of bytes.
-// - A value that does not fit its type stays a raw structure; its typed view is `nil` (or leaves it out of a list).
-// - First wins: where a type may occur once and occurs twice, the typed view is the first occurrence that fits. Lists
+// Handling of malformed payloads, rows A01 to A10 of the reliability catalogue:
+// - A zero length octet ends the significant part. Zeros after it are padding; anything else is reported.
+// - A structure that runs past the end is dropped with everything after it; earlier structures are kept.
+// - The first 256 structures are kept, the rest are only counted. Every walk is linear in the number of bytes.
+// - A value that does not fit its type stays a raw structure; its typed view is `nil` (or a list omits it).
+// - First wins: if a type that may occur once occurs twice, the typed view is the first occurrence that fits. Lists
 //   join all occurrences in payload order.
 
 /// The payload of an advertisement, scan response or encrypted data element, with typed views computed on demand.
 ///
-/// It wraps the bytes and nothing else: making one costs nothing, and a view walks the bytes when asked.
+/// This type only wraps the bytes: creating one costs nothing, and each view walks the bytes on access.
 ///
 /// Spec: Core Vol 3 Part C, 11; Core Specification Supplement, Part A.
 public struct AdvertisingData: Hashable, Sendable {
     /// The payload as received.
     public let bytes: [UInt8]
 
-    /// Wraps a payload; any bytes are accepted.
+    /// Creates a payload from any bytes.
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
     /// One structure with a copy of its value.
     public struct Structure: Hashable, Sendable {
-        /// What the value is.
+        /// The type of the value.
         public let type: AdvertisingDataType
-        /// The value without length and type octets.
+        /// The value without the length and type octets.
         public let value: [UInt8]
 
-        /// A structure with this type and value.
+        /// Creates a structure.
         public init(type: AdvertisingDataType, value: [UInt8]) {
             self.type = type
             self.value = value
         }
     }
 
-    /// A payload of these structures; what of a value does not fit its length octet is left out.
+    /// Encodes a payload from structures. Bytes of a value beyond 254 are dropped.
     package init(joining structures: [Structure]) {
         var bytes: [UInt8] = []
         for structure in structures {
@@ -48,7 +48,7 @@ public struct AdvertisingData: Hashable, Sendable {
         self.init(bytes)
     }
 
-    /// How many structures of one payload are kept.
+    /// The maximum number of structures that are kept per payload.
     public static let structureLimit = 256
 
     /// The structures in payload order, at most `structureLimit`.
@@ -61,24 +61,24 @@ public struct AdvertisingData: Hashable, Sendable {
         return result
     }
 
-    /// Visits the structures in payload order, at most `structureLimit`, without copying or allocating anything.
+    /// Visits at most `structureLimit` structures in payload order, without copying or allocating.
     public func forEachStructure(_ visit: (AdvertisingDataType, Span<UInt8>) -> Void) {
         var walk = Walk(bytes.span)
         while let structure = walk.next() { visit(structure.type, structure.value.unread) }
     }
 
-    /// Something about a payload that its format does not allow.
+    /// A violation of the payload format.
     public enum Defect: Hashable, Sendable, CustomStringConvertible {
-        /// The structure at `offset` says that it is `missing` bytes longer than what is there.
+        /// The structure at `offset` declares `missing` bytes more than the payload holds.
         case overrun(offset: Int, missing: Int)
-        /// The zero length octet at `offset` ends the payload, and it is not only zeros that follow.
+        /// The zero length octet at `offset` ends the payload, but nonzero bytes follow.
         case dataAfterEnd(offset: Int)
-        /// So many structures beyond `structureLimit` were left out.
+        /// `omitted` structures beyond `structureLimit` were skipped.
         case tooManyStructures(omitted: Int)
-        /// The list of UUIDs at `offset` ends with `extra` bytes that make no UUID.
+        /// The list of UUIDs at `offset` ends with `extra` bytes that do not form a UUID.
         case partialUUID(offset: Int, extra: Int)
 
-        /// A sentence that says where and what.
+        /// The defect and its position, as text.
         public var description: String {
             switch self {
             case .overrun(let offset, let missing):
@@ -93,7 +93,7 @@ public struct AdvertisingData: Hashable, Sendable {
         }
     }
 
-    /// Everything that is wrong with the payload, in payload order; empty for good ones.
+    /// All defects of the payload, in payload order; empty if it is well formed.
     public var defects: [Defect] {
         var found: [Defect] = []
         var walk = Walk(bytes.span)
@@ -107,7 +107,7 @@ public struct AdvertisingData: Hashable, Sendable {
         return found
     }
 
-    /// Reads the value of the first structure of `type` that `read` accepts.
+    /// Returns the result of `read` for the first structure of `type` for which it is not `nil`.
     package func first<Value>(_ type: AdvertisingDataType, _ read: (inout ByteReader) -> Value?) -> Value? {
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
@@ -116,7 +116,7 @@ public struct AdvertisingData: Hashable, Sendable {
         return nil
     }
 
-    /// Reads the value of every structure of `type`.
+    /// Calls `read` with the value of every structure of `type`.
     package func forEach(_ type: AdvertisingDataType, _ read: (inout ByteReader) -> Void) {
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
@@ -124,7 +124,7 @@ public struct AdvertisingData: Hashable, Sendable {
         }
     }
 
-    /// One structure in place.
+    /// A structure that borrows its value from the payload.
     package struct StructureView: ~Escapable {
         package let type: AdvertisingDataType
         package let offset: Int
@@ -138,7 +138,7 @@ public struct AdvertisingData: Hashable, Sendable {
         }
     }
 
-    /// Goes from structure to structure and remembers how the payload ended.
+    /// Iterates over the structures and records how the payload ended.
     package struct Walk: ~Escapable {
         private var reader: ByteReader
         private var count = 0

@@ -1,13 +1,13 @@
-/// What the value of an advertising data structure is.
+/// The type of an advertising data structure.
 ///
-/// Open: numbers that the specification assigns later are values too.
+/// The set is open: numbers assigned later are valid values too.
 ///
 /// Spec: Assigned Numbers, 2.3.
 public struct AdvertisingDataType: RawRepresentable, Hashable, Sendable {
     /// The assigned number.
     public let rawValue: UInt8
 
-    /// The type with this number.
+    /// Creates a type from its assigned number.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
@@ -38,7 +38,7 @@ public struct AdvertisingDataType: RawRepresentable, Hashable, Sendable {
     public static let simplePairingHashC192 = AdvertisingDataType(rawValue: 0x0E)
     /// Simple Pairing Randomizer R-192.
     public static let simplePairingRandomizerR192 = AdvertisingDataType(rawValue: 0x0F)
-    /// Security Manager TK Value; in BR/EDR's inquiry responses the same number is Device ID.
+    /// Security Manager TK Value. In BR/EDR inquiry responses, the same number is Device ID.
     public static let securityManagerTKValue = AdvertisingDataType(rawValue: 0x10)
     /// Security Manager Out of Band Flags.
     public static let securityManagerOutOfBandFlags = AdvertisingDataType(rawValue: 0x11)
@@ -86,7 +86,7 @@ public struct AdvertisingDataType: RawRepresentable, Hashable, Sendable {
     public static let leSupportedFeatures = AdvertisingDataType(rawValue: 0x27)
     /// Channel Map Update Indication.
     public static let channelMapUpdateIndication = AdvertisingDataType(rawValue: 0x28)
-    /// PB-ADV, mesh provisioning.
+    /// PB-ADV (mesh provisioning).
     public static let pbADV = AdvertisingDataType(rawValue: 0x29)
     /// Mesh Message.
     public static let meshMessage = AdvertisingDataType(rawValue: 0x2A)
@@ -113,7 +113,7 @@ public struct AdvertisingDataType: RawRepresentable, Hashable, Sendable {
     /// Manufacturer Specific Data.
     public static let manufacturerSpecificData = AdvertisingDataType(rawValue: 0xFF)
 
-    /// Bytes a UUID in a list of this type takes; `nil` for types that are no list of UUIDs.
+    /// The size of each UUID in a list of this type, in bytes, or `nil` if the type is not a list of UUIDs.
     var uuidListElementSize: Int? {
         switch rawValue {
         case 0x02, 0x03, 0x14: 2

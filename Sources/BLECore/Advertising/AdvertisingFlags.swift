@@ -1,27 +1,27 @@
-/// What a device says about its discoverability and its transports.
+/// A device's discoverability and transport flags.
 ///
 /// Spec: Core Specification Supplement, Part A, 1.3.
 public struct AdvertisingFlags: OptionSet, Hashable, Sendable {
     /// The first octet of the value.
     public let rawValue: UInt8
 
-    /// The flags with these bits.
+    /// Creates flags from raw bits.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// Discoverable for a short time, usually because somebody pressed a button.
+    /// Discoverable for a limited time, usually after a button press.
     public static let limitedDiscoverable = AdvertisingFlags(rawValue: 0x01)
     /// Discoverable at any time.
     public static let generalDiscoverable = AdvertisingFlags(rawValue: 0x02)
-    /// The device speaks LE only.
+    /// The device supports LE only.
     public static let classicNotSupported = AdvertisingFlags(rawValue: 0x04)
-    /// The controller speaks LE and BR/EDR at the same time.
+    /// The controller supports LE and BR/EDR simultaneously.
     public static let simultaneousController = AdvertisingFlags(rawValue: 0x08)
-    /// The host speaks LE and BR/EDR at the same time; used by earlier versions only.
+    /// The host supports LE and BR/EDR simultaneously; only used by earlier versions of the specification.
     public static let simultaneousHost = AdvertisingFlags(rawValue: 0x10)
 
-    /// The set flags in words, lowest bit first.
+    /// The names of the set flags, lowest bit first, separated by commas.
     public var sentence: String {
         var words = ""
         func add(_ flag: AdvertisingFlags, _ text: String) {

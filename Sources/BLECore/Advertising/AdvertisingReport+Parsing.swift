@@ -1,31 +1,31 @@
 // The three LE Meta subevents that carry reports.
 //
-// An event holds Num_Reports reports one behind the other. A report that cannot be read by its length leaves no place
-// where the next one could begin, so everything behind it is lost with it. A report that can be delimited but breaks a rule
-// is left out alone. Either way the event is not an error: what was good is delivered and what was not is counted
-// (rows H01 to H04 and H08 to H10 of the reliability catalogue).
+// An event holds Num_Reports consecutive reports. If a report's length cannot be determined, the start of the next one
+// is unknown, so the rest of the event is lost. A report that can be delimited but violates a rule is skipped alone.
+// Neither case is an error: valid reports are delivered and the others are counted (rows H01 to H04 and H08 to H10 of
+// the reliability catalogue).
 
 extension AdvertisingReport {
-    /// What an event announced and did not deliver.
+    /// Counts of the reports in an event that were not delivered.
     public struct Losses: Hashable, Sendable {
-        /// Reports that the event announced and its end cut off.
+        /// Reports that the event announced but was too short to hold.
         public var missing = 0
         /// Reports with a reserved event type, data status or address type.
         public var reserved = 0
-        /// Reports of a legacy packet with more than the 31 bytes it can hold.
+        /// Legacy reports with more data than the 31 bytes that a legacy packet can hold.
         public var oversized = 0
-        /// Bytes left over behind the last announced report.
+        /// Bytes after the last announced report.
         public var trailingBytes = 0
 
         /// No losses.
         public init() {}
 
-        /// How many reports were lost.
+        /// The total number of lost reports.
         public var reports: Int { missing &+ reserved &+ oversized }
-        /// Whether the event was exactly as it should be.
+        /// A Boolean value that indicates whether the event was well formed.
         public var isEmpty: Bool { self == Losses() }
 
-        /// Counts the losses of another event in as well.
+        /// Adds the losses of another event.
         public static func += (left: inout Losses, right: Losses) {
             left.missing &+= right.missing
             left.reserved &+= right.reserved
@@ -34,35 +34,35 @@ extension AdvertisingReport {
         }
     }
 
-    /// Everything that one event held.
+    /// The contents of one event.
     public struct Batch: Hashable, Sendable {
-        /// The reports in the order of the event.
+        /// The reports in event order.
         public var reports: [AdvertisingReport]
-        /// What could not be delivered.
+        /// The reports that could not be delivered.
         public var losses: Losses
     }
 
     /// Reads the reports of one LE Meta event.
     ///
     /// - Parameters:
-    ///   - subevent: the subevent code: 0x02, 0x0B or 0x0D.
-    ///   - parameters: the bytes behind the subevent code.
-    /// - Returns: the reports and the losses; `nil` when the subevent carries no reports.
+    /// - subevent: The subevent code: 0x02, 0x0B or 0x0D.
+    /// - parameters: The bytes after the subevent code.
+    /// - Returns: The reports and the losses, or `nil` if the subevent carries no reports.
     public static func parse(subevent: UInt8, parameters: Span<UInt8>) -> Batch? {
         var reports: [AdvertisingReport] = []
         guard let losses = parse(subevent: subevent, parameters: parameters, { reports.append($0) }) else { return nil }
         return Batch(reports: reports, losses: losses)
     }
 
-    /// Reads the reports of one LE Meta event and hands them over one by one, without collecting them.
+    /// Reads the reports of one LE Meta event and passes them on one at a time, without collecting them.
     ///
     /// - Parameters:
-    ///   - subevent: the subevent code: 0x02, 0x0B or 0x0D.
-    ///   - parameters: the bytes behind the subevent code.
-    ///   - keepingOversized: hand over legacy reports with more than 31 bytes too; they are counted all the same. A scan
-    ///     never wants them, a program that shows what was recorded does.
-    ///   - receive: gets the reports in the order of the event.
-    /// - Returns: the losses; `nil` when the subevent carries no reports.
+    /// - subevent: The subevent code: 0x02, 0x0B or 0x0D.
+    /// - parameters: The bytes after the subevent code.
+    /// - keepingOversized: Pass true to deliver legacy reports with more than 31 bytes as well; they are counted
+    ///   either way. Scans never need them; programs that display recordings do.
+    /// - receive: Called with each report, in event order.
+    /// - Returns: The losses, or `nil` if the subevent carries no reports.
     public static func parse(
         subevent: UInt8, parameters: Span<UInt8>, keepingOversized: Bool = false, _ receive: (AdvertisingReport) -> Void
     ) -> Losses? {
@@ -74,10 +74,10 @@ extension AdvertisingReport {
         }
     }
 
-    /// The most advertising data that a legacy packet can hold, in bytes.
+    /// The maximum advertising data of a legacy packet, in bytes.
     private static let legacyLimit: UInt8 = 31
 
-    /// How the attempt to read one report ended. A good one was handed over already: returned in here it would be copied.
+    /// The outcome of reading one report. A valid report was already delivered: returning it here would copy it.
     private enum Outcome {
         case delivered
         case reserved
@@ -198,13 +198,13 @@ extension AdvertisingReport {
         return isOversized ? .oversized : .delivered
     }
 
-    /// An address with its type as reports spell it.
+    /// An address and its type as encoded in reports.
     private struct Advertiser {
         let address: BluetoothAddress?
         let type: AddressType?
 
-        /// 0xFF says that the advertiser is anonymous; 0xFE is used for an address that nobody could resolve. The six bytes
-        /// mean nothing then.
+        /// 0xFF means an anonymous advertiser, 0xFE an address that could not be resolved. In both cases the six bytes
+        /// are meaningless.
         init?(type: UInt8, address: BluetoothAddress) {
             if type >= 0xFE {
                 self.address = nil
@@ -216,7 +216,8 @@ extension AdvertisingReport {
             }
         }
 
-        /// The target of a directed advertisement, where 0xFE is a random address that the controller could not resolve.
+        /// Reads the target of a directed advertisement, where 0xFE is a random address that the controller could not
+        /// resolve.
         init?(target: UInt8, address: BluetoothAddress) {
             guard let known = AddressType(rawValue: target == 0xFE ? 1 : target) else { return nil }
             self.address = address

@@ -1,7 +1,7 @@
-/// One advertisement or scan response as the controller handed it up.
+/// One advertisement or scan response as reported by the controller.
 ///
-/// The same value describes reports from the legacy, the directed and the extended event. What an event does not carry is
-/// `nil`. A report owns its payload and nothing else, so it may be kept for as long as wanted.
+/// The same type describes reports from the legacy, the directed and the extended event; fields that an event does not
+/// carry are `nil`. A report owns its payload and nothing else, so it can be kept indefinitely.
 ///
 /// Spec: Core Vol 4 Part E, 7.7.65.2, 7.7.65.11 and 7.7.65.13.
 public struct AdvertisingReport: Hashable, Sendable {
@@ -15,35 +15,35 @@ public struct AdvertisingReport: Hashable, Sendable {
         case extended
     }
 
-    /// What can be done with the advertiser, and which kind of packet this was; the same bits for every event.
+    /// The properties of the advertiser and of the packet, in one form for all events.
     public struct Properties: OptionSet, Hashable, Sendable {
         /// The five low bits of an extended report's Event_Type.
         public let rawValue: UInt8
 
-        /// The properties with these bits.
+        /// Creates properties from raw bits.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
         /// The advertiser accepts connections.
         public static let connectable = Properties(rawValue: 0x01)
-        /// The advertiser answers scan requests.
+        /// The advertiser responds to scan requests.
         public static let scannable = Properties(rawValue: 0x02)
-        /// The advertisement names the device it is meant for.
+        /// The advertisement is directed to a specific device.
         public static let directed = Properties(rawValue: 0x04)
-        /// The packet answered a scan request.
+        /// The packet is a scan response.
         public static let scanResponse = Properties(rawValue: 0x08)
-        /// The packet had a legacy format, which every device understands.
+        /// The packet has a legacy format, which every device supports.
         public static let legacy = Properties(rawValue: 0x10)
     }
 
-    /// Whether the payload is all there.
+    /// The completeness of the payload.
     public enum DataStatus: Hashable, Sendable {
-        /// The payload is all there.
+        /// The payload is complete.
         case complete
-        /// A fragment: the next report of the same advertiser goes on with it.
+        /// A fragment: the advertiser's next report continues it.
         case incomplete
-        /// The rest got lost on air, or was longer than the controller or this host keeps.
+        /// The rest was lost on air, or exceeded what the controller or this host keeps.
         case truncated
     }
 
@@ -51,34 +51,34 @@ public struct AdvertisingReport: Hashable, Sendable {
     public var event: Event
     /// Event_Type as received: 0 to 4 in a legacy event, a bit field in an extended one.
     public var eventType: UInt16
-    /// The event type in one form for all events.
+    /// The event type, in one form for all events.
     public var properties: Properties
-    /// Whether the payload is all there.
+    /// The completeness of the payload.
     public var dataStatus: DataStatus
-    /// The advertiser's address; `nil` when it advertises anonymously or the controller names none.
+    /// The advertiser's address, or `nil` if it advertises anonymously or the controller reports none.
     public var address: BluetoothAddress?
-    /// The space of `address`; `nil` exactly when that is.
+    /// The type of `address`; `nil` exactly when `address` is.
     public var addressType: AddressType?
-    /// Signal strength in dBm; `nil` when the controller could not measure it.
+    /// The signal strength in dBm, or `nil` if the controller could not measure it.
     public var rssi: Int8?
-    /// The layer of the packet that announced the advertisement.
+    /// The PHY of the packet that announced the advertisement.
     public var primaryPHY: PHY
-    /// The layer of the packet that carried the payload; `nil` when everything was in the first one.
+    /// The PHY of the packet that carried the payload, or `nil` if only the primary channel was used.
     public var secondaryPHY: PHY?
-    /// Which of the advertiser's sets this is, 0 to 15.
+    /// The advertising set identifier, 0 to 15.
     public var sid: UInt8?
-    /// The power in dBm at which the advertiser says it sent, taken from the packet's header and not from the payload.
+    /// The advertiser's transmit power in dBm, from the packet's header rather than its payload.
     public var txPower: Int8?
-    /// The interval of the periodic advertising that belongs to the set, in units of 1.25 ms.
+    /// The interval of the set's periodic advertising, in units of 1.25 ms.
     public var periodicInterval: UInt16?
     /// The device that a directed advertisement is meant for.
     public var directAddress: BluetoothAddress?
-    /// The space of `directAddress`; a private address that the controller cannot resolve counts as `.random`.
+    /// The type of `directAddress`. A private address that the controller cannot resolve counts as `.random`.
     public var directAddressType: AddressType?
-    /// The payload, structures in the format that `AdvertisingData` reads.
+    /// The payload, in the format that `AdvertisingData` reads.
     public var data: [UInt8]
 
-    /// Describes a legacy advertisement; other properties can be set afterwards.
+    /// Creates a report of a legacy advertisement. The other properties can be set afterwards.
     public init(
         address: BluetoothAddress?, addressType: AddressType?,
         properties: Properties = [.connectable, .scannable, .legacy],
@@ -104,21 +104,21 @@ public struct AdvertisingReport: Hashable, Sendable {
         self.data = data
     }
 
-    /// The advertiser, if it can be named; what a connection is made to.
+    /// The advertiser's identity, if known; the target of a connection.
     public var peer: PeerID? {
         guard let address, let addressType else { return nil }
         return PeerID(address: address, type: addressType)
     }
 
-    /// Whether a connection can be made: the advertiser accepts one and has an address.
+    /// A Boolean value that indicates whether a connection is possible: the advertiser accepts one and has an address.
     public var isConnectable: Bool { properties.contains(.connectable) && address != nil }
-    /// Whether the advertiser answers scan requests.
+    /// A Boolean value that indicates whether the advertiser responds to scan requests.
     public var isScannable: Bool { properties.contains(.scannable) }
-    /// Whether the advertisement is meant for one device.
+    /// A Boolean value that indicates whether the advertisement is directed to one device.
     public var isDirected: Bool { properties.contains(.directed) }
-    /// Whether this is the answer to a scan request.
+    /// A Boolean value that indicates whether this is a scan response.
     public var isScanResponse: Bool { properties.contains(.scanResponse) }
-    /// Whether the packet had a legacy format.
+    /// A Boolean value that indicates whether the packet has a legacy format.
     public var isLegacy: Bool { properties.contains(.legacy) }
 
     /// The payload with its typed views.

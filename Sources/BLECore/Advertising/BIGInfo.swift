@@ -1,55 +1,55 @@
 extension AdvertisingData {
-    /// What a receiver needs to follow a broadcast isochronous group.
+    /// The synchronization information of a broadcast isochronous group.
     public var bigInfo: BIGInfo? {
         first(.bigInfo) { BIGInfo(&$0) }
     }
 }
 
-/// What a receiver needs to follow a broadcast isochronous group.
+/// The information that a receiver needs to synchronize with a broadcast isochronous group (BIG).
 ///
-///     33 octets, 57 for an encrypted group; fields are packed without regard to octets
+///     33 octets, 57 for an encrypted group; fields are not aligned to octets
 ///
 /// Spec: Core Vol 6 Part B, 4.4.6.11.
 public struct BIGInfo: Hashable, Sendable {
-    /// From the packet to the group's next anchor point, in units of 30 or 300 µs.
+    /// The time from the packet to the group's next anchor point, in units of 30 or 300 µs.
     public let offset: UInt16
-    /// Whether the offset counts in 300 µs.
+    /// A Boolean value that indicates whether `offset` is in units of 300 µs.
     public let offsetInLongUnits: Bool
-    /// From one anchor point to the next, in units of 1.25 ms.
+    /// The time between anchor points, in units of 1.25 ms.
     public let isoInterval: UInt16
-    /// Streams in the group.
+    /// The number of streams in the group.
     public let streamCount: UInt8
-    /// Subevents of a stream in an event.
+    /// The number of subevents of a stream per event.
     public let subeventCount: UInt8
-    /// New payloads of a stream in an event.
+    /// The number of new payloads of a stream per event.
     public let burstNumber: UInt8
-    /// From one subevent to the next, in microseconds.
+    /// The time between subevents of a stream, in microseconds.
     public let subInterval: UInt32
-    /// Offset of pre-transmitted payloads.
+    /// The offset of pre-transmitted payloads.
     public let preTransmissionOffset: UInt8
-    /// From one stream's subevent to the next stream's, in microseconds.
+    /// The time between the subevents of adjacent streams, in microseconds.
     public let streamSpacing: UInt32
-    /// How often a payload is repeated immediately.
+    /// The number of times a payload is transmitted in an event.
     public let immediateRepetitionCount: UInt8
-    /// The longest payload, in bytes.
+    /// The maximum payload length, in bytes.
     public let maximumPDU: UInt8
-    /// From which the access addresses are derived.
+    /// The seed of the access addresses.
     public let seedAccessAddress: UInt32
-    /// The time one service data unit covers, in microseconds.
+    /// The time between service data units, in microseconds.
     public let sduInterval: UInt32
-    /// The longest service data unit, in bytes.
+    /// The maximum length of a service data unit, in bytes.
     public let maximumSDU: UInt16
-    /// From which checksums are derived.
+    /// The base of the CRC initialization values.
     public let baseCRCInit: UInt16
     /// One bit for each of the 37 data channels, channel 0 lowest.
     public let channels: UInt64
-    /// The layer, counted from zero as on air: 0 is 1M.
+    /// The PHY as encoded on air: 0 is 1M.
     public let phyIndex: UInt8
-    /// The number of the next payload.
+    /// The counter of the next payload.
     public let payloadCount: UInt64
-    /// Whether service data units are framed.
+    /// A Boolean value that indicates whether service data units are framed.
     public let isFramed: Bool
-    /// Whether the group is encrypted.
+    /// A Boolean value that indicates whether the group is encrypted.
     public let isEncrypted: Bool
 
     init?(_ reader: inout ByteReader) {

@@ -1,25 +1,25 @@
-/// The physical layer that a packet was sent on.
+/// The physical layer on which a packet was sent.
 ///
 /// Spec: Primary_PHY and Secondary_PHY, Core Vol 4 Part E, 7.7.65.13.
 public struct PHY: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The number that HCI uses.
+    /// The HCI encoding.
     public let rawValue: UInt8
 
-    /// The layer with this HCI number; unknown numbers are kept.
+    /// Creates a PHY from its HCI encoding. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// 1 million symbols a second, which every device has.
+    /// LE 1M: 1 Msym/s, supported by every device.
     public static let le1M = PHY(rawValue: 1)
-    /// 2 million symbols a second.
+    /// LE 2M: 2 Msym/s.
     public static let le2M = PHY(rawValue: 2)
-    /// Coded for range; where the controller tells codings apart, eight symbols a bit.
+    /// LE Coded; S=8 where the controller distinguishes codings.
     public static let leCoded = PHY(rawValue: 3)
-    /// Coded with two symbols a bit, where the controller tells codings apart.
+    /// LE Coded with S=2, where the controller distinguishes codings.
     public static let leCodedS2 = PHY(rawValue: 4)
 
-    /// `1M`, `2M`, `Coded`, `Coded S2`, or the number.
+    /// `1M`, `2M`, `Coded`, `Coded S2`, or the raw value.
     public var description: String {
         switch self {
         case .le1M: "1M"

@@ -1,44 +1,45 @@
-// A long extended advertisement arrives as several reports: all but the last are marked incomplete. The assembler joins
-// them and hands on one report for the whole.
+// A long extended advertisement arrives as several reports, all but the last marked incomplete. The assembler joins
+// them into one report.
 //
-// Duties and invariants:
-// - Fragments belong together when address type, address, SID and both PHYs agree. A fragment of another kind (an
-//   advertisement beside a scan response) abandons the chain that was open under its key: chains are never glued.
-// - Controllers number no fragments, so a lost one cannot be seen. A chain that was quiet for `patience` is therefore
-//   abandoned: its last fragment got lost and what comes now is a new advertisement.
-// - At most `capacity` chains are open. One more evicts the one that began first.
-// - A chain ends at `limit` bytes: it is handed on as truncated, and its remaining fragments are swallowed up to its end,
-//   because on their own they would read as garbage.
-// - Everything that is not a fragment passes through at once, unchanged; a host without long advertisers pays nothing.
-// - Whatever is lost moves a counter.
+// Invariants:
+// - Fragments belong together if address type, address, SID and both PHYs agree. A fragment with other properties (an
+//   advertisement next to a scan response) abandons the open chain with its key: chains are never merged.
+// - Fragments are not numbered, so a lost one is not detectable. A chain that was idle for `patience` is therefore
+//   abandoned: its last fragment was lost, and what follows is a new advertisement.
+// - At most `capacity` chains are open. One more evicts the oldest.
+// - A chain ends at `limit` bytes: it is delivered as truncated, and its remaining fragments are discarded, because
+//   on their own they would parse as garbage.
+// - Every report that is not a fragment passes through at once, unchanged; without long advertisements the cost is
+//   zero.
+// - Every loss is counted.
 
 /// Joins the fragments of extended advertisements.
 package struct ReportAssembler: ~Copyable {
-    /// What was lost so far.
+    /// Counts of what was lost.
     package struct Losses: Hashable, Sendable {
-        /// Chains given up because too many were open.
+        /// Chains evicted because too many were open.
         package var evicted = 0
-        /// Chains given up because their end never came.
+        /// Chains abandoned because their last fragment never arrived.
         package var abandoned = 0
-        /// Chains cut because they were too long.
+        /// Chains truncated because they were too long.
         package var cut = 0
-        /// Fragments swallowed behind a cut.
+        /// Fragments discarded after a truncation.
         package var swallowedFragments = 0
     }
 
-    /// What was lost so far.
+    /// Counts of what was lost so far.
     package private(set) var losses = Losses()
 
-    /// How many chains are open.
+    /// The number of open chains.
     package var openChains: Int { chains.count }
 
     private var chains: [Chain] = []
 
     package init() {}
 
-    /// Takes the next report in order of arrival.
+    /// Processes the next report, in order of arrival.
     ///
-    /// - Returns: the report to hand on: the given one, the joined one, or `nil` while a chain is open.
+    /// - Returns: The report to deliver: the given one, the joined one, or `nil` while the chain is open.
     package mutating func received(_ report: AdvertisingReport, at now: BootInstant) -> AdvertisingReport? {
         if report.isLegacy || report.dataStatus != .incomplete && chains.isEmpty { return report }
         let key = Key(report)
@@ -119,10 +120,10 @@ package struct ReportAssembler: ~Copyable {
         }
     }
 
-    /// How many chains may be open at once.
+    /// The maximum number of open chains.
     package static let capacity = 32
-    /// The longest advertising data, in bytes: Core Vol 4 Part E, 7.8.57.
+    /// The maximum length of advertising data, in bytes: Core Vol 4 Part E, 7.8.57.
     package static let limit = 1650
-    /// How long a chain waits for its next fragment. Controllers deliver them within one advertising event.
+    /// The maximum time between fragments. Controllers deliver them within one advertising event.
     package static let patience: Duration = .seconds(2)
 }

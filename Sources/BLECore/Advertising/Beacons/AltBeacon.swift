@@ -1,17 +1,17 @@
-/// The open proximity beacon of Radius Networks, which any company may send.
+/// An AltBeacon, the open proximity beacon of Radius Networks. Any company may send one.
 ///
 ///     company 2 | BE AC | identifier 20 | power 1 | reserved 1        all big-endian
 ///
 /// Spec: AltBeacon Protocol Specification 1.0, Advertisement.
 public struct AltBeacon: Hashable, Sendable {
-    /// Names the beacon, 20 bytes: by custom 16 for the owner, 2 for a group and 2 for the beacon.
+    /// The beacon identifier, 20 bytes: by convention 16 for the organization, 2 for a group and 2 for the beacon.
     public let identifier: [UInt8]
-    /// The signal strength in dBm that a receiver sees at one metre.
+    /// The expected signal strength at one metre, in dBm.
     public let measuredPower: Int8
-    /// What the maker makes of it.
+    /// The manufacturer-reserved byte.
     public let reserved: UInt8
 
-    /// Reads what stands behind the company.
+    /// Reads the data after the company identifier.
     init?(_ value: inout ByteReader) {
         guard value.bigEndian16() == 0xBEAC, let identifier = value.array(20), let power = value.i8(),
             let reserved = value.u8(), value.isAtEnd
@@ -40,7 +40,7 @@ public struct AltBeacon: Hashable, Sendable {
 }
 
 extension AdvertisingData {
-    /// The payload as an AltBeacon, of whichever company.
+    /// The payload as an AltBeacon of any company.
     public var altBeacon: AltBeacon? {
         first(.manufacturerSpecificData) { value in
             guard value.skip(2) else { return nil }

@@ -1,14 +1,14 @@
-/// A frame of Google's open beacon format, carried as service data of 0xFEAA.
+/// A frame of Eddystone, Google's open beacon format, carried as service data of 0xFEAA.
 public enum Eddystone: Hashable, Sendable {
-    /// Names a beacon.
+    /// A beacon identifier.
     case uid(EddystoneUID)
-    /// Points to a web page.
+    /// A URL.
     case url(EddystoneURL)
-    /// Says how the beacon is doing.
+    /// Beacon telemetry.
     case telemetry(EddystoneTLM)
-    /// Says how the beacon is doing, to holders of its key only.
+    /// Beacon telemetry that only key holders can read.
     case encryptedTelemetry(EddystoneEncryptedTLM)
-    /// Names a beacon, to holders of its key only.
+    /// An ephemeral identifier that only key holders can resolve.
     case ephemeral(EddystoneEID)
 
     /// The service whose data carries the frames.

@@ -1,10 +1,10 @@
-/// Names a beacon, to holders of its key only.
+/// An Eddystone-EID frame: an ephemeral identifier that only key holders can resolve.
 ///
 ///     30 | power 1 | identifier 8
 public struct EddystoneEID: Hashable, Sendable {
-    /// The signal strength in dBm at no distance; at one metre it is 41 less.
+    /// The transmit power at 0 m, in dBm; the expected signal strength at one metre is 41 dB lower.
     public let txPower: Int8
-    /// Changes every few minutes, 8 bytes.
+    /// The identifier, 8 bytes; changes every few minutes.
     public let identifier: [UInt8]
 
     init?(_ value: inout ByteReader) {

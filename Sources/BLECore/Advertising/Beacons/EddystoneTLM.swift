@@ -1,14 +1,14 @@
-/// Says how a beacon is doing.
+/// An Eddystone-TLM frame: beacon telemetry.
 ///
 ///     20 00 | battery 2 | temperature 2 | advertisements 4 | uptime 4        all big-endian
 public struct EddystoneTLM: Hashable, Sendable {
-    /// Millivolts; `nil` for beacons that are not battery powered.
+    /// The battery voltage in millivolts, or `nil` if the beacon is not battery powered.
     public let batteryMillivolts: UInt16?
-    /// Degrees Celsius in steps of 1/256; `nil` when not measured.
+    /// The temperature in degrees Celsius, in steps of 1/256, or `nil` if not measured.
     public let temperature: Double?
-    /// Advertisements sent since the beacon started.
+    /// The number of advertisements sent since power-on.
     public let advertisementCount: UInt32
-    /// Time since the beacon started, in steps of 0.1 s.
+    /// The time since power-on, in steps of 0.1 s.
     public let uptime: Duration
 
     init?(_ value: inout ByteReader) {
@@ -22,15 +22,15 @@ public struct EddystoneTLM: Hashable, Sendable {
     }
 }
 
-/// Says how a beacon is doing, to holders of its key only.
+/// An encrypted Eddystone-TLM frame: telemetry that only key holders can read.
 ///
 ///     20 01 | encrypted telemetry 12 | salt 2 | message check 2
 public struct EddystoneEncryptedTLM: Hashable, Sendable {
-    /// The telemetry, encrypted.
+    /// The encrypted telemetry.
     public let payload: [UInt8]
-    /// Makes each encryption different; big-endian on air.
+    /// The salt; big-endian on air.
     public let salt: UInt16
-    /// Proves that the payload is genuine; big-endian on air.
+    /// The message integrity check; big-endian on air.
     public let messageCheck: UInt16
 
     init?(_ value: inout ByteReader) {

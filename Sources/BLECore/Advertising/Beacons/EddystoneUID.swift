@@ -1,12 +1,12 @@
-/// Names a beacon.
+/// An Eddystone-UID frame: a beacon identifier.
 ///
 ///     00 | power 1 | namespace 10 | instance 6 | reserved 2, often missing
 public struct EddystoneUID: Hashable, Sendable {
-    /// The signal strength in dBm at no distance; at one metre it is 41 less.
+    /// The transmit power at 0 m, in dBm; the expected signal strength at one metre is 41 dB lower.
     public let txPower: Int8
-    /// Names the owner's beacons, 10 bytes.
+    /// The namespace of the owner's beacons, 10 bytes.
     public let namespace: [UInt8]
-    /// Names a beacon in the namespace, 6 bytes.
+    /// The beacon's identifier in the namespace, 6 bytes.
     public let instance: [UInt8]
 
     init?(_ value: inout ByteReader) {

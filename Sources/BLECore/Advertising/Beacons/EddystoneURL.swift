@@ -1,10 +1,10 @@
-/// Points to a web page.
+/// An Eddystone-URL frame: a link to a web page.
 ///
 ///     10 | power 1 | scheme 1 | encoded URL, up to 17 bytes
 public struct EddystoneURL: Hashable, Sendable {
-    /// The signal strength in dBm at no distance; at one metre it is 41 less.
+    /// The transmit power at 0 m, in dBm; the expected signal strength at one metre is 41 dB lower.
     public let txPower: Int8
-    /// The page's address, written out.
+    /// The decoded URL.
     public let url: String
 
     init?(_ value: inout ByteReader) {

@@ -1,4 +1,4 @@
-/// A phone that takes part in exposure notification: it names itself anew every few minutes.
+/// The advertisement of a phone that takes part in exposure notification. Its identifier changes every few minutes.
 ///
 ///     service 0xFD6F | rolling proximity identifier 16 | encrypted metadata 4
 ///

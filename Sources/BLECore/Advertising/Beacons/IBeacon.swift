@@ -1,17 +1,17 @@
-/// Apple's proximity beacon.
+/// An iBeacon, Apple's proximity beacon.
 ///
 ///     company 0x004C | 02 15 | proximity UUID 16 | major 2 | minor 2 | power 1        all big-endian
 public struct IBeacon: Hashable, Sendable {
-    /// Names the owner's beacons.
+    /// The UUID shared by the owner's beacons.
     public let proximityUUID: BluetoothUUID
-    /// Groups beacons, such as by building.
+    /// The group number, for example one per building.
     public let major: UInt16
-    /// Names a beacon in its group.
+    /// The beacon's number in its group.
     public let minor: UInt16
-    /// The signal strength in dBm that a receiver sees at one metre.
+    /// The expected signal strength at one metre, in dBm.
     public let measuredPower: Int8
 
-    /// Reads what stands behind the company.
+    /// Reads the data after the company identifier.
     init?(_ value: inout ByteReader) {
         guard value.u16() == 0x1502, let high = value.u64(), let low = value.u64(), let major = value.bigEndian16(),
             let minor = value.bigEndian16(), let power = value.i8()
@@ -33,7 +33,7 @@ public struct IBeacon: Hashable, Sendable {
 }
 
 extension AdvertisingData {
-    /// The payload as an iBeacon. Some makers append bytes; they are ignored.
+    /// The payload as an iBeacon. Bytes that some vendors append are ignored.
     public var iBeacon: IBeacon? {
         withManufacturerData(of: 0x004C) { IBeacon(&$0) }
     }

@@ -1,8 +1,8 @@
-// Who is asked about which data: the formats of a company or service, one after the other, until one takes the bytes.
-// Each gets a reader of its own, behind the company or UUID.
+// Dispatch by company or service: each format is tried in turn until one accepts the bytes. Every decoder gets its own
+// reader, positioned after the company identifier or UUID.
 
 extension AdvertisementMeaning {
-    /// The meaning of one structure; `whole` is the payload that it stands in.
+    /// Decodes one structure; `whole` is the payload that contains it.
     static func of(
         _ type: AdvertisingDataType, _ value: inout ByteReader, in whole: AdvertisingData
     ) -> AdvertisementMeaning? {

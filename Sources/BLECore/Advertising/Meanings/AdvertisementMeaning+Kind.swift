@@ -1,10 +1,10 @@
 extension AdvertisementMeaning {
-    /// A format of makers' or services' data. More come with later versions.
+    /// A format of manufacturer or service data. Later versions may add more.
     public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-        /// The name, which is stable: scripts may compare it.
+        /// The name. It is stable, so scripts may compare it.
         public let rawValue: String
 
-        /// A format by its name.
+        /// Creates a format from its name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -20,33 +20,33 @@ extension AdvertisementMeaning {
         public static var eddystone: Self { Self(rawValue: "eddystone") }
         /// A phone that takes part in exposure notification.
         public static var exposureNotification: Self { Self(rawValue: "exposure-notification") }
-        /// What Apple's devices tell each other.
+        /// Continuity messages between Apple devices.
         public static var appleContinuity: Self { Self(rawValue: "apple-continuity") }
-        /// A thing that Apple's devices help to find.
+        /// An item in Apple's Find My network.
         public static var findMy: Self { Self(rawValue: "find-my") }
-        /// A thing that Google's network helps to find.
+        /// An item in Google's Find Hub network.
         public static var findHub: Self { Self(rawValue: "find-hub") }
-        /// A tracker of Tile.
+        /// A Tile tracker.
         public static var tile: Self { Self(rawValue: "tile") }
-        /// A tracker of Samsung.
+        /// A Samsung SmartTag.
         public static var smartTag: Self { Self(rawValue: "smarttag") }
-        /// A device of the Connected Devices Platform, most often a computer with Windows.
+        /// A device of Microsoft's Connected Devices Platform, usually a Windows computer.
         public static var microsoftCDP: Self { Self(rawValue: "microsoft-cdp") }
-        /// A device that Windows offers to pair with.
+        /// A device that supports Microsoft Swift Pair.
         public static var swiftPair: Self { Self(rawValue: "swift-pair") }
-        /// A device that Android offers to pair with.
+        /// A device that supports Google Fast Pair.
         public static var fastPair: Self { Self(rawValue: "fast-pair") }
-        /// A sensor of Ruuvi.
+        /// A Ruuvi sensor.
         public static var ruuviTag: Self { Self(rawValue: "ruuvitag") }
-        /// A sensor that uses the open format BTHome.
+        /// A sensor that uses the open BTHome format.
         public static var btHome: Self { Self(rawValue: "bthome") }
-        /// A device of Xiaomi's ecosystem.
+        /// A device of the Xiaomi ecosystem.
         public static var miBeacon: Self { Self(rawValue: "mibeacon") }
-        /// A thermometer with one of the free firmwares ATC and pvvx.
+        /// A thermometer with the ATC or pvvx custom firmware.
         public static var atc: Self { Self(rawValue: "atc") }
-        /// A thermometer of Govee.
+        /// A Govee thermometer.
         public static var govee: Self { Self(rawValue: "govee") }
-        /// A device of SwitchBot.
+        /// A SwitchBot device.
         public static var switchBot: Self { Self(rawValue: "switchbot") }
     }
 }

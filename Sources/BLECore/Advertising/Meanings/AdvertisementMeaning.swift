@@ -1,15 +1,15 @@
-/// What the data of one maker or service in an advertisement says.
+/// Decoded manufacturer or service data of an advertisement.
 ///
-/// The formats come from their makers, or from people who took devices apart. What does not fit a known one has no
-/// meaning here and stays bytes. An advertisement can be sent by anybody: nothing in it is proven.
+/// The formats come from their vendors or were reverse engineered. Data that does not fit a known format is not
+/// decoded. Advertisements are not authenticated: anybody can send one with any contents.
 public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible {
     /// The format.
     public let kind: Kind
-    /// What people call the format or the device, such as "RuuviTag".
+    /// The display name of the format or device, such as "RuuviTag".
     public let title: String
-    /// Whether there is more in it that only the holder of a key can read.
+    /// A Boolean value that indicates whether parts of the data are readable only with a key.
     public let isEncrypted: Bool
-    /// What it says, in the order in which people want to read it. No two fields have the same name.
+    /// The decoded fields, in display order. No two fields have the same name.
     ///
     /// All formats use the same names and units: "temperature" in °C, "humidity" in %, "pressure" in hPa, "battery" in %,
     /// "voltage" in V, "illuminance" in lx.
@@ -22,14 +22,14 @@ public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible 
         self.fields = fields
     }
 
-    /// The field of this name, such as "temperature".
+    /// Returns the field with this name, such as "temperature".
     public subscript(name: String) -> ValueField? {
         fields.first { $0.name == name }
     }
 
-    /// One line for people, such as "RuuviTag: temperature 24.300 °C, humidity 53.4900 %".
+    /// A one-line summary, such as "RuuviTag: temperature 24.300 °C, humidity 53.4900 %".
     ///
-    /// Texts are in it as the device sent them: escape what could steer a terminal.
+    /// Texts appear as the device sent them: escape control characters before printing to a terminal.
     public var description: String {
         var text = ""
         for field in fields {
@@ -42,7 +42,7 @@ public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible 
 }
 
 extension AdvertisingData {
-    /// What makers' and services' data say, in payload order; what is not known is left out.
+    /// The decoded manufacturer and service data, in payload order; unknown formats are skipped.
     public var meanings: [AdvertisementMeaning] {
         var meanings: [AdvertisementMeaning] = []
         var walk = Walk(bytes.span)
@@ -54,7 +54,7 @@ extension AdvertisingData {
         return meanings
     }
 
-    /// What one structure of this payload says; `nil` when its format is not known or its bytes do not fit it.
+    /// Decodes one structure of this payload. Returns `nil` if its format is unknown or its bytes do not fit it.
     public func meaning(of structure: Structure) -> AdvertisementMeaning? {
         var value = ByteReader(structure.value.span)
         return AdvertisementMeaning.of(structure.type, &value, in: self)

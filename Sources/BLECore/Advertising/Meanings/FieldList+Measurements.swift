@@ -1,5 +1,5 @@
 extension FieldList {
-    /// A number times 10^`exponent`, as the device sends it; `nil` is what the device does not know.
+    /// Adds a number scaled by 10^`exponent`; `nil` means that the device reports it as unknown.
     mutating func measured(
         _ name: String, _ number: (some FixedWidthInteger)?, exponent: Int = 0, _ unit: String = ""
     ) {
@@ -8,12 +8,12 @@ extension FieldList {
         add(ValueField.scaled(name, number, exponent: exponent, unit))
     }
 
-    /// A word that tells by itself what it is, such as "open".
+    /// Adds a self-explanatory word, such as "open".
     mutating func add(_ name: String, word: String?) {
         if let word { add(ValueField(name, .text(word), showsName: false)) }
     }
 
-    /// A field that may come several times: the second is called "name 2", and so on.
+    /// Adds a field that may occur several times: the second is named "name 2", and so on.
     mutating func add(numbered field: ValueField) {
         var (name, number) = (field.name, 1)
         while fields.contains(where: { $0.name == name }) {

@@ -1,4 +1,4 @@
-/// A Xiaomi thermometer with one of the free firmwares.
+/// A Xiaomi thermometer with the ATC or pvvx custom firmware.
 ///
 ///     service 0x181A | address 6 | temperature 2 | humidity 1 | battery 1 | voltage 2 | counter 1                  ATC, big-endian
 ///     service 0x181A | address 6 | temperature 2 | humidity 2 | voltage 2 | battery 1 | counter 1 | flags 1        pvvx

@@ -1,8 +1,8 @@
-/// A sensor that uses the open format BTHome, version 2.
+/// A sensor that uses the open BTHome format, version 2.
 ///
 ///     service 0xFCD2 | version 3 bits, on events only 1 bit, encrypted 1 bit | object 1 | value … | object 1 | value …
 ///
-/// Objects stand in the order of their numbers, so that a reader can stop at the first that it does not know.
+/// Objects are sorted by number, so that a reader can stop at the first unknown one.
 /// Spec: bthome.io, format v2.
 enum BTHome {
     static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {

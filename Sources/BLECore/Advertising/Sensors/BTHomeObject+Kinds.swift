@@ -1,5 +1,5 @@
 extension BTHomeObject {
-    /// What is measured of air, ground, water and electricity.
+    /// Returns the object for a measured quantity of air, ground, water or electricity.
     static func measured(_ identifier: UInt8) -> Self? {
         switch identifier {
         case 0x01: .number("battery", ValueScale(byteCount: 1, unit: "%"))
@@ -44,7 +44,7 @@ extension BTHomeObject {
         }
     }
 
-    /// What is counted, what moves, and what the device says of itself.
+    /// Returns the object for a count, a motion value or device information.
     static func counted(_ identifier: UInt8) -> Self? {
         switch identifier {
         case 0x00: .number("packet id", ValueScale(byteCount: 1, unit: ""))
@@ -74,7 +74,7 @@ extension BTHomeObject {
         }
     }
 
-    /// What is so or not.
+    /// Returns the object for a binary sensor.
     static func binary(_ identifier: UInt8) -> Self? {
         switch identifier {
         case 0x0F: .flag("on")

@@ -1,15 +1,15 @@
-/// One kind of object in BTHome, and how its value is sent.
+/// A BTHome object type and the encoding of its value.
 ///
 /// Spec: bthome.io, format v2, Sensor data, Binary sensor data, Events, Device information.
 enum BTHomeObject {
     case number(String, ValueScale)
-    /// One byte, of which people want to know whether it is set.
+    /// One byte: a Boolean value.
     case flag(String)
-    /// One byte, and the words for 1 and 0.
+    /// One byte, with the words for 1 and 0.
     case word(String, String, String)
     case button
     case dimmer
-    /// A length and so many bytes.
+    /// A length byte and that many bytes.
     case text
     case raw
 
@@ -59,7 +59,7 @@ enum BTHomeObject {
         }
     }
 
-    /// The kind of this number; `nil` when it is not known, and neither is its length then.
+    /// Returns `nil` for an unknown number, whose length is unknown too.
     init?(_ identifier: UInt8) {
         switch identifier {
         case 0x3A: self = .button

@@ -1,4 +1,4 @@
-/// Thermometers of Govee, which advertise under companies that are not theirs.
+/// Govee thermometers, which advertise under company identifiers of others.
 ///
 ///     0xEC88 | 00 | packed 3 | battery 1 | 00                            H5072, H5075
 ///     0xEC88 | 00 | temperature 2 | humidity 2 | battery 1 | …           H5074, H5051, H5052, H5071
@@ -7,8 +7,9 @@
 ///     0x0001 | 01 01 | which sensor 1 | packed 3 | battery 1 | …         H5178
 ///     0x8801 | EC 00 01 01 | temperature 2 | humidity 2 | battery 1      H5179
 ///
-/// A packed number is big-endian: the sign, then tenths of a degree times 1000, plus tenths of a percent. Bit 7 of the battery
-/// says that the sensor failed. Spec: none; as the projects govee-ble and wcbonner/GoveeBTTempLogger found it.
+/// A packed number is big-endian: the sign bit, then tenths of a degree times 1000, plus tenths of a percent. Bit 7 of
+/// the battery byte indicates a sensor failure. Spec: none; reverse engineered by the projects govee-ble and
+/// wcbonner/GoveeBTTempLogger.
 enum Govee {
     static func meaning(
         of company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
@@ -68,7 +69,7 @@ enum Govee {
         return true
     }
 
-    /// The model, such as "H5075", from a name such as "GVH5075_CB9B", "Govee_H5074_5FF4" or "B5178C545".
+    /// Returns the model, such as "H5075", from a name such as "GVH5075_CB9B", "Govee_H5074_5FF4" or "B5178C545".
     private static func model(in whole: AdvertisingData) -> String? {
         guard let name = whole.name?.bytes else { return nil }
         let isGovee =

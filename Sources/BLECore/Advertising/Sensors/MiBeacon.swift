@@ -1,9 +1,9 @@
-/// A device of Xiaomi's ecosystem.
+/// A device of the Xiaomi ecosystem.
 ///
 ///     service 0xFE95 | control 2 | product 2 | counter 1 | address 6 | capability 1 | input and output 1 | object … | object …
 ///
-/// The control bits say which parts behind the counter are there, and whether the objects are encrypted; those that are need
-/// the device's key. Spec: Xiaomi IoT developer documentation, MiBeacon protocol.
+/// The control bits select which parts follow the counter, and whether the objects are encrypted. Encrypted objects
+/// need the device's key. Spec: Xiaomi IoT developer documentation, MiBeacon protocol.
 enum MiBeacon {
     static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
         guard let control = value.u16(), control >> 12 >= 2, let product = value.u16(), let counter = value.u8() else {
@@ -29,7 +29,7 @@ enum MiBeacon {
         return AdvertisementMeaning(.miBeacon, title, isEncrypted: isEncrypted, list.fields)
     }
 
-    /// The products that are met most often, by the names on their backs.
+    /// The most common products, by model number.
     private static func name(of product: UInt16) -> String? {
         switch product {
         case 0x0098: "HHCCJCY01"

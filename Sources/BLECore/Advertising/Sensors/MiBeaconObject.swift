@@ -2,7 +2,7 @@
 ///
 /// Spec: Xiaomi IoT developer documentation, MiBeacon protocol, object definitions.
 enum MiBeaconObject {
-    /// What the object says. One that is not known, or whose length does not fit, is shown as its bytes.
+    /// Decodes an object. One of unknown type or unexpected length is shown as raw bytes.
     static func fields(_ type: UInt16, _ value: inout ByteReader) -> [ValueField] {
         var copy = value
         if let fields = climate(type, &copy), copy.isAtEnd { return fields }

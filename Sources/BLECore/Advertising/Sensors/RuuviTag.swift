@@ -1,4 +1,5 @@
-/// What a RuuviTag measures. Formats 3 and 5; C5 is 5 without the acceleration, for scans that need the room.
+/// A RuuviTag's measurements in formats 3, 5 and C5; C5 is format 5 without the acceleration, for advertisements short
+/// on space.
 ///
 ///     company 0x0499 | 03 | humidity 1 | temperature 2 | pressure 2 | acceleration 6 | voltage 2
 ///     company 0x0499 | 05 | temperature 2 | humidity 2 | pressure 2 | acceleration 6 | power 2 | movements 1 | sequence 2 | address 6

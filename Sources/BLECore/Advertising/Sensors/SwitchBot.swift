@@ -1,7 +1,7 @@
-/// Devices of SwitchBot: what they are and how full, and for most what they measure.
+/// SwitchBot devices: their model and battery level and, for most, their measurements.
 ///
 ///     service 0xFD3D or 0x0D00 | model 1 | state 1 | battery 1 | …
-///     company 0x0969 | address 6 | sequence 1 | state 1 | climate 3 | …           beside it, with the newer thermometers
+///     company 0x0969 | address 6 | sequence 1 | state 1 | climate 3 | …           in addition, from newer thermometers
 ///
 /// Spec: the project OpenWonderLabs/SwitchBotAPI-BLE, a page for each device.
 enum SwitchBot {
@@ -26,7 +26,7 @@ enum SwitchBot {
 
     private static func addBot(_ state: UInt8?, to list: inout FieldList) {
         guard let state else { return }
-        // A bot that only presses is neither on nor off.
+        // A bot in press mode is neither on nor off.
         list.add("switch", word: state & 0x80 == 0 ? nil : state & 0x40 == 0 ? "on" : "off")
     }
 
@@ -50,13 +50,13 @@ enum SwitchBot {
         list.measured("light level", light >> 4)
     }
 
-    /// Tenths in the lower half of the first byte; sign and whole degrees in the second; percent in the third.
+    /// Tenths in the lower half of the first byte, sign and whole degrees in the second, humidity in the third.
     private static func addClimate(_ value: inout ByteReader, _ whole: AdvertisingData, to list: inout FieldList) {
-        let beside = whole.withManufacturerData(of: 0x0969) { maker -> [UInt8]? in
+        let extra = whole.withManufacturerData(of: 0x0969) { maker -> [UInt8]? in
             guard maker.skip(8) else { return nil }
             return maker.array(3)
         }
-        guard let bytes = beside ?? value.array(3) else { return }
+        guard let bytes = extra ?? value.array(3) else { return }
         var climate = ByteReader(bytes.span)
         guard let tenths = climate.u8(), let degrees = climate.u8(), let humidity = climate.u8() else { return }
         let size = Int16(degrees & 0x7F) * 10 + Int16(tenths & 0x0F)
@@ -71,7 +71,7 @@ enum SwitchBot {
         }
     }
 
-    /// Small letters and capitals are the same model; one of them is a device that can be added.
+    /// Uppercase and lowercase codes are the same model; one of the two indicates a device in pairing mode.
     private static func name(of model: UInt8) -> String? {
         switch model {
         case 0x48: "Bot"

@@ -1,4 +1,4 @@
-/// A thing that Google's network helps to find.
+/// An item in Google's Find Hub network.
 ///
 ///     service 0xFEAA | frame 40, or 41 when it is away from its owner | ephemeral identifier 20 or 32 | hashed flags 1, often missing
 ///

@@ -1,8 +1,8 @@
-/// A thing that Apple's devices around help to find.
+/// An item in Apple's Find My network.
 ///
 ///     away from its owner: status 1 | public key 22 | key bits 1 | hint 1        near its owner: status 1 | key bits 1
 ///
-/// Spec: "Who Can Find My Devices?" (Heinrich et al., PoPETs 2021), 6.2; the things' kinds by the project AirGuard.
+/// Spec: "Who Can Find My Devices?" (Heinrich et al., PoPETs 2021), 6.2; item types from the project AirGuard.
 enum FindMy {
     static func fields(of message: inout ByteReader) -> [ValueField] {
         let isAway = message.remaining == 25

@@ -1,4 +1,4 @@
-/// A tracker of Samsung.
+/// A Samsung SmartTag.
 ///
 ///     service 0xFD5A | version, state 1 | age 3 | privacy identifier 8 | flags 1 | reserved 3 | signature 4
 ///

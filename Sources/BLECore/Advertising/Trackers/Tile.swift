@@ -1,8 +1,8 @@
-/// A tracker of Tile.
+/// A Tile tracker.
 ///
 ///     service 0xFEED or 0xFEEC | 02 | 00 | identifier 8        other contents are not known
 ///
-/// Spec: none; as recorded, and as the projects AirGuard and TheengsDecoder take it.
+/// Spec: none; from recordings and the projects AirGuard and TheengsDecoder.
 enum Tile {
     static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
         guard !value.isAtEnd else { return nil }

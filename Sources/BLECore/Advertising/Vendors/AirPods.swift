@@ -1,8 +1,8 @@
-/// Apple's and Beats' headphones, which say how full they are.
+/// The proximity pairing message of Apple and Beats headphones, with battery levels.
 ///
 ///     01 | model 2 | status 1 | battery of both 1 | charging, battery of the case 1 | lid 1 | colour 1 | …
 ///
-/// Batteries count tens of percent; 15 is not known. Newer firmware sends a shorter message that is all encrypted.
+/// Battery levels are in tens of percent; 15 is unknown. Newer firmware sends a shorter, fully encrypted message.
 /// Spec: "Discontinued Privacy" (Celosia and Cunche, PoPETs 2020), 5.3.
 enum AirPods {
     static func fields(of message: inout ByteReader) -> [ValueField] {
@@ -11,7 +11,7 @@ enum AirPods {
         else { return [] }
         var list = FieldList()
         list.add("model", word: name(of: model) ?? "model 0x" + Hex.encode([UInt8(model >> 8), UInt8(model & 0xFF)]))
-        // Who of the two sends is the lower half; the status says which ear that is.
+        // The lower half is the earbud that advertises; the status bit indicates which ear that is.
         let (sender, other) = (pods & 0x0F, pods >> 4)
         let isLeft = status & 0x20 != 0
         list.measured("left battery", percent(isLeft ? sender : other), "%")

@@ -1,5 +1,5 @@
 extension AppleContinuity {
-    /// An accessory for HomeKit.
+    /// A HomeKit accessory.
     ///
     ///     status 1 | device identifier 6 | category 2 | state 2 | configuration 1 | version 1 | setup hash 4, often missing
     ///
@@ -12,7 +12,7 @@ extension AppleContinuity {
         return list.fields
     }
 
-    /// Something that a user is about to do.
+    /// A nearby action, such as a device setup.
     ///
     ///     flags 1 | action 1 | …
     static func nearbyAction(_ message: inout ByteReader) -> [ValueField] {
@@ -22,7 +22,7 @@ extension AppleContinuity {
         return list.fields
     }
 
-    /// What the user does.
+    /// Nearby info: the user's current activity.
     ///
     ///     status in the upper half, activity in the lower half of 1 | flags 1 | …
     static func nearbyInfo(_ message: inout ByteReader) -> [ValueField] {

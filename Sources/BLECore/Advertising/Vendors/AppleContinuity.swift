@@ -1,8 +1,8 @@
-/// What Apple's devices tell each other: a row of messages.
+/// Continuity messages between Apple devices: a sequence of type, length and value.
 ///
 ///     company 0x004C | type 1 | length 1 | message …        repeated
 ///
-/// Apple has published none of it but iBeacon and HomeKit. Spec: "Handoff All Your Privacy" (Martin et al., PoPETs 2019),
+/// Apple documents only iBeacon and HomeKit. Spec: "Handoff All Your Privacy" (Martin et al., PoPETs 2019),
 /// "Discontinued Privacy" (Celosia and Cunche, PoPETs 2020), and the project furiousMAC/continuity.
 enum AppleContinuity {
     static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
@@ -27,7 +27,7 @@ enum AppleContinuity {
         return AdvertisementMeaning(.appleContinuity, "Apple", [list] + details.fields)
     }
 
-    /// The bytes of one message; for two types the upper bits of the length mean something else.
+    /// Reads the bytes of one message. For two types, the upper bits of the length have another meaning.
     @_lifetime(copy value)
     @_lifetime(value: copy value)
     private static func message(_ type: UInt8, _ value: inout ByteReader) -> ByteReader? {
@@ -35,7 +35,7 @@ enum AppleContinuity {
         return value.take(Int(type == 0x06 || type == 0x11 ? length & 0x1F : length))
     }
 
-    /// A bit for each service of apps in the background, which has no length in front.
+    /// The overflow area: one bit for each service of background apps, without a length.
     private static func overflow(_ value: borrowing ByteReader) -> AdvertisementMeaning? {
         var value = copy value
         guard value.u8() == 0x01, value.remaining == 16 else { return nil }

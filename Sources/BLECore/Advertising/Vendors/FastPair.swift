@@ -1,7 +1,8 @@
-/// A device that Android offers to pair with: its model while anybody may, else who may, as a filter of account keys.
+/// A Google Fast Pair device: its model while discoverable, otherwise a filter of the account keys that it is paired
+/// with.
 ///
 ///     service 0xFE2C | model 3                                       while it is discoverable
-///     service 0xFE2C | version, flags 1 | length, type 1 | field …   else; the length is the upper half
+///     service 0xFE2C | version, flags 1 | length, type 1 | field …   otherwise; the length is the upper half
 ///
 /// Spec: Google Fast Pair Service, Advertising: discoverable, and not discoverable; Battery Notification.
 enum FastPair {
@@ -30,7 +31,8 @@ enum FastPair {
         return AdvertisementMeaning(.fastPair, "Fast Pair", fields)
     }
 
-    /// One byte each for left, right and case, or one for a device of one piece: charging 1 bit, percent 7 bits, 127 is not known.
+    /// One byte each for left, right and case, or one for a single-piece device: charging 1 bit, percent 7 bits; 127 is
+    /// unknown.
     private static func addBatteries(_ field: inout ByteReader, to list: inout FieldList) {
         let names = field.remaining == 3 ? ["left battery", "right battery", "case battery"] : ["battery"]
         for name in names where list.fields.allSatisfy({ $0.name != name }) {

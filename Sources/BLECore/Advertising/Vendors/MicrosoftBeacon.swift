@@ -5,7 +5,8 @@
 ///     company 0x0006 | 03 | 00 or 01 | 80 | name …
 ///     company 0x0006 | 03 | 02 | 80 | address 6 | class of device 3 | name …
 ///
-/// Spec: [MS-CDP] 2.2.2.2.3.1, LE Advertising Beacon, and the form with a name as recorded; Microsoft's hardware documentation, Bluetooth Swift Pair.
+/// Spec: [MS-CDP] 2.2.2.2.3.1, LE Advertising Beacon, and the form with a name as recorded; Microsoft's hardware
+/// documentation, Bluetooth Swift Pair.
 enum MicrosoftBeacon {
     static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
         switch value.u8() {
