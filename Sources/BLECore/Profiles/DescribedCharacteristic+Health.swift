@@ -1,5 +1,5 @@
 extension DescribedCharacteristic {
-    /// The lists of the rooms about health.
+    /// The lists of the health profiles.
     package static let health: [[Self]] = [bloodPressure, glucose, pulseOximeter, weightScale]
 
     private static let bloodPressure: [Self] = [

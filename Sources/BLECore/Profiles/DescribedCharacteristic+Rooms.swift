@@ -1,7 +1,7 @@
-// The attributes whose values say what they mean, one list for each room.
+// The attributes with decoders, one list per profile.
 
 extension DescribedCharacteristic {
-    /// The lists of all rooms.
+    /// The lists of all profiles.
     static let rooms: [[Self]] =
         [
             descriptors, genericAccess, deviceInformation, battery, heartRate, healthThermometer, currentTime,

@@ -1,5 +1,5 @@
 extension DescribedCharacteristic {
-    /// The lists of the rooms about sports.
+    /// The lists of the sports profiles.
     package static let sports: [[Self]] = [cycling, cyclingPower, fitnessMachine, running]
 
     private static let cycling: [Self] = [

@@ -1,22 +1,22 @@
-/// How full a battery is.
+/// The battery's charge level, in percent.
 ///
 ///     percentage 1
 ///
 /// Spec: Battery Level (0x2A19), Battery Service 1.1, 3.1.
 public struct BatteryLevel: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// 0 is empty, 100 is full. A peer that sends more says something that is not allowed; it is kept.
+    /// The charge level, 0 to 100. Values above 100 are invalid but preserved.
     public let percentage: UInt8
     /// The specification's name.
     public static var formatName: String { "Battery Level" }
 
-    /// A battery that is full to this percentage.
+    /// Creates a battery level.
     public init(percentage: UInt8) {
         self.percentage = percentage
     }
 
     /// Reads 1 byte.
     ///
-    /// - Throws: `MalformedPacket` when there is none.
+    /// - Throws: `MalformedPacket` if there is none.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         percentage = try reader.read()
     }

@@ -1,84 +1,84 @@
-/// What a battery is doing, and what feeds it.
+/// The charging state and the power sources of a battery.
 ///
 ///     flags 1 | power state 2 | identifier 2, if flagged | level 1, if flagged | additional status 1, if flagged
 ///
 /// Spec: Battery Level Status (0x2BED), Battery Service 1.1, 3.2; GATT Specification Supplement.
 public struct BatteryLevelStatus: GATTReadable, Hashable, Sendable {
-    /// An answer that a device may not know.
+    /// A yes-or-no answer that may be unknown.
     public enum Answer: UInt8, Hashable, Sendable {
         /// No.
         case no
         /// Yes.
         case yes
-        /// The device does not know.
+        /// Unknown.
         case unknown
-        /// A code that the specification keeps for later.
+        /// A code reserved for future use.
         case reserved
     }
 
-    /// Whether the battery is being filled or emptied.
+    /// The direction in which the battery's charge changes.
     public enum ChargeState: UInt8, Hashable, Sendable {
-        /// The device does not know.
+        /// Unknown.
         case unknown
-        /// It is being charged.
+        /// Charging.
         case charging
-        /// It feeds the device.
+        /// Discharging while powering the device.
         case dischargingActive
-        /// It loses charge without feeding the device.
+        /// Discharging without powering the device.
         case dischargingInactive
     }
 
-    /// How full the battery is, in words.
+    /// The charge level as a word.
     public enum ChargeLevel: UInt8, Hashable, Sendable {
-        /// The device does not know.
+        /// Unknown.
         case unknown
-        /// Full enough.
+        /// The level is good.
         case good
-        /// Should be charged soon.
+        /// The battery should be charged soon.
         case low
-        /// Must be charged now.
+        /// The battery must be charged now.
         case critical
     }
 
-    /// How a battery is charged.
+    /// The method by which a battery is charged.
     public struct ChargingType: RawRepresentable, Hashable, Sendable {
         /// The number that is sent, 0 to 7.
         public let rawValue: UInt8
 
-        /// The type with this number.
+        /// Creates a type from its raw value. Unknown values are preserved.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
-        /// The type in lowercase words; `nil` for a number that is not assigned.
+        /// The name in lowercase, or `nil` if the value is not assigned.
         public var name: String? { assignedName }
 
-        /// The device does not know, or the battery is not charged.
+        /// Unknown, or the battery is not charging.
         public static let unknownOrNotCharging = Self(rawValue: 0)
-        /// With a constant current.
+        /// Constant current.
         public static let constantCurrent = Self(rawValue: 1)
-        /// With a constant voltage.
+        /// Constant voltage.
         public static let constantVoltage = Self(rawValue: 2)
-        /// With as much as a full battery loses.
+        /// Trickle charge: a current that compensates for self-discharge.
         public static let trickle = Self(rawValue: 3)
-        /// With the voltage that keeps a battery full.
+        /// Float charge: a voltage that keeps the battery full.
         public static let float = Self(rawValue: 4)
     }
 
-    /// The 16 bits of the power state as they are sent.
+    /// The raw 16 bits of the power state.
     public let powerState: UInt16
-    /// Which battery it is: a number from the SIG's namespace descriptions, if given.
+    /// The battery's identifier, a number from the SIG's namespace descriptions, if present.
     public let identifier: UInt16?
-    /// How full the battery is, if given.
+    /// The charge level, if present.
     public let level: BatteryLevel?
-    /// The bits of the additional status as they are sent, if given.
+    /// The raw bits of the additional status, if present.
     public let additionalStatus: UInt8?
     /// The specification's name.
     public static var formatName: String { "Battery Level Status" }
 
     /// Reads one status.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
         powerState = try reader.read()
@@ -88,27 +88,28 @@ public struct BatteryLevelStatus: GATTReadable, Hashable, Sendable {
         reader.skipReserved(flags)
     }
 
-    /// Whether the battery is there.
+    /// A Boolean value that indicates whether the battery is present.
     public var isPresent: Bool { powerState & 1 != 0 }
-    /// Whether a wire feeds the device.
+    /// The presence of a wired external power source.
     public var wiredPower: Answer { Answer(rawValue: bits(1, 0b11)) ?? .reserved }
-    /// Whether the device is fed without a wire.
+    /// The presence of a wireless external power source.
     public var wirelessPower: Answer { Answer(rawValue: bits(3, 0b11)) ?? .reserved }
-    /// Whether the battery is being filled or emptied.
+    /// The direction in which the battery's charge changes.
     public var chargeState: ChargeState { ChargeState(rawValue: bits(5, 0b11)) ?? .unknown }
-    /// How full the battery is, in words.
+    /// The charge level as a word.
     public var chargeLevel: ChargeLevel { ChargeLevel(rawValue: bits(7, 0b11)) ?? .unknown }
-    /// How it is charged.
+    /// The method by which the battery is charged.
     public var chargingType: ChargingType { ChargingType(rawValue: bits(9, 0b111)) }
-    /// Charging failed because of the battery.
+    /// A Boolean value that indicates whether charging failed because of the battery.
     public var hasChargingFaultOfBattery: Bool { bits(12, 1) != 0 }
-    /// Charging failed because of the power source.
+    /// A Boolean value that indicates whether charging failed because of the power source.
     public var hasChargingFaultOfPowerSource: Bool { bits(13, 1) != 0 }
-    /// Charging failed for another reason.
+    /// A Boolean value that indicates whether charging failed for another reason.
     public var hasOtherChargingFault: Bool { bits(14, 1) != 0 }
-    /// Whether the battery needs service, if given.
+    /// The need for service, if present.
     public var needsService: Answer? { additionalStatus.map { Answer(rawValue: $0 & 0b11) ?? .reserved } }
-    /// Whether the battery itself is faulty, if given; no also where the device does not know.
+    /// A Boolean value that indicates whether the battery itself is faulty, if present; `false` also if the device does
+    /// not know.
     public var hasBatteryFault: Bool? { additionalStatus.map { $0 & 0b100 != 0 } }
 
     private func bits(_ first: Int, _ mask: UInt16) -> UInt8 {

@@ -1,4 +1,4 @@
-/// What the two formats of blood pressure have in common: the unit, and the fields behind the pressures.
+/// The unit, and the optional fields after the pressures, which both blood pressure formats share.
 ///
 ///     bit 1: time 7 | bit 2: pulse 2 | bit 3: user 1 | bit 4: status 2      bit 0 of the flags: kPa, not mmHg
 public struct BloodPressureDetails: Hashable, Sendable {
@@ -12,13 +12,13 @@ public struct BloodPressureDetails: Hashable, Sendable {
 
     /// The unit of the pressures.
     public let unit: Unit
-    /// When it was measured, by the device's clock.
+    /// The time of the measurement, by the device's clock.
     public let timestamp: GATTDateTime?
-    /// Beats per minute.
+    /// The pulse rate in beats per minute.
     public let pulseRate: MedicalFloat16?
-    /// Which of the device's users it was; `nil` too when the device does not know.
+    /// The index of the user; also `nil` if the device does not know it.
     public let userID: UInt8?
-    /// What was not right with the measurement; empty when all was.
+    /// The problems detected during the measurement; empty if there were none.
     public let status: BloodPressureStatus?
 
     init(_ flags: FieldFlags, reading reader: inout ByteReader) throws(MalformedPacket) {

@@ -1,18 +1,18 @@
-/// A value with the fields that all values about blood pressure have.
+/// A blood pressure value with the fields that all of them share.
 public protocol BloodPressureReading: GATTReadable {
-    /// The unit and the fields behind the pressures.
+    /// The unit and the optional fields after the pressures.
     var details: BloodPressureDetails { get }
 }
 
 extension BloodPressureReading {
     /// The unit of the pressures.
     public var unit: BloodPressureDetails.Unit { details.unit }
-    /// When it was measured, by the device's clock.
+    /// The time of the measurement, by the device's clock.
     public var timestamp: GATTDateTime? { details.timestamp }
-    /// Beats per minute.
+    /// The pulse rate in beats per minute.
     public var pulseRate: MedicalFloat16? { details.pulseRate }
-    /// Which of the device's users it was; `nil` too when the device does not know.
+    /// The index of the user; also `nil` if the device does not know it.
     public var userID: UInt8? { details.userID }
-    /// What was not right with the measurement; empty when all was.
+    /// The problems detected during the measurement; empty if there were none.
     public var status: BloodPressureStatus? { details.status }
 }

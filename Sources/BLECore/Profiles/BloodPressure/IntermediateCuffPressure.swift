@@ -1,19 +1,19 @@
-/// The pressure in the cuff while a measurement goes on.
+/// The cuff pressure during a measurement.
 ///
 ///     flags 1 | pressure 2 | unused 4 | the rest: see ``BloodPressureDetails``
 ///
 /// Spec: Intermediate Cuff Pressure (0x2A36), Blood Pressure Service 1.1, 3.2.
 public struct IntermediateCuffPressure: BloodPressureReading, Hashable, Sendable {
-    /// The pressure in the cuff.
+    /// The current cuff pressure.
     public let pressure: MedicalFloat16
-    /// The unit and the fields behind the pressure.
+    /// The unit and the optional fields after the pressure.
     public let details: BloodPressureDetails
     /// The specification's name.
     public static var formatName: String { "Intermediate Cuff Pressure" }
 
-    /// Reads one pressure; what stands where a measurement has its other two is skipped.
+    /// Reads one value. The bytes in place of a measurement's other two pressures are skipped.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let measurement = try BloodPressureMeasurement(reading: &reader)
         pressure = measurement.systolic

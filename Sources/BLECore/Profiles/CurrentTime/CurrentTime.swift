@@ -1,15 +1,15 @@
-/// What a device's clock shows, and why it was set.
+/// The time of a device's clock, and the reason for its last adjustment.
 ///
 ///     exact time 9 | adjust reason 1
 ///
 /// Spec: Current Time (0x2A2B), Current Time Service 1.1, 3.1.
 public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// Why a clock was set.
+    /// The reasons for which a clock was adjusted.
     public struct AdjustReason: OptionSet, Hashable, Sendable {
-        /// The bits as they are sent.
+        /// The raw bits.
         public let rawValue: UInt8
 
-        /// The reasons with these bits.
+        /// Creates a set of reasons from raw bits.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
@@ -17,9 +17,9 @@ public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
         /// The names of the set bits, lowest bit first.
         public var names: [String] { words }
 
-        /// Somebody set it by hand.
+        /// Set manually.
         public static let manualUpdate = Self(rawValue: 0x01)
-        /// It was set by a reference clock.
+        /// Set from an external reference clock.
         public static let referenceUpdate = Self(rawValue: 0x02)
         /// The time zone changed.
         public static let timeZoneChange = Self(rawValue: 0x04)
@@ -27,14 +27,14 @@ public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
         public static let daylightSavingChange = Self(rawValue: 0x08)
     }
 
-    /// What the clock shows.
+    /// The current time.
     public var time: ExactTime256
-    /// Why it was set.
+    /// The reasons for the last adjustment.
     public var adjustReason: AdjustReason
     /// The specification's name.
     public static var formatName: String { "Current Time" }
 
-    /// A time and why it changed.
+    /// Creates a current time.
     public init(time: ExactTime256, adjustReason: AdjustReason = []) {
         self.time = time
         self.adjustReason = adjustReason
@@ -42,7 +42,7 @@ public struct CurrentTime: GATTReadable, GATTWritable, Hashable, Sendable {
 
     /// Reads 10 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         time = try reader.read()
         adjustReason = AdjustReason(rawValue: try reader.read())

@@ -1,17 +1,17 @@
-/// How far a device's local time is from UTC.
+/// The offset of a device's local time from UTC.
 ///
 ///     time zone 1 | daylight saving 1
 ///
 /// Spec: Local Time Information (0x2A0F), Current Time Service 1.1, 3.2.
 public struct LocalTimeInformation: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The standard time's distance from UTC in quarters of an hour, -48 to 56; -128 is unknown.
+    /// The offset of the standard time from UTC in units of 15 minutes, -48 to 56; -128 is unknown.
     public var timeZone: Int8
-    /// What daylight saving adds now, in quarters of an hour: 0, 2, 4 or 8; 255 is unknown.
+    /// The daylight saving offset in units of 15 minutes: 0, 2, 4 or 8; 255 is unknown.
     public var daylightSaving: UInt8
     /// The specification's name.
     public static var formatName: String { "Local Time Information" }
 
-    /// A place with this time zone, both in quarters of an hour.
+    /// Creates an offset from a time zone and a daylight saving offset, both in units of 15 minutes.
     public init(timeZone: Int8, daylightSaving: UInt8) {
         self.timeZone = timeZone
         self.daylightSaving = daylightSaving
@@ -19,7 +19,7 @@ public struct LocalTimeInformation: GATTReadable, GATTWritable, Hashable, Sendab
 
     /// Reads 2 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         timeZone = try reader.read()
         daylightSaving = try reader.read()
@@ -31,7 +31,7 @@ public struct LocalTimeInformation: GATTReadable, GATTWritable, Hashable, Sendab
         writer.u8(daylightSaving)
     }
 
-    /// What local time is ahead of UTC now; `nil` when one part is unknown.
+    /// The current offset of local time from UTC, or `nil` if either part is unknown.
     public var offset: Duration? {
         guard timeZone != -128, daylightSaving != 255 else { return nil }
         return .seconds(900 * (Int64(timeZone) + Int64(daylightSaving)))

@@ -1,4 +1,4 @@
-/// By which clock a device's clock was set, and how long ago.
+/// The reference clock by which a device's clock was set, and the time since that update.
 ///
 ///     source 1 | accuracy 1 | days 1 | hours 1
 ///
@@ -6,18 +6,18 @@
 public struct ReferenceTimeInformation: GATTReadable, Hashable, Sendable {
     /// The reference.
     public let source: TimeSource
-    /// How far the clock may be off, in eighths of a second; 254 is more than 31.625 s, 255 is unknown.
+    /// The maximum drift in units of 1/8 s; 254 is more than 31.625 s, 255 is unknown.
     public let accuracy: UInt8
-    /// Whole days since the clock was set; 255 is 255 or more.
+    /// The whole days since the update; 255 means 255 or more.
     public let daysSinceUpdate: UInt8
-    /// Hours on top of the days; 255 when the days are 255.
+    /// The hours in addition to the days; 255 if the days are 255.
     public let hoursSinceUpdate: UInt8
     /// The specification's name.
     public static var formatName: String { "Reference Time Information" }
 
     /// Reads 4 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         source = try reader.read()
         accuracy = try reader.read()
@@ -25,44 +25,44 @@ public struct ReferenceTimeInformation: GATTReadable, Hashable, Sendable {
         hoursSinceUpdate = try reader.read()
     }
 
-    /// How far the clock may be off; `nil` when that is unknown or more than 31.625 s.
+    /// The maximum drift, or `nil` if it is unknown or more than 31.625 s.
     public var drift: Duration? { accuracy > 253 ? nil : .milliseconds(125 * Int64(accuracy)) }
 }
 
-/// What a clock is set by.
+/// The reference that a clock is set by.
 ///
 ///     code 1
 ///
 /// Spec: Time Source (0x2A13), GATT Specification Supplement.
 public struct TimeSource: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The raw value.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Time Source" }
 
-    /// The source with this number.
+    /// Creates a source from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The device does not know.
+    /// Unknown.
     public static let unknown = Self(rawValue: 0)
-    /// The Network Time Protocol.
+    /// Network Time Protocol.
     public static let networkTimeProtocol = Self(rawValue: 1)
-    /// Satellites.
+    /// Satellite navigation.
     public static let gps = Self(rawValue: 2)
-    /// A radio station's time signal.
+    /// A radio time signal.
     public static let radioTimeSignal = Self(rawValue: 3)
-    /// Somebody set it by hand.
+    /// Set manually.
     public static let manual = Self(rawValue: 4)
     /// An atomic clock.
     public static let atomicClock = Self(rawValue: 5)
     /// A cellular network.
     public static let cellularNetwork = Self(rawValue: 6)
-    /// Nothing: the clock has never been set.
+    /// None: the clock has never been set.
     public static let notSynchronized = Self(rawValue: 7)
 
-    /// The source in words; `nil` for a number that is not assigned.
+    /// The name, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 }
 

@@ -1,15 +1,15 @@
-/// What a speed and cadence sensor can do.
+/// The features of a cycling speed and cadence sensor.
 ///
 ///     features 2
 ///
 /// Spec: CSC Feature (0x2A5C), Cycling Speed and Cadence Service 1.0, 3.2.
 public struct CSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "CSC Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -17,11 +17,11 @@ public struct CSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// Measurements carry the turns of a wheel.
+    /// Measurements carry wheel revolutions.
     public static let wheelRevolutions = Self(rawValue: 1 << 0)
-    /// Measurements carry the turns of the cranks.
+    /// Measurements carry crank revolutions.
     public static let crankRevolutions = Self(rawValue: 1 << 1)
-    /// The sensor can be told where it sits.
+    /// The sensor location can be set.
     public static let multipleSensorLocations = Self(rawValue: 1 << 2)
 }
 

@@ -1,4 +1,4 @@
-/// The turns of a wheel, of the cranks, or of both. Two of these give speed and cadence:
+/// The revolutions of the wheel, the cranks, or both. Two measurements give speed and cadence:
 ///
 /// ```swift
 /// if let crank = later.crank, let before = earlier.crank, let cadence = crank.cadence(since: before) {
@@ -10,16 +10,16 @@
 ///
 /// Spec: CSC Measurement (0x2A5B), Cycling Speed and Cadence Service 1.0, 3.1.
 public struct CSCMeasurement: GATTReadable, Hashable, Sendable {
-    /// The turns of the wheel, for ``WheelRevolutions/speed(since:circumference:)``.
+    /// The wheel revolutions, for ``WheelRevolutions/speed(since:circumference:)``.
     public let wheel: WheelRevolutions?
-    /// The turns of the cranks, for ``CrankRevolutions/cadence(since:)``.
+    /// The crank revolutions, for ``CrankRevolutions/cadence(since:)``.
     public let crank: CrankRevolutions?
     /// The specification's name.
     public static var formatName: String { "CSC Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 2, reading: &reader)
         wheel = flags[0] ? try WheelRevolutions(ticksPerSecond: 1024, reading: &reader) : nil
@@ -38,6 +38,6 @@ extension CSCMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == CSCMeasurement {
-    /// CSC Measurement, 0x2A5B: notified once a second or so.
+    /// CSC Measurement, 0x2A5B: notified about once a second.
     public static var cscMeasurement: Self { Self(0x2A5B) }
 }

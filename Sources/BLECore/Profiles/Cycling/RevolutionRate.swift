@@ -1,5 +1,5 @@
-/// Turns per second, of so many turns in so many ticks of a sensor's clock; `nil` when the clock has not moved, which means
-/// that no turn has ended, and when the counter went back.
+/// Returns the revolutions per second, from a number of turns and of ticks of the sensor's clock. Returns `nil` if the
+/// clock has not advanced, which means that no revolution was completed, or if the counter went backwards.
 func turnsPerSecond(_ turns: Int, ticks: UInt16, ticksPerSecond: Int) -> Double? {
     guard ticks > 0, turns >= 0 else { return nil }
     return Double(turns) * Double(ticksPerSecond) / Double(ticks)

@@ -1,19 +1,19 @@
-/// What can be asked of a speed and cadence sensor, on a bicycle or on a runner.
+/// A request to a speed and cadence sensor, for cycling or running.
 ///
 ///     1 | count 4      2      3 | location 1      4
 ///
 /// Spec: SC Control Point (0x2A55), Cycling Speed and Cadence Service 1.0, 3.4; Running Speed and Cadence Service 1.0, 3.4.
 public enum SCControlPointRequest: GATTWritable, Hashable, Sendable {
-    /// Sets the turns of the wheel, or the distance of a runner in 1/10 m.
+    /// Sets the cumulative wheel revolutions or, for running, the total distance in units of 0.1 m.
     case setCumulativeValue(UInt32)
-    /// Begins to calibrate; runners' sensors only.
+    /// Starts the calibration; running sensors only.
     case startSensorCalibration
-    /// Tells the sensor where it sits.
+    /// Sets the sensor location.
     case updateSensorLocation(SensorLocation)
-    /// Asks where the sensor may sit: ``SCControlPointResponse/supportedLocations``.
+    /// Requests the supported locations: ``SCControlPointResponse/supportedLocations``.
     case requestSupportedSensorLocations
 
-    /// Appends the op code and its parameter.
+    /// Appends the opcode and its parameter.
     public func write(to writer: inout ByteWriter) {
         switch self {
         case .setCumulativeValue(let value):
@@ -28,31 +28,31 @@ public enum SCControlPointRequest: GATTWritable, Hashable, Sendable {
     }
 }
 
-/// What a speed and cadence sensor answers.
+/// A response of a speed and cadence sensor.
 ///
 ///     0x10 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: SC Control Point (0x2A55), Cycling Speed and Cadence Service 1.0, 3.4.
 public struct SCControlPointResponse: ControlPointAnswer {
-    /// The op code of the request.
+    /// The opcode of the request.
     public let request: UInt8
-    /// How it ended.
+    /// The result.
     public let result: ControlPointResult
-    /// What was asked for, in bytes.
+    /// The response parameter as bytes.
     public let parameter: [UInt8]
     /// The specification's name.
     public static var formatName: String { "SC Control Point" }
     /// 0x10.
     public static var responseCode: UInt8 { 0x10 }
 
-    /// An answer with these parts.
+    /// Creates a response.
     public init(request: UInt8, result: ControlPointResult, parameter: [UInt8] = []) {
         self.request = request
         self.result = result
         self.parameter = parameter
     }
 
-    /// Where the sensor may sit, if that was asked.
+    /// The supported sensor locations, if requested.
     public var supportedLocations: [SensorLocation]? { locations(of: 4) }
 }
 

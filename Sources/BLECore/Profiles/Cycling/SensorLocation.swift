@@ -1,55 +1,55 @@
-/// Where on the bicycle, or on the runner, a sensor sits.
+/// The location of a sensor on the bicycle or on the runner.
 ///
 ///     location 1
 ///
 /// Spec: Sensor Location (0x2A5D), GATT Specification Supplement.
 public struct SensorLocation: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Sensor Location" }
 
-    /// The place with this number.
+    /// Creates a location from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// Some other place.
+    /// Another location.
     public static let other = Self(rawValue: 0)
-    /// On top of a shoe.
+    /// Top of the shoe.
     public static let topOfShoe = Self(rawValue: 1)
-    /// Inside a shoe.
+    /// In the shoe.
     public static let inShoe = Self(rawValue: 2)
-    /// At the hip.
+    /// Hip.
     public static let hip = Self(rawValue: 3)
-    /// At the front wheel.
+    /// Front wheel.
     public static let frontWheel = Self(rawValue: 4)
-    /// On the left crank.
+    /// Left crank.
     public static let leftCrank = Self(rawValue: 5)
-    /// On the right crank.
+    /// Right crank.
     public static let rightCrank = Self(rawValue: 6)
-    /// On the left pedal.
+    /// Left pedal.
     public static let leftPedal = Self(rawValue: 7)
-    /// On the right pedal.
+    /// Right pedal.
     public static let rightPedal = Self(rawValue: 8)
-    /// At the front hub.
+    /// Front hub.
     public static let frontHub = Self(rawValue: 9)
-    /// At the rear dropout.
+    /// Rear dropout.
     public static let rearDropout = Self(rawValue: 10)
-    /// On the chainstay.
+    /// Chainstay.
     public static let chainstay = Self(rawValue: 11)
-    /// At the rear wheel.
+    /// Rear wheel.
     public static let rearWheel = Self(rawValue: 12)
-    /// At the rear hub.
+    /// Rear hub.
     public static let rearHub = Self(rawValue: 13)
-    /// On the chest.
+    /// Chest.
     public static let chest = Self(rawValue: 14)
-    /// In the spider between crank and chainrings.
+    /// Spider, between crank and chainrings.
     public static let spider = Self(rawValue: 15)
-    /// In the chainring.
+    /// Chainring.
     public static let chainRing = Self(rawValue: 16)
 }
 

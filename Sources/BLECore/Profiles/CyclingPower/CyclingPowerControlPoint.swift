@@ -1,43 +1,43 @@
-/// What can be asked of a power meter.
+/// A request to a cycling power meter.
 ///
-///     op code 1 | parameter, as far as there is one
+///     opcode 1 | parameter, if any
 ///
 /// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5.
 public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
-    /// Sets the turns of the wheel.
+    /// Sets the cumulative wheel revolutions.
     case setCumulativeValue(UInt32)
-    /// Tells the meter where it sits.
+    /// Sets the sensor location.
     case updateSensorLocation(SensorLocation)
-    /// Asks where the meter may sit.
+    /// Requests the supported sensor locations.
     case requestSupportedSensorLocations
-    /// Sets the length of the crank in millimetres, to 0.5.
+    /// Sets the crank length in millimetres, with a resolution of 0.5.
     case setCrankLength(Double)
-    /// Asks for the length of the crank.
+    /// Requests the crank length.
     case requestCrankLength
-    /// Sets the length of the chain in millimetres.
+    /// Sets the chain length in millimetres.
     case setChainLength(UInt16)
-    /// Asks for the length of the chain.
+    /// Requests the chain length.
     case requestChainLength
-    /// Sets the weight of the chain in grams.
+    /// Sets the chain weight in grams.
     case setChainWeight(UInt16)
-    /// Asks for the weight of the chain.
+    /// Requests the chain weight.
     case requestChainWeight
-    /// Sets the length of the span in millimetres.
+    /// Sets the span length in millimetres.
     case setSpanLength(UInt16)
-    /// Asks for the length of the span.
+    /// Requests the span length.
     case requestSpanLength
-    /// Takes the force or torque of now as zero; the rider must not touch the pedals.
+    /// Uses the present force or torque as zero. The pedals must be unloaded.
     case startOffsetCompensation
-    /// Leaves these parts out of measurements from now on.
+    /// Omits these fields from measurements from now on.
     case maskMeasurementContent(CyclingPowerMeasurementContent)
-    /// Asks how often the meter measures.
+    /// Requests the sampling rate.
     case requestSamplingRate
-    /// Asks for the date of the calibration.
+    /// Requests the factory calibration date.
     case requestFactoryCalibrationDate
-    /// As ``startOffsetCompensation``, with an answer that also carries what the manufacturer wants to say.
+    /// Like ``startOffsetCompensation``, with manufacturer-specific data in the response.
     case startEnhancedOffsetCompensation
 
-    /// Appends the op code and its parameter.
+    /// Appends the opcode and its parameter.
     public func write(to writer: inout ByteWriter) {
         writer.u8(opCode)
         switch self {
@@ -75,47 +75,47 @@ public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
     }
 }
 
-/// What a power meter answers.
+/// A response of a cycling power meter.
 ///
 ///     0x20 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5.
 public struct CyclingPowerControlPointResponse: ControlPointAnswer {
-    /// The op code of the request.
+    /// The opcode of the request.
     public let request: UInt8
-    /// How it ended.
+    /// The result.
     public let result: ControlPointResult
-    /// What was asked for, in bytes.
+    /// The response parameter as bytes.
     public let parameter: [UInt8]
     /// The specification's name.
     public static var formatName: String { "Cycling Power Control Point" }
     /// 0x20.
     public static var responseCode: UInt8 { 0x20 }
 
-    /// An answer with these parts.
+    /// Creates a response.
     public init(request: UInt8, result: ControlPointResult, parameter: [UInt8] = []) {
         self.request = request
         self.result = result
         self.parameter = parameter
     }
 
-    /// Where the meter may sit, if that was asked.
+    /// The supported sensor locations, if requested.
     public var supportedLocations: [SensorLocation]? { locations(of: 3) }
-    /// The length of the crank in millimetres, if that was asked.
+    /// The crank length in millimetres, if requested.
     public var crankLength: Double? { parameter(of: 5, as: UInt16.self).map { Double($0) / 2 } }
-    /// The length of the chain in millimetres, if that was asked.
+    /// The chain length in millimetres, if requested.
     public var chainLength: UInt16? { parameter(of: 7) }
-    /// The weight of the chain in grams, if that was asked.
+    /// The chain weight in grams, if requested.
     public var chainWeight: UInt16? { parameter(of: 9) }
-    /// The length of the span in millimetres, if that was asked.
+    /// The span length in millimetres, if requested.
     public var spanLength: UInt16? { parameter(of: 11) }
-    /// What was taken as zero: newtons, or 1/32 newton metres where the meter is torque based.
+    /// The raw offset used as zero, in newtons, or in 1/32 Nm for a torque-based meter.
     public var offset: Int16? { parameter(of: 12) }
-    /// Measurements per second, if that was asked.
+    /// The sampling rate in Hz, if requested.
     public var samplingRate: UInt8? { parameter(of: 14) }
-    /// The date of the calibration, if that was asked.
+    /// The factory calibration date, if requested.
     public var factoryCalibrationDate: GATTDateTime? { parameter(of: 15) }
-    /// What the enhanced offset compensation took as zero, if that was asked.
+    /// The result of the enhanced offset compensation, if requested.
     public var enhancedOffset: EnhancedOffset? { parameter(of: 16) }
 }
 

@@ -1,15 +1,15 @@
-/// What a power meter can do.
+/// The features of a cycling power meter.
 ///
 ///     features 4
 ///
 /// Spec: Cycling Power Feature (0x2A65), Cycling Power Service 1.1, 3.1.
 public struct CyclingPowerFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
     /// The specification's name.
     public static var formatName: String { "Cycling Power Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -17,49 +17,49 @@ public struct CyclingPowerFeature: OptionSet, GATTReadable, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// One pedal's share of the power.
+    /// The pedal power balance.
     public static let pedalPowerBalance = Self(rawValue: 1 << 0)
-    /// The torque of all turns.
+    /// The accumulated torque.
     public static let accumulatedTorque = Self(rawValue: 1 << 1)
-    /// The turns of the wheel.
+    /// The wheel revolutions.
     public static let wheelRevolutions = Self(rawValue: 1 << 2)
-    /// The turns of the cranks.
+    /// The crank revolutions.
     public static let crankRevolutions = Self(rawValue: 1 << 3)
-    /// The extreme forces or torques of a turn.
+    /// The extreme forces or torques of a revolution.
     public static let extremeMagnitudes = Self(rawValue: 1 << 4)
     /// The angles of the extremes.
     public static let extremeAngles = Self(rawValue: 1 << 5)
     /// The angles of the dead spots.
     public static let deadSpotAngles = Self(rawValue: 1 << 6)
-    /// The energy.
+    /// The accumulated energy.
     public static let accumulatedEnergy = Self(rawValue: 1 << 7)
-    /// Measurements say when an offset compensation is due.
+    /// Measurements indicate that an offset compensation is due.
     public static let offsetCompensationIndicator = Self(rawValue: 1 << 8)
-    /// The offset compensation can be started.
+    /// Supports offset compensation.
     public static let offsetCompensation = Self(rawValue: 1 << 9)
     /// The content of measurements can be masked.
     public static let contentMasking = Self(rawValue: 1 << 10)
-    /// The sensor can be told where it sits.
+    /// The sensor location can be set.
     public static let multipleSensorLocations = Self(rawValue: 1 << 11)
-    /// The length of the crank can be set.
+    /// The crank length can be set.
     public static let crankLengthAdjustment = Self(rawValue: 1 << 12)
-    /// The length of the chain can be set.
+    /// The chain length can be set.
     public static let chainLengthAdjustment = Self(rawValue: 1 << 13)
-    /// The weight of the chain can be set.
+    /// The chain weight can be set.
     public static let chainWeightAdjustment = Self(rawValue: 1 << 14)
-    /// The length of the span can be set.
+    /// The span length can be set.
     public static let spanLengthAdjustment = Self(rawValue: 1 << 15)
-    /// Torques are measured, else forces.
+    /// The meter measures torque; otherwise force.
     public static let torqueBased = Self(rawValue: 1 << 16)
-    /// Vectors say the direction of the force.
+    /// Vectors carry the direction of the force.
     public static let measurementDirection = Self(rawValue: 1 << 17)
-    /// The date of the calibration can be asked for.
+    /// The factory calibration date can be requested.
     public static let factoryCalibrationDate = Self(rawValue: 1 << 18)
-    /// The enhanced offset compensation can be started.
+    /// Supports enhanced offset compensation.
     public static let enhancedOffsetCompensation = Self(rawValue: 1 << 19)
-    /// One of several meters alone; without this bit and the next, the meter does not say.
+    /// Not part of a distributed system. Without this bit and the next, the meter does not specify it.
     public static let notForDistributedSystem = Self(rawValue: 1 << 20)
-    /// Works together with another meter, one for each pedal.
+    /// Part of a distributed system, with one meter for each pedal.
     public static let forDistributedSystem = Self(rawValue: 1 << 21)
 }
 

@@ -1,13 +1,13 @@
-/// The power that a rider brings to the pedals, and what the meter measures along with it.
+/// A cycling power measurement: the rider's power, and related values.
 ///
 ///     flags 2 | power 2 | bit 0: balance 1 | bit 2: accumulated torque 2 | bit 4: wheel 6 | bit 5: cranks 4
 ///     | bit 6: forces 4 | bit 7: torques 4 | bit 8: angles 3 | bit 9: top dead spot 2 | bit 10: bottom dead spot 2
 ///     | bit 11: accumulated energy 2
-///     bit 1: the balance is the left pedal's   bit 3: the torque is the cranks'   bit 12: offset compensation
+///     bit 1: the balance refers to the left pedal   bit 3: crank torque, not wheel   bit 12: offset compensation
 ///
 /// Spec: Cycling Power Measurement (0x2A63), Cycling Power Service 1.1, 3.2.
 public struct CyclingPowerMeasurement: GATTReadable, Hashable, Sendable {
-    /// What moves the part that the torque is measured at.
+    /// The part at which the torque is measured.
     public enum TorqueSource: Hashable, Sendable {
         /// The wheel.
         case wheel
@@ -15,40 +15,40 @@ public struct CyclingPowerMeasurement: GATTReadable, Hashable, Sendable {
         case crank
     }
 
-    /// The power in watts; less than none when the rider brakes with the pedals.
+    /// The instantaneous power in watts; negative when the rider brakes with the pedals.
     public let power: Int16
-    /// One pedal's share of the power in percent, to 0.5.
+    /// The pedal power balance in percent, with a resolution of 0.5.
     public let pedalPowerBalance: Double?
-    /// Whether that is the left pedal; else it is not known which.
+    /// A Boolean value that indicates whether the balance refers to the left pedal; otherwise the pedal is unknown.
     public let isLeftPedalBalance: Bool
-    /// All torques of all turns in newton metres, to 1/32, by a counter that starts again from 0 after 2047.97.
+    /// The accumulated torque in newton metres, with a resolution of 1/32; wraps to 0 after 2047.97.
     public let accumulatedTorque: Double?
-    /// Where that torque is measured.
+    /// The source of the accumulated torque.
     public let torqueSource: TorqueSource
-    /// The turns of the wheel, at 2048 ticks a second.
+    /// The wheel revolutions, at 2048 ticks per second.
     public let wheel: WheelRevolutions?
-    /// The turns of the cranks.
+    /// The crank revolutions.
     public let crank: CrankRevolutions?
-    /// The extreme forces of the last turn in newtons.
+    /// The extreme forces of the last revolution, in newtons.
     public let extremeForces: Extremes<Int16>?
-    /// The extreme torques of the last turn in newton metres, to 1/32.
+    /// The extreme torques of the last revolution in newton metres, with a resolution of 1/32.
     public let extremeTorques: Extremes<Double>?
-    /// The angles of the extremes in degrees from the top.
+    /// The angles of the extremes, in degrees from the top.
     public let extremeAngles: Extremes<UInt16>?
-    /// The angle in degrees where the power turns positive, near the top.
+    /// The angle near the top at which the power becomes positive, in degrees.
     public let topDeadSpotAngle: UInt16?
-    /// The angle in degrees where the power turns negative, near the bottom.
+    /// The angle near the bottom at which the power becomes negative, in degrees.
     public let bottomDeadSpotAngle: UInt16?
-    /// The energy in kilojoules, by a counter that starts again from 0.
+    /// The accumulated energy in kilojoules; wraps to 0.
     public let accumulatedEnergy: UInt16?
-    /// Whether the meter is due for an offset compensation, or does one.
+    /// A Boolean value that indicates whether an offset compensation is due or in progress.
     public let hasOffsetCompensationIndicator: Bool
     /// The specification's name.
     public static var formatName: String { "Cycling Power Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt16.self, known: 13, reading: &reader)
         power = try reader.read()
@@ -60,7 +60,7 @@ public struct CyclingPowerMeasurement: GATTReadable, Hashable, Sendable {
         crank = try reader.read(if: flags[5])
         extremeForces = try Self.forces(&reader, if: flags[6])
         extremeTorques = try Self.torques(&reader, if: flags[7])
-        // Two angles of 12 bits share three bytes, the largest in the lower ones.
+        // Two 12-bit angles share three bytes, the maximum in the lower bits.
         extremeAngles = try reader.readUInt24(if: flags[8]).map { angles in
             Extremes(
                 maximum: UInt16(truncatingIfNeeded: angles & 0xFFF), minimum: UInt16(truncatingIfNeeded: angles >> 12))
@@ -111,6 +111,6 @@ extension CyclingPowerMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == CyclingPowerMeasurement {
-    /// Cycling Power Measurement, 0x2A63: notified once a second or so.
+    /// Cycling Power Measurement, 0x2A63: notified about once a second.
     public static var cyclingPowerMeasurement: Self { Self(0x2A63) }
 }

@@ -1,23 +1,23 @@
-/// The parts of a power meter's measurements that can be left out.
+/// The fields of a power measurement that can be omitted.
 ///
 /// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5, Mask Cycling Power Measurement
 /// Characteristic Content.
 public struct CyclingPowerMeasurementContent: OptionSet, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
 
-    /// The parts in these bits.
+    /// Creates a set of fields from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
-    /// One pedal's share of the power.
+    /// The pedal power balance.
     public static let pedalPowerBalance = Self(rawValue: 1 << 0)
-    /// The torque of all turns.
+    /// The accumulated torque.
     public static let accumulatedTorque = Self(rawValue: 1 << 1)
-    /// The turns of the wheel.
+    /// The wheel revolutions.
     public static let wheelRevolutions = Self(rawValue: 1 << 2)
-    /// The turns of the cranks.
+    /// The crank revolutions.
     public static let crankRevolutions = Self(rawValue: 1 << 3)
     /// The extreme forces or torques.
     public static let extremeMagnitudes = Self(rawValue: 1 << 4)
@@ -27,6 +27,6 @@ public struct CyclingPowerMeasurementContent: OptionSet, Hashable, Sendable {
     public static let topDeadSpotAngle = Self(rawValue: 1 << 6)
     /// The angle of the bottom dead spot.
     public static let bottomDeadSpotAngle = Self(rawValue: 1 << 7)
-    /// The energy.
+    /// The accumulated energy.
     public static let accumulatedEnergy = Self(rawValue: 1 << 8)
 }

@@ -1,38 +1,38 @@
-/// Forces or torques over one turn of a crank, many of them, evenly spread.
+/// The forces or torques of one crank revolution, sampled at even intervals.
 ///
 ///     flags 1 | bit 0: cranks 4 | bit 1: first angle 2 | bit 2: forces of 2 | bit 3: torques of 2
 ///     bits 4 and 5: the direction
 ///
 /// Spec: Cycling Power Vector (0x2A64), Cycling Power Service 1.1, 3.3.
 public struct CyclingPowerVector: GATTReadable, Hashable, Sendable {
-    /// Which part of the force is measured.
+    /// The direction in which the force is measured.
     public enum Direction: UInt8, Hashable, Sendable {
-        /// Not known.
+        /// Unknown.
         case unknown
-        /// Along the pedal's way.
+        /// Tangential to the pedal's path.
         case tangential
         /// Along the crank.
         case radial
-        /// Across the bicycle.
+        /// Lateral to the bicycle.
         case lateral
     }
 
-    /// The turns of the cranks.
+    /// The crank revolutions.
     public let crank: CrankRevolutions?
-    /// The angle of the first force or torque in degrees from the top.
+    /// The angle of the first sample, in degrees from the top.
     public let firstAngle: UInt16?
-    /// Forces in newtons, oldest first.
+    /// The forces in newtons, oldest first.
     public let forces: [Int16]
-    /// Torques in newton metres, to 1/32, oldest first.
+    /// The torques in newton metres, with a resolution of 1/32, oldest first.
     public let torques: [Double]
-    /// Which part of the force is measured.
+    /// The direction in which the force is measured.
     public let direction: Direction
     /// The specification's name.
     public static var formatName: String { "Cycling Power Vector" }
 
-    /// Reads one vector; its forces or torques take all that is left.
+    /// Reads one vector. The forces or torques extend to the end of the value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early, or when there are forces and torques.
+    /// - Throws: `MalformedPacket` if the bytes end too early, or if both forces and torques are flagged.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 6, reading: &reader)
         if flags[2] && flags[3] { throw reader.invalid("flags: forces or torques") }

@@ -1,23 +1,23 @@
-/// What an enhanced offset compensation took as zero.
+/// The result of an enhanced offset compensation.
 ///
-///     force or torque 2 | company 2 | length 1 | manufacturer's data, so many bytes
+///     force or torque 2 | company 2 | length 1 | manufacturer data
 ///
-/// What stands behind the manufacturer's data is skipped: meters are about that end it with a zero byte.
+/// Bytes after the manufacturer data are skipped: some meters append a zero byte.
 ///
 /// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5, Start Enhanced Offset Compensation.
 public struct EnhancedOffset: GATTReadable, Hashable, Sendable {
-    /// What was taken as zero: newtons, or 1/32 newton metres where the meter is torque based.
+    /// The raw offset used as zero, in newtons, or in 1/32 Nm for a torque-based meter.
     public let offset: Int16
     /// The manufacturer's company identifier.
     public let company: UInt16
-    /// What the manufacturer says besides.
+    /// The manufacturer-specific data.
     public let manufacturerData: [UInt8]
-    /// What the specification calls the procedure.
+    /// The specification's name for the procedure.
     public static var formatName: String { "Enhanced Offset Compensation" }
 
-    /// Reads the parameter of the answer.
+    /// Reads the parameter of the response.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         offset = try reader.read()
         company = try reader.read()

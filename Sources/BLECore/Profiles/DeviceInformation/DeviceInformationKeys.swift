@@ -1,4 +1,4 @@
-// The Device Information service is mostly text, so that its keys are all that there is to say.
+// The values of the Device Information service are mostly text, so only keys are needed.
 // Spec: Device Information Service 1.2, 3.
 
 extension CharacteristicKey where Value == String {
@@ -17,6 +17,6 @@ extension CharacteristicKey where Value == String {
 }
 
 extension CharacteristicKey where Value == [UInt8] {
-    /// IEEE 11073-20601 Regulatory Certification Data List, 0x2A2A: a structure that only its standard explains.
+    /// IEEE 11073-20601 Regulatory Certification Data List, 0x2A2A: an opaque structure, defined by that standard.
     public static var regulatoryCertifications: Self { Self(0x2A2A) }
 }

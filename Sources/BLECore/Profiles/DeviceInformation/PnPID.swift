@@ -1,21 +1,21 @@
-/// Who made a device, which product it is, and in which version.
+/// The vendor, product and version of a device.
 ///
 ///     vendor source 1 | vendor 2 | product 2 | version 2
 ///
 /// Spec: PnP ID (0x2A50), Device Information Service 1.2, 3.9.
 public struct PnPID: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// Who gave the vendor's number: 1 is the Bluetooth SIG, 2 the USB Implementers Forum.
+    /// The namespace of `vendor`: 1 for the Bluetooth SIG, 2 for the USB Implementers Forum.
     public var vendorSource: UInt8
-    /// The vendor's number.
+    /// The vendor identifier.
     public var vendor: UInt16
-    /// The product's number, given by the vendor.
+    /// The product number, assigned by the vendor.
     public var product: UInt16
-    /// The product's version, given by the vendor; mostly binary-coded: 0x0213 is 2.1.3.
+    /// The product version, assigned by the vendor; usually binary-coded decimal: 0x0213 is 2.1.3.
     public var version: UInt16
     /// The specification's name.
     public static var formatName: String { "PnP ID" }
 
-    /// An identity with these numbers.
+    /// Creates an identifier.
     public init(vendorSource: UInt8, vendor: UInt16, product: UInt16, version: UInt16) {
         self.vendorSource = vendorSource
         self.vendor = vendor
@@ -25,7 +25,7 @@ public struct PnPID: GATTReadable, GATTWritable, Hashable, Sendable {
 
     /// Reads 7 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         vendorSource = try reader.read()
         vendor = try reader.read()
@@ -39,7 +39,7 @@ public struct PnPID: GATTReadable, GATTWritable, Hashable, Sendable {
         for number in [vendor, product, version] { writer.u16(number) }
     }
 
-    /// The vendor's name, where the number is the Bluetooth SIG's.
+    /// The vendor's name, if the identifier is in the Bluetooth SIG's namespace.
     public var companyName: String? { vendorSource == 1 ? AssignedNumbers.companyName(vendor) : nil }
 }
 

@@ -1,15 +1,15 @@
-// Gases in the air, as parts of the whole.
+// Gas concentrations in air.
 // Spec: Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
 
-/// Counts how much carbon dioxide is in the air; 65,534 is that or more.
+/// The quantity of ``CarbonDioxideConcentration``.
 public enum CarbonDioxideConcentrationQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "CO2 Concentration" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, unit: "ppm", unknown: 0xFFFF) }
 }
 
-/// How much carbon dioxide is in the air; 65,534 is that or more.
+/// A carbon dioxide concentration in ppm; 65,534 means that or more.
 public typealias CarbonDioxideConcentration = ScaledValue<CarbonDioxideConcentrationQuantity>
 
 extension CharacteristicKey where Value == CarbonDioxideConcentration {
@@ -17,15 +17,15 @@ extension CharacteristicKey where Value == CarbonDioxideConcentration {
     public static var carbonDioxideConcentration: Self { Self(0x2B8C) }
 }
 
-/// Counts how much of volatile organic compounds is in the air; 65,534 is that or more.
+/// The quantity of ``VolatileOrganicCompounds``.
 public enum VolatileOrganicCompoundsQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "VOC Concentration" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, unit: "ppb", unknown: 0xFFFF) }
 }
 
-/// How much of volatile organic compounds is in the air; 65,534 is that or more.
+/// A concentration of volatile organic compounds in ppb; 65,534 means that or more.
 public typealias VolatileOrganicCompounds = ScaledValue<VolatileOrganicCompoundsQuantity>
 
 extension CharacteristicKey where Value == VolatileOrganicCompounds {

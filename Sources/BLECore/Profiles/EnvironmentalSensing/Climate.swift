@@ -1,17 +1,17 @@
-// What a weather station measures in the air, the ground and the sky.
+// Quantities measured by weather stations.
 // Spec: Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
 
-/// Counts a temperature.
+/// The quantity of ``Temperature``.
 public enum TemperatureQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Temperature" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale {
         ValueScale(byteCount: 2, isSigned: true, exponent: -2, unit: "°C", unknown: -0x8000)
     }
 }
 
-/// A temperature.
+/// A temperature in degrees Celsius, with a resolution of 0.01.
 public typealias Temperature = ScaledValue<TemperatureQuantity>
 
 extension CharacteristicKey where Value == Temperature {
@@ -19,15 +19,15 @@ extension CharacteristicKey where Value == Temperature {
     public static var temperature: Self { Self(0x2A6E) }
 }
 
-/// Counts a temperature in whole degrees.
+/// The quantity of ``WholeTemperature``.
 public enum WholeTemperatureQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Temperature in whole degrees" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 1, isSigned: true, unit: "°C") }
 }
 
-/// A temperature in whole degrees.
+/// A temperature in whole degrees Celsius.
 public typealias WholeTemperature = ScaledValue<WholeTemperatureQuantity>
 
 extension CharacteristicKey where Value == WholeTemperature {
@@ -39,15 +39,15 @@ extension CharacteristicKey where Value == WholeTemperature {
     public static var windChill: Self { Self(0x2A79) }
 }
 
-/// Counts a relative humidity.
+/// The quantity of ``Humidity``.
 public enum HumidityQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Humidity" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, exponent: -2, unit: "%", unknown: 0xFFFF) }
 }
 
-/// A relative humidity.
+/// A relative humidity in percent, with a resolution of 0.01.
 public typealias Humidity = ScaledValue<HumidityQuantity>
 
 extension CharacteristicKey where Value == Humidity {
@@ -55,15 +55,15 @@ extension CharacteristicKey where Value == Humidity {
     public static var humidity: Self { Self(0x2A6F) }
 }
 
-/// Counts an air pressure.
+/// The quantity of ``Pressure``.
 public enum PressureQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Pressure" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 4, exponent: -1, unit: "Pa") }
 }
 
-/// An air pressure.
+/// An air pressure in pascals, with a resolution of 0.1.
 public typealias Pressure = ScaledValue<PressureQuantity>
 
 extension CharacteristicKey where Value == Pressure {
@@ -71,15 +71,15 @@ extension CharacteristicKey where Value == Pressure {
     public static var pressure: Self { Self(0x2A6D) }
 }
 
-/// Counts a height above the sea.
+/// The quantity of ``Elevation``.
 public enum ElevationQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Elevation" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 3, isSigned: true, exponent: -2, unit: "m") }
 }
 
-/// A height above the sea.
+/// An elevation above sea level in metres, with a resolution of 0.01.
 public typealias Elevation = ScaledValue<ElevationQuantity>
 
 extension CharacteristicKey where Value == Elevation {
@@ -87,15 +87,15 @@ extension CharacteristicKey where Value == Elevation {
     public static var elevation: Self { Self(0x2A6C) }
 }
 
-/// Counts an amount of rain.
+/// The quantity of ``Rainfall``.
 public enum RainfallQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Rainfall" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, exponent: -3, unit: "m") }
 }
 
-/// An amount of rain.
+/// An amount of rain in metres, with a resolution of 0.001.
 public typealias Rainfall = ScaledValue<RainfallQuantity>
 
 extension CharacteristicKey where Value == Rainfall {
@@ -103,15 +103,15 @@ extension CharacteristicKey where Value == Rainfall {
     public static var rainfall: Self { Self(0x2A78) }
 }
 
-/// Counts how much pollen is in the air.
+/// The quantity of ``PollenConcentration``.
 public enum PollenConcentrationQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Pollen Concentration" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 3, unit: "/m³") }
 }
 
-/// How much pollen is in the air.
+/// A pollen concentration, in grains per cubic metre.
 public typealias PollenConcentration = ScaledValue<PollenConcentrationQuantity>
 
 extension CharacteristicKey where Value == PollenConcentration {

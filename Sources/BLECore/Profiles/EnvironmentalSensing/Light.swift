@@ -1,15 +1,15 @@
-// Light, from the sun and from lamps.
+// Sunlight and ambient light.
 // Spec: Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
 
-/// Counts how strongly the sun burns.
+/// The quantity of ``UVIndex``.
 public enum UVIndexQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "UV Index" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 1, unit: "") }
 }
 
-/// How strongly the sun burns.
+/// A UV index, without a unit.
 public typealias UVIndex = ScaledValue<UVIndexQuantity>
 
 extension CharacteristicKey where Value == UVIndex {
@@ -17,15 +17,15 @@ extension CharacteristicKey where Value == UVIndex {
     public static var uvIndex: Self { Self(0x2A76) }
 }
 
-/// Counts the power of light on an area.
+/// The quantity of ``Irradiance``.
 public enum IrradianceQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Irradiance" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, exponent: -1, unit: "W/m²") }
 }
 
-/// The power of light on an area.
+/// An irradiance in W/m², with a resolution of 0.1.
 public typealias Irradiance = ScaledValue<IrradianceQuantity>
 
 extension CharacteristicKey where Value == Irradiance {
@@ -33,15 +33,15 @@ extension CharacteristicKey where Value == Irradiance {
     public static var irradiance: Self { Self(0x2A77) }
 }
 
-/// Counts how bright an area is lit.
+/// The quantity of ``Illuminance``.
 public enum IlluminanceQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Illuminance" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 3, exponent: -2, unit: "lx", unknown: 0xFF_FFFF) }
 }
 
-/// How bright an area is lit.
+/// An illuminance in lux, with a resolution of 0.01.
 public typealias Illuminance = ScaledValue<IlluminanceQuantity>
 
 extension CharacteristicKey where Value == Illuminance {

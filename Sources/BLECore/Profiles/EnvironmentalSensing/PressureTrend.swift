@@ -1,41 +1,41 @@
-/// What the air pressure did in the last three hours.
+/// The trend of the air pressure over the last three hours.
 ///
 ///     code 1
 ///
 /// Spec: Barometric Pressure Trend (0x2AA3), Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
 public struct PressureTrend: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The raw value.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Barometric Pressure Trend" }
 
-    /// The trend with this number.
+    /// Creates a trend from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The device does not know.
+    /// Unknown.
     public static let unknown = Self(rawValue: 0)
-    /// The pressure fell all the time.
+    /// Continuously falling.
     public static let falling = Self(rawValue: 1)
-    /// The pressure rose all the time.
+    /// Continuously rising.
     public static let rising = Self(rawValue: 2)
-    /// The pressure fell, then stayed.
+    /// Falling, then steady.
     public static let fallingThenSteady = Self(rawValue: 3)
-    /// The pressure rose, then stayed.
+    /// Rising, then steady.
     public static let risingThenSteady = Self(rawValue: 4)
-    /// The pressure fell, then rose, and is lower than before.
+    /// Falling before a lesser rise: lower than before.
     public static let fallingThenRisingLess = Self(rawValue: 5)
-    /// The pressure fell, then rose, and is higher than before.
+    /// Falling before a greater rise: higher than before.
     public static let fallingThenRisingMore = Self(rawValue: 6)
-    /// The pressure rose, then fell, and is lower than before.
+    /// Rising before a greater fall: lower than before.
     public static let risingThenFallingMore = Self(rawValue: 7)
-    /// The pressure rose, then fell, and is higher than before.
+    /// Rising before a lesser fall: higher than before.
     public static let risingThenFallingLess = Self(rawValue: 8)
-    /// The pressure stayed.
+    /// Steady.
     public static let steady = Self(rawValue: 9)
 
-    /// The trend in words; `nil` for a number that is not assigned.
+    /// The name, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 }
 

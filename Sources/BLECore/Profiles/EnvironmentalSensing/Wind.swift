@@ -1,15 +1,15 @@
-// Wind: seen from the ground (true) or from what moves (apparent).
+// Wind relative to the ground (true) or to a moving observer (apparent).
 // Spec: Environmental Sensing Service 1.0, 3.1; GATT Specification Supplement.
 
-/// Counts a speed of the wind.
+/// The quantity of ``WindSpeed``.
 public enum WindSpeedQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Wind Speed" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, exponent: -2, unit: "m/s") }
 }
 
-/// A speed of the wind.
+/// A wind speed in m/s, with a resolution of 0.01.
 public typealias WindSpeed = ScaledValue<WindSpeedQuantity>
 
 extension CharacteristicKey where Value == WindSpeed {
@@ -19,15 +19,15 @@ extension CharacteristicKey where Value == WindSpeed {
     public static var apparentWindSpeed: Self { Self(0x2A72) }
 }
 
-/// Counts an angle, clockwise.
+/// The quantity of ``CompassAngle``.
 public enum CompassAngleQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Angle" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 2, exponent: -2, unit: "°") }
 }
 
-/// An angle, clockwise.
+/// A clockwise angle in degrees, with a resolution of 0.01.
 public typealias CompassAngle = ScaledValue<CompassAngleQuantity>
 
 extension CharacteristicKey where Value == CompassAngle {
@@ -39,15 +39,15 @@ extension CharacteristicKey where Value == CompassAngle {
     public static var magneticDeclination: Self { Self(0x2A2C) }
 }
 
-/// Counts how much stronger gusts are than the wind.
+/// The quantity of ``GustFactor``.
 public enum GustFactorQuantity: ScaledQuantity {
     /// The specification's name.
     public static var formatName: String { "Gust Factor" }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     public static var scale: ValueScale { ValueScale(byteCount: 1, exponent: -1, unit: "") }
 }
 
-/// How much stronger gusts are than the wind.
+/// The ratio of gust speed to wind speed, with a resolution of 0.1.
 public typealias GustFactor = ScaledValue<GustFactorQuantity>
 
 extension CharacteristicKey where Value == GustFactor {

@@ -1,27 +1,27 @@
-/// What a control point indicates when it has carried out a request, or has not.
+/// The response that a control point indicates to a request.
 ///
 ///     response code 1 | request 1 | result 1 | parameter, the rest
 ///
-/// Requests and answers share one characteristic: requests are written to it, answers are indicated by it. So each
-/// control point has two keys of the same UUID.
+/// Requests and responses share one characteristic: requests are written to it, responses are indicated by it. Each
+/// control point therefore has two keys with the same UUID.
 public protocol ControlPointAnswer: GATTReadable, Hashable, Sendable {
-    /// The first byte of every answer.
+    /// The first byte of every response.
     static var responseCode: UInt8 { get }
-    /// The op code of the request that this answers.
+    /// The opcode of the request that this responds to.
     var request: UInt8 { get }
-    /// How it ended.
+    /// The result.
     var result: ControlPointResult { get }
-    /// What the answer carries besides.
+    /// The response parameter.
     var parameter: [UInt8] { get }
 
-    /// An answer with these parts.
+    /// Creates a response.
     init(request: UInt8, result: ControlPointResult, parameter: [UInt8])
 }
 
 extension ControlPointAnswer {
-    /// Reads one answer; the parameter takes all that is left.
+    /// Reads one response. The parameter extends to the end of the value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or are no answer.
+    /// - Throws: `MalformedPacket` if the bytes end too early or are not a response.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         if try reader.read(UInt8.self) != Self.responseCode { throw reader.invalid("response code") }
         let request: UInt8 = try reader.read()
@@ -29,13 +29,13 @@ extension ControlPointAnswer {
         self.init(request: request, result: result, parameter: reader.rest())
     }
 
-    /// The parameter as a value of this type, if the request succeeded and the bytes fit.
+    /// Returns the parameter as a value of this type, or `nil` if the request failed or the bytes do not fit.
     func parameter<Value: GATTReadable>(of request: UInt8, as type: Value.Type = Value.self) -> Value? {
         guard self.request == request, result == .success else { return nil }
         return try? Value(value: parameter)
     }
 
-    /// The parameter as a list of places where the sensor may sit.
+    /// Returns the parameter as a list of sensor locations.
     func locations(of request: UInt8) -> [SensorLocation]? {
         guard let bytes = parameter(of: request, as: [UInt8].self) else { return nil }
         return bytes.map { SensorLocation(rawValue: $0) }

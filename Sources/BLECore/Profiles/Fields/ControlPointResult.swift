@@ -1,27 +1,27 @@
-/// How a request to a control point ended.
+/// The result of a control point request.
 ///
 /// Spec: the Response Value tables of CSCS 1.0, RSCS 1.0 and CPS 1.1; Result Codes, FTMS 1.0, 4.16.2.22.
 public struct ControlPointResult: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The result with this number.
+    /// Creates a result from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// It was done.
+    /// Success.
     public static let success = Self(rawValue: 1)
-    /// The device does not know this request.
+    /// The opcode is not supported.
     public static let opCodeNotSupported = Self(rawValue: 2)
-    /// The request's parameter is not valid.
+    /// The parameter is invalid.
     public static let invalidParameter = Self(rawValue: 3)
-    /// It was tried and failed.
+    /// The operation failed.
     public static let operationFailed = Self(rawValue: 4)
-    /// Fitness machines only: control has not been asked for, or was lost.
+    /// Fitness machines only: control was not requested, or was lost.
     public static let controlNotPermitted = Self(rawValue: 5)
 }
 

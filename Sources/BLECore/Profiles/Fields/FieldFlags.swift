@@ -1,19 +1,19 @@
-/// The flags at the head of a measurement: a set bit says that a field follows, or how to read one.
+/// The flags at the start of a measurement: each bit announces a field, or selects a field's encoding.
 ///
-/// Specifications grow by giving a reserved bit a meaning and putting its field behind the others. So where a reserved bit
-/// is set, what stands behind the known fields is skipped; without one, leftovers stay an error, because then the value
-/// is not what it claims to be. This holds for every measurement that begins with flags.
+/// Specifications grow by assigning a reserved bit and appending its field. If a reserved bit is set, bytes after the
+/// known fields are therefore skipped; otherwise they are an error, because then the value is not what it claims to be.
+/// This applies to every measurement that begins with flags.
 struct FieldFlags {
     private let bits: UInt32
     private let known: Int
 
-    /// Whether the bit is set.
+    /// Returns true if the bit is set.
     subscript(bit: Int) -> Bool { bits >> UInt32(truncatingIfNeeded: bit) & 1 == 1 }
 
-    /// Whether a bit is set whose meaning belongs to a later version.
+    /// A Boolean value that indicates whether a bit is set that is not assigned yet.
     var hasReserved: Bool { bits >> UInt32(truncatingIfNeeded: known) != 0 }
 
-    /// Reads flags as wide as `Bits`, of which the lowest `known` have a meaning.
+    /// Reads flags as wide as `Bits`, of which the lowest `known` are assigned.
     init<Bits: FixedWidthInteger & GATTReadable>(
         _ width: Bits.Type, known: Int, reading reader: inout ByteReader
     ) throws(MalformedPacket) {
@@ -21,15 +21,15 @@ struct FieldFlags {
         self.known = known
     }
 
-    /// Reads flags of three bytes, of which the lowest `known` have a meaning.
+    /// Reads three bytes of flags, of which the lowest `known` are assigned.
     init(_ width: UInt24.Type, known: Int, reading reader: inout ByteReader) throws(MalformedPacket) {
         bits = try reader.read(UInt24.self).value
         self.known = known
     }
 
-    /// How many bytes the fields of the set bits take, where `sizes` has the size of each bit's fields from bit 0 on.
+    /// Returns the total size of the fields that are announced; `sizes` has the size of each bit's fields, from bit 0.
     ///
-    /// The first bit of a fitness machine's data is the other way round: its fields are there when it is not set.
+    /// In fitness machine data, the first bit is inverted: its fields are present when it is clear.
     func length(_ sizes: [Int], invertingFirst: Bool) -> Int {
         var length = 0
         for (bit, size) in sizes.enumerated() where self[bit] != (invertingFirst && bit == 0) { length += size }
@@ -44,7 +44,7 @@ extension ByteReader {
         if flags.hasReserved { _ = rest() }
     }
 
-    /// The next number, which counts `divisor` to the unit.
+    /// Reads a number in units of 1/`divisor`.
     @_lifetime(self: copy self)
     mutating func read<Number: FixedWidthInteger & GATTReadable>(
         _ type: Number.Type, per divisor: Double
@@ -52,8 +52,7 @@ extension ByteReader {
         Double(try read(Number.self)) / divisor
     }
 
-    /// The next number, which counts `divisor` to the unit, if it is there; `nil` also for the number that stands for
-    /// "not available".
+    /// Reads a number in units of 1/`divisor`, if present. Also returns `nil` for the value that means "not available".
     @_lifetime(self: copy self)
     mutating func read<Number: FixedWidthInteger & GATTReadable>(
         _ type: Number.Type, per divisor: Double, if isPresent: Bool, unless missing: Number? = nil
@@ -62,7 +61,7 @@ extension ByteReader {
         return Double(number) / divisor
     }
 
-    /// The next number if it is there; `nil` also for the number that stands for "not available".
+    /// Reads a number, if present. Also returns `nil` for the value that means "not available".
     @_lifetime(self: copy self)
     mutating func read<Number: FixedWidthInteger & GATTReadable>(
         _ type: Number.Type, if isPresent: Bool, unless missing: Number?
@@ -71,14 +70,14 @@ extension ByteReader {
         return number
     }
 
-    /// The next number of three bytes if it is there.
+    /// Reads a three-byte number, if present.
     @_lifetime(self: copy self)
     mutating func readUInt24(if isPresent: Bool) throws(MalformedPacket) -> UInt32? {
         guard isPresent else { return nil }
         return try read(UInt24.self).value
     }
 
-    /// The next number as a time in seconds if it is there.
+    /// Reads a time in seconds, if present.
     @_lifetime(self: copy self)
     mutating func readSeconds(if isPresent: Bool) throws(MalformedPacket) -> Duration? {
         guard isPresent else { return nil }

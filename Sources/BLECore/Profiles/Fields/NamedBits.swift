@@ -1,8 +1,8 @@
-/// A set of bits that have names, such as the features of a sensor or its warnings.
+/// A set of named bits, such as the features of a sensor or its warnings.
 ///
-/// A bit without a name is kept in the raw value and left out of the words.
+/// A bit without a name is preserved in the raw value and omitted from the names.
 package protocol NamedBits: OptionSet, DescribedValue where RawValue: FixedWidthInteger {
-    /// The names from bit 0 on, in lowercase words; empty for a bit that is reserved or part of a number.
+    /// The names from bit 0, in lowercase; empty for bits that are reserved or part of a number.
     static var names: [String] { get }
 }
 
@@ -16,7 +16,7 @@ extension NamedBits {
         return words
     }
 
-    /// The names as one field's content.
+    /// The names as field content.
     package var content: ValueField.Content {
         var items: [ValueField.Content] = []
         for word in words { items.append(.text(word)) }
@@ -26,14 +26,14 @@ extension NamedBits {
     package var fields: [ValueField] { [ValueField("", content)] }
 }
 
-/// A number that stands for a word; a number without one is a value too.
+/// A named code. Codes without a name are valid values too.
 package protocol NamedCode: RawRepresentable, DescribedValue where RawValue == UInt8 {
-    /// The words from 0 on, in lowercase; empty for a reserved number.
+    /// The names from 0, in lowercase; empty for reserved values.
     static var names: [String] { get }
 }
 
 extension NamedCode {
-    /// The word; `nil` for a number that is not assigned.
+    /// The name, or `nil` if the value is not assigned.
     package var assignedName: String? {
         let index = Int(rawValue)
         let names = Self.names
@@ -41,7 +41,7 @@ extension NamedCode {
         return names[index]
     }
 
-    /// The number and its word as one field's content: for programs it is a number, whether it is assigned or not.
+    /// The raw value and its name as field content; programs see a number in either case.
     package var content: ValueField.Content {
         .named(Int64(rawValue), assignedName ?? "code \(rawValue)")
     }
@@ -52,7 +52,7 @@ extension NamedCode {
 extension GATTReadable where Self: RawRepresentable, RawValue: GATTReadable {
     /// Reads the raw value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early, or when no value of the type has this raw value.
+    /// - Throws: `MalformedPacket` if the bytes end too early or the raw value is invalid for the type.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         guard let value = Self(rawValue: try reader.read(RawValue.self)) else { throw reader.invalid(Self.formatName) }
         self = value

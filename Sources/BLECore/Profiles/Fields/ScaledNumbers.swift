@@ -1,6 +1,5 @@
 extension FixedWidthInteger {
-    /// The whole number nearest to `quantity` when it is counted `divisor` to the unit; the nearest that fits where none
-    /// does, and 0 for what is no number.
+    /// Converts `quantity` to units of 1/`divisor`, rounded and clamped to the range of the type. NaN becomes 0.
     init(counting quantity: Double, per divisor: Double) {
         let count = (quantity * divisor).rounded()
         if let exact = Self(exactly: count) {
@@ -11,14 +10,14 @@ extension FixedWidthInteger {
     }
 }
 
-/// The largest and the smallest value since the last time.
+/// The largest and the smallest value of a period.
 public struct Extremes<Value: Hashable & Sendable>: Hashable, Sendable {
-    /// The largest.
+    /// The largest value.
     public let maximum: Value
-    /// The smallest.
+    /// The smallest value.
     public let minimum: Value
 
-    /// The two values.
+    /// Creates a pair of extremes.
     public init(maximum: Value, minimum: Value) {
         self.maximum = maximum
         self.minimum = minimum

@@ -1,4 +1,4 @@
-/// What a cross trainer measures.
+/// The data of a cross trainer.
 ///
 ///     flags 3 | bit 0 not set: speed 2 | bit 1: average speed 2 | bit 2: distance 3 | bit 3: steps 2, average steps 2
 ///     | bit 4: strides 2 | bit 5: ascent 2, descent 2 | bit 6: slope 2, ramp 2 | bit 7: resistance 2 or 1
@@ -6,44 +6,45 @@
 ///
 /// Spec: Cross Trainer Data (0x2ACE), Fitness Machine Service 1.0, 4.5; GATT Specification Supplement.
 public struct CrossTrainerData: FitnessMachineData, Hashable, Sendable {
-    /// Whether another notification continues this one.
+    /// A Boolean value that indicates whether another notification continues this one.
     public let isMoreDataFollowing: Bool
-    /// The speed in kilometres per hour, to 0.01.
+    /// The instantaneous speed in km/h, with a resolution of 0.01.
     public let speed: Double?
-    /// The average speed in kilometres per hour, to 0.01.
+    /// The average speed in km/h, with a resolution of 0.01.
     public let averageSpeed: Double?
-    /// The distance in metres.
+    /// The total distance in metres.
     public let totalDistance: UInt32?
-    /// Steps per minute.
+    /// The step rate in steps per minute.
     public let stepsPerMinute: UInt16?
-    /// Steps per minute on the average.
+    /// The average step rate in steps per minute.
     public let averageStepRate: UInt16?
-    /// Strides, to 0.1; a stride is two steps.
+    /// The strides, with a resolution of 0.1; a stride is two steps.
     public let strideCount: Double?
-    /// The height gained in metres.
+    /// The positive elevation gain in metres.
     public let positiveElevationGain: UInt16?
-    /// The height lost in metres.
+    /// The negative elevation gain in metres.
     public let negativeElevationGain: UInt16?
-    /// The slope in percent, to 0.1; `nil` too when the machine does not know.
+    /// The inclination in percent, with a resolution of 0.1; also `nil` if the machine reports it as not available.
     public let inclination: Double?
-    /// The angle that the machine is set to in degrees, to 0.1; `nil` too when the machine does not know.
+    /// The ramp angle setting in degrees, with a resolution of 0.1; also `nil` if the machine reports it as not
+    /// available.
     public let rampAngle: Double?
-    /// The level of resistance.
+    /// The resistance level.
     public let resistanceLevel: Double?
-    /// The power in watts.
+    /// The instantaneous power in watts.
     public let power: Int16?
     /// The average power in watts.
     public let averagePower: Int16?
-    /// Energy, heart rate and times.
+    /// The energy, heart rate and time fields.
     public let totals: TrainingTotals
-    /// Whether somebody goes backwards.
+    /// A Boolean value that indicates whether the user moves backwards.
     public let isMovingBackward: Bool
     /// The specification's name.
     public static var formatName: String { "Cross Trainer Data" }
 
     /// Reads one value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt24.self, known: 16, reading: &reader)
         let shortest = flags.length([2, 2, 3, 4, 2, 4, 4, 1, 2, 2, 5, 1, 1, 2, 2], invertingFirst: true)
@@ -90,6 +91,6 @@ extension CrossTrainerData: DescribedValue {
 }
 
 extension CharacteristicKey where Value == CrossTrainerData {
-    /// Cross Trainer Data, 0x2ACE: notified once a second or so.
+    /// Cross Trainer Data, 0x2ACE: notified about once a second.
     public static var crossTrainerData: Self { Self(0x2ACE) }
 }

@@ -1,30 +1,30 @@
-/// What a fitness machine can be told.
+/// A request to a fitness machine.
 ///
-///     op code 1 | parameter, as far as there is one
+///     opcode 1 | parameter, if any
 ///
-/// Control must be asked for first, once a connection; until then every other request is answered with
+/// Control must be requested first, once per connection. Until then, the machine responds to every other request with
 /// ``ControlPointResult/controlNotPermitted``.
 ///
 /// Spec: Fitness Machine Control Point (0x2AD9), Fitness Machine Service 1.0, 4.16.
 public enum FitnessMachineControlPointRequest: GATTWritable, Hashable, Sendable {
-    /// Asks for control.
+    /// Requests control.
     case requestControl
-    /// Resets everything, and gives control back.
+    /// Resets all settings and gives up control.
     case reset
     /// Sets a target.
     case setTarget(FitnessMachineTarget)
-    /// Starts, or goes on.
+    /// Starts or resumes the workout.
     case startOrResume
-    /// Stops.
+    /// Stops the workout.
     case stop
-    /// Pauses.
+    /// Pauses the workout.
     case pause
-    /// Starts the calibration by letting the wheel run out.
+    /// Starts the spin-down calibration.
     case startSpinDown
-    /// Declines that calibration when the machine has asked for it.
+    /// Declines a spin-down calibration that the machine has requested.
     case ignoreSpinDown
 
-    /// Appends the op code and its parameter.
+    /// Appends the opcode and its parameter.
     public func write(to writer: inout ByteWriter) {
         switch self {
         case .requestControl: writer.u8(0x00)
@@ -51,47 +51,47 @@ public enum FitnessMachineControlPointRequest: GATTWritable, Hashable, Sendable 
     }
 }
 
-/// What a fitness machine answers.
+/// A response of a fitness machine.
 ///
 ///     0x80 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: Fitness Machine Control Point (0x2AD9), Fitness Machine Service 1.0, 4.16.2.22.
 public struct FitnessMachineControlPointResponse: ControlPointAnswer {
-    /// The speeds between which the wheel must run out, in kilometres per hour, to 0.01.
+    /// The speeds between which the spin-down is measured, in km/h, with a resolution of 0.01.
     public struct SpinDownSpeeds: GATTReadable, Hashable, Sendable {
-        /// Where the measurement ends.
+        /// The speed at which the measurement ends.
         public let low: Double
-        /// Where the measurement begins: somebody must get faster than this.
+        /// The speed at which the measurement begins; the user must exceed it.
         public let high: Double
 
         /// Reads 4 bytes.
         ///
-        /// - Throws: `MalformedPacket` when there are fewer.
+        /// - Throws: `MalformedPacket` if there are fewer.
         public init(reading reader: inout ByteReader) throws(MalformedPacket) {
             low = try reader.read(UInt16.self, per: 100)
             high = try reader.read(UInt16.self, per: 100)
         }
     }
 
-    /// The op code of the request.
+    /// The opcode of the request.
     public let request: UInt8
-    /// How it ended.
+    /// The result.
     public let result: ControlPointResult
-    /// What was asked for, in bytes.
+    /// The response parameter as bytes.
     public let parameter: [UInt8]
     /// The specification's name.
     public static var formatName: String { "Fitness Machine Control Point" }
     /// 0x80.
     public static var responseCode: UInt8 { 0x80 }
 
-    /// An answer with these parts.
+    /// Creates a response.
     public init(request: UInt8, result: ControlPointResult, parameter: [UInt8] = []) {
         self.request = request
         self.result = result
         self.parameter = parameter
     }
 
-    /// The speeds of a calibration that was started.
+    /// The speeds of a spin-down calibration that was started.
     public var spinDownSpeeds: SpinDownSpeeds? { parameter(of: 0x13) }
 }
 

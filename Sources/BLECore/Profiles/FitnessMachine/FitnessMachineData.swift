@@ -1,35 +1,35 @@
-/// What a fitness machine measures while somebody trains.
+/// The data that a fitness machine reports during a workout.
 ///
-/// A machine with more to say than fits one notification sends several. All but the last have the flag More Data; it is
-/// the other way round than every other flag: where it is **not** set, the first field is there. So the first field comes
-/// once in every round, and ``isMoreDataFollowing`` is `false` in the value that has it.
+/// A machine whose data exceeds one notification sends several, all but the last with the More Data flag. Unlike every
+/// other flag, the first field is present when it is **clear**. The first field therefore occurs once per round, and
+/// ``isMoreDataFollowing`` is `false` in the value that carries it.
 ///
-/// Some fields have grown or shrunk since the service's first version, and machines of both kinds are about: a treadmill's
-/// paces (1 byte, then 2) and the level of resistance (2 bytes, then 1). Which kind it is follows from the length.
+/// The size of some fields has changed since version 1.0, and machines of both kinds exist: a treadmill's paces (1
+/// byte, then 2) and the resistance level (2 bytes, then 1). The length of the value decides which encoding it uses.
 public protocol FitnessMachineData: GATTReadable {
-    /// Whether another notification continues this one.
+    /// A Boolean value that indicates whether another notification continues this one.
     var isMoreDataFollowing: Bool { get }
-    /// Energy, heart rate and times.
+    /// The energy, heart rate and time fields.
     var totals: TrainingTotals { get }
 }
 
 extension FitnessMachineData {
-    /// The energy since the training began in kilocalories; `nil` too when the machine does not know.
+    /// The total energy in kilocalories; also `nil` if the machine reports it as not available.
     public var energy: UInt16? { totals.energy }
-    /// The energy in an hour in kilocalories; `nil` too when the machine does not know.
+    /// The energy per hour in kilocalories; also `nil` if the machine reports it as not available.
     public var energyPerHour: UInt16? { totals.energyPerHour }
-    /// The energy in a minute in kilocalories; `nil` too when the machine does not know.
+    /// The energy per minute in kilocalories; also `nil` if the machine reports it as not available.
     public var energyPerMinute: UInt8? { totals.energyPerMinute }
-    /// Beats per minute.
+    /// The pulse rate in beats per minute.
     public var heartRate: UInt8? { totals.heartRate }
-    /// How many times the energy at rest, to 0.1.
+    /// The metabolic equivalent, with a resolution of 0.1.
     public var metabolicEquivalent: Double? { totals.metabolicEquivalent }
-    /// The time since the training began.
+    /// The elapsed time of the workout.
     public var elapsedTime: Duration? { totals.elapsedTime }
-    /// The time until the training ends.
+    /// The remaining time of the workout.
     public var remainingTime: Duration? { totals.remainingTime }
 
-    /// The words that end the list of every machine's fields.
+    /// The time fields, which end every machine's list.
     package func finished(_ list: FieldList) -> [ValueField] {
         var list = list
         totals.add(to: &list)
@@ -39,8 +39,8 @@ extension FitnessMachineData {
 }
 
 extension ByteReader {
-    /// The level of resistance if it is there: 2 bytes that count `divisor` to the level in the service's first version,
-    /// 1 byte that counts tens of levels in the later one.
+    /// Reads the resistance level, if present: 2 bytes in units of 1/`divisor` in version 1.0 of the service, 1 byte in
+    /// units of ten levels later.
     @_lifetime(self: copy self)
     mutating func readResistance(
         isLaterVersion: Bool, per divisor: Double, if isPresent: Bool
@@ -49,7 +49,7 @@ extension ByteReader {
         return try read(Int16.self, per: divisor, if: isPresent)
     }
 
-    /// The slope in percent, unless the machine does not know it.
+    /// Reads the inclination in percent, or `nil` if the machine reports it as not available.
     @_lifetime(self: copy self)
     mutating func readSlope(if isPresent: Bool) throws(MalformedPacket) -> Double? {
         try read(Int16.self, per: 10, if: isPresent, unless: .max)

@@ -1,19 +1,19 @@
-/// What a fitness machine measures, and what it can be told.
+/// The measurements and the settable targets of a fitness machine.
 ///
 ///     machine features 4 | target setting features 4
 ///
 /// Spec: Fitness Machine Feature (0x2ACC), Fitness Machine Service 1.0, 4.3.
 public struct FitnessMachineFeature: GATTReadable, Hashable, Sendable {
-    /// What the machine measures.
+    /// The supported measurements.
     public let machine: FitnessMachineMeasures
-    /// What the machine can be told through its control point.
+    /// The targets that can be set with the control point.
     public let targets: FitnessMachineTargets
     /// The specification's name.
     public static var formatName: String { "Fitness Machine Feature" }
 
     /// Reads 8 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         machine = FitnessMachineMeasures(rawValue: try reader.read())
         targets = FitnessMachineTargets(rawValue: try reader.read())
@@ -31,14 +31,14 @@ extension CharacteristicKey where Value == FitnessMachineFeature {
     public static var fitnessMachineFeature: Self { Self(0x2ACC) }
 }
 
-/// What a fitness machine measures.
+/// The measurements that a fitness machine supports.
 ///
 /// Spec: Fitness Machine Features, Fitness Machine Service 1.0, 4.3.1.1.
 public struct FitnessMachineMeasures: OptionSet, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -46,39 +46,39 @@ public struct FitnessMachineMeasures: OptionSet, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// The average speed.
+    /// Average speed.
     public static let averageSpeed = Self(rawValue: 1 << 0)
-    /// The cadence.
+    /// Cadence.
     public static let cadence = Self(rawValue: 1 << 1)
-    /// The distance.
+    /// Total distance.
     public static let totalDistance = Self(rawValue: 1 << 2)
-    /// The slope.
+    /// Inclination.
     public static let inclination = Self(rawValue: 1 << 3)
-    /// The height gained and lost.
+    /// Elevation gain.
     public static let elevationGain = Self(rawValue: 1 << 4)
-    /// The pace.
+    /// Pace.
     public static let pace = Self(rawValue: 1 << 5)
-    /// Steps.
+    /// Step count.
     public static let stepCount = Self(rawValue: 1 << 6)
-    /// The level of resistance.
+    /// Resistance level.
     public static let resistanceLevel = Self(rawValue: 1 << 7)
-    /// Strides.
+    /// Stride count.
     public static let strideCount = Self(rawValue: 1 << 8)
-    /// The energy.
+    /// Expended energy.
     public static let expendedEnergy = Self(rawValue: 1 << 9)
-    /// The heart rate.
+    /// Heart rate.
     public static let heartRate = Self(rawValue: 1 << 10)
-    /// How many times the energy at rest.
+    /// Metabolic equivalent.
     public static let metabolicEquivalent = Self(rawValue: 1 << 11)
-    /// The time since the training began.
+    /// Elapsed time.
     public static let elapsedTime = Self(rawValue: 1 << 12)
-    /// The time until it ends.
+    /// Remaining time.
     public static let remainingTime = Self(rawValue: 1 << 13)
-    /// The power.
+    /// Power.
     public static let power = Self(rawValue: 1 << 14)
-    /// The force on the belt, and the power.
+    /// Force on the belt, and power.
     public static let forceOnBelt = Self(rawValue: 1 << 15)
-    /// The machine keeps data about its users.
+    /// User data retention.
     public static let userDataRetention = Self(rawValue: 1 << 16)
 }
 
@@ -92,14 +92,14 @@ extension FitnessMachineMeasures: NamedBits {
     }
 }
 
-/// What a fitness machine can be told.
+/// The targets that a fitness machine supports.
 ///
 /// Spec: Target Setting Features, Fitness Machine Service 1.0, 4.3.1.2.
 public struct FitnessMachineTargets: OptionSet, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -107,39 +107,39 @@ public struct FitnessMachineTargets: OptionSet, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// The speed.
+    /// Speed.
     public static let speed = Self(rawValue: 1 << 0)
-    /// The slope.
+    /// Inclination.
     public static let inclination = Self(rawValue: 1 << 1)
-    /// The level of resistance.
+    /// Resistance level.
     public static let resistance = Self(rawValue: 1 << 2)
-    /// The power.
+    /// Power.
     public static let power = Self(rawValue: 1 << 3)
-    /// The heart rate.
+    /// Heart rate.
     public static let heartRate = Self(rawValue: 1 << 4)
-    /// The energy.
+    /// Expended energy.
     public static let expendedEnergy = Self(rawValue: 1 << 5)
-    /// Steps.
+    /// Number of steps.
     public static let stepNumber = Self(rawValue: 1 << 6)
-    /// Strides.
+    /// Number of strides.
     public static let strideNumber = Self(rawValue: 1 << 7)
-    /// The distance.
+    /// Distance.
     public static let distance = Self(rawValue: 1 << 8)
-    /// The time.
+    /// Training time.
     public static let trainingTime = Self(rawValue: 1 << 9)
-    /// The time in each of two zones of the heart rate.
+    /// Time in each of two heart rate zones.
     public static let timeInTwoHeartRateZones = Self(rawValue: 1 << 10)
-    /// The time in each of three zones of the heart rate.
+    /// Time in each of three heart rate zones.
     public static let timeInThreeHeartRateZones = Self(rawValue: 1 << 11)
-    /// The time in each of five zones of the heart rate.
+    /// Time in each of five heart rate zones.
     public static let timeInFiveHeartRateZones = Self(rawValue: 1 << 12)
-    /// Wind, slope and friction that the machine makes felt.
+    /// Simulation of wind, slope and friction.
     public static let indoorBikeSimulation = Self(rawValue: 1 << 13)
-    /// The circumference of the wheel.
+    /// Wheel circumference.
     public static let wheelCircumference = Self(rawValue: 1 << 14)
-    /// The calibration by letting the wheel run out.
+    /// Spin-down calibration.
     public static let spinDownControl = Self(rawValue: 1 << 15)
-    /// The cadence.
+    /// Cadence.
     public static let cadence = Self(rawValue: 1 << 16)
 }
 

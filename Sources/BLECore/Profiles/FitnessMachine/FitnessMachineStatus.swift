@@ -1,56 +1,56 @@
-/// What has happened to a fitness machine, at the machine itself or by another device.
+/// A status change of a fitness machine, caused at the machine or by another device.
 ///
-///     op code 1 | parameter, as far as there is one
+///     opcode 1 | parameter, if any
 ///
 /// Spec: Fitness Machine Status (0x2ADA), Fitness Machine Service 1.0, 4.17.
 public enum FitnessMachineStatus: GATTReadable, Hashable, Sendable {
-    /// How a calibration by letting the wheel run out goes on.
+    /// The progress of a spin-down calibration.
     public struct SpinDown: RawRepresentable, Hashable, Sendable {
-        /// The number that is sent.
+        /// The raw value.
         public let rawValue: UInt8
 
-        /// The code with this number.
+        /// Creates a value from its raw value. Unknown values are preserved.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
-        /// The meaning in lowercase words; `nil` for a number that is not assigned.
+        /// The name in lowercase, or `nil` if the value is not assigned.
         public var name: String? { assignedName }
 
-        /// The machine asks for it.
+        /// The machine requests a calibration.
         public static let requested = Self(rawValue: 1)
-        /// Done.
+        /// Success.
         public static let success = Self(rawValue: 2)
-        /// Failed.
+        /// Error.
         public static let error = Self(rawValue: 3)
-        /// Somebody must stop pedalling now.
+        /// The user must stop pedalling.
         public static let stopPedalling = Self(rawValue: 4)
     }
 
     /// The machine was reset.
     case reset
-    /// Somebody stopped it.
+    /// The user stopped the machine.
     case stopped
-    /// Somebody paused it.
+    /// The user paused the machine.
     case paused
-    /// The safety key was pulled.
+    /// The safety key was removed.
     case stoppedBySafetyKey
-    /// Somebody started it, or let it go on.
+    /// The user started or resumed the machine.
     case started
-    /// Somebody set it to this.
+    /// A target was changed.
     case targetChanged(FitnessMachineTarget)
-    /// A calibration goes on.
+    /// The spin-down calibration progressed.
     case spinDown(SpinDown)
-    /// Somebody else has taken control: it must be asked for again.
+    /// Control was lost to another client and must be requested again.
     case controlPermissionLost
-    /// Something of a later version: the op code and what follows it.
+    /// A status of a later version: the opcode and the bytes after it.
     case other(UInt8, [UInt8])
     /// The specification's name.
     public static var formatName: String { "Fitness Machine Status" }
 
     /// Reads one status.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let opCode: UInt8 = try reader.read()
         switch opCode {
@@ -106,6 +106,6 @@ extension FitnessMachineStatus: DescribedValue {
 }
 
 extension CharacteristicKey where Value == FitnessMachineStatus {
-    /// Fitness Machine Status, 0x2ADA: notified when something happens.
+    /// Fitness Machine Status, 0x2ADA: notified on every change.
     public static var fitnessMachineStatus: Self { Self(0x2ADA) }
 }

@@ -1,14 +1,14 @@
-/// What a fitness machine can be set to, and what it tells when somebody has set it.
+/// A target of a fitness machine, in requests and in status notifications.
 ///
-/// Numbers that do not fit are sent as the nearest that does.
+/// Values out of range are clamped to the nearest encodable value.
 ///
 /// Spec: Fitness Machine Service 1.0, 4.16.2 and 4.17.
 public enum FitnessMachineTarget: Hashable, Sendable {
-    /// A speed in kilometres per hour, to 0.01.
+    /// A speed in km/h, with a resolution of 0.01.
     case speed(Double)
-    /// A slope in percent, to 0.1.
+    /// An inclination in percent, with a resolution of 0.1.
     case inclination(Double)
-    /// A level of resistance, to 0.1, at most 25.5.
+    /// A resistance level, with a resolution of 0.1 and a maximum of 25.5.
     case resistanceLevel(Double)
     /// A power in watts.
     case power(Int16)
@@ -16,28 +16,28 @@ public enum FitnessMachineTarget: Hashable, Sendable {
     case heartRate(UInt8)
     /// An energy in kilocalories.
     case energy(UInt16)
-    /// So many steps.
+    /// A number of steps.
     case steps(UInt16)
-    /// So many strides.
+    /// A number of strides.
     case strides(UInt16)
     /// A distance in metres, at most 16,777,215.
     case distance(UInt32)
-    /// A time of training.
+    /// A training time.
     case trainingTime(Duration)
-    /// Times in two zones of the heart rate: burning fat, then fitness.
+    /// Times in two heart rate zones: fat burn, fitness.
     case timesInTwoZones(Duration, Duration)
-    /// Times in three zones of the heart rate: light, moderate, hard.
+    /// Times in three heart rate zones: light, moderate, hard.
     case timesInThreeZones(Duration, Duration, Duration)
-    /// Times in five zones of the heart rate: very light, light, moderate, hard, maximum.
+    /// Times in five heart rate zones: very light, light, moderate, hard, maximum.
     case timesInFiveZones(Duration, Duration, Duration, Duration, Duration)
-    /// Wind, slope and friction that the machine makes felt.
+    /// Simulated wind, slope and friction.
     case simulation(IndoorBikeSimulation)
-    /// The circumference of the wheel in millimetres, to 0.1.
+    /// A wheel circumference in millimetres, with a resolution of 0.1.
     case wheelCircumference(Double)
-    /// A cadence in turns per minute, to 0.5.
+    /// A cadence in revolutions per minute, with a resolution of 0.5.
     case cadence(Double)
 
-    /// The target's place in the two tables of op codes, which list the same targets in the same order.
+    /// The target's index in both opcode tables, which list the same targets in the same order.
     enum Kind: UInt8 {
         case speed, inclination, resistanceLevel, power, heartRate
         case energy, steps, strides, distance, trainingTime, twoZones, threeZones, fiveZones
@@ -107,7 +107,7 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         }
     }
 
-    /// One byte, or two of a machine that sends the level as its data do.
+    /// One byte, or two from a machine that encodes the level as in its data.
     private static func resistanceLevel(_ reader: inout ByteReader) throws(MalformedPacket) -> Double {
         if reader.remaining == 2 { return try reader.read(Int16.self, per: 10) }
         return try reader.read(UInt8.self, per: 10)
@@ -117,7 +117,7 @@ public enum FitnessMachineTarget: Hashable, Sendable {
         .seconds(try reader.read(UInt16.self))
     }
 
-    /// The times that the target consists of, in the order in which they are sent.
+    /// The target's times, in transmission order.
     private var times: [Duration] {
         switch self {
         case .trainingTime(let time): [time]

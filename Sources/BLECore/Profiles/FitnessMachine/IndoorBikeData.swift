@@ -1,4 +1,4 @@
-/// What an indoor bike, or a trainer under a bicycle, measures.
+/// The data of an indoor bike or a bicycle trainer.
 ///
 ///     flags 2 | bit 0 not set: speed 2 | bit 1: average speed 2 | bit 2: cadence 2 | bit 3: average cadence 2
 ///     | bit 4: distance 3 | bit 5: resistance 2 or 1 | bit 6: power 2 | bit 7: average power 2
@@ -6,32 +6,32 @@
 ///
 /// Spec: Indoor Bike Data (0x2AD2), Fitness Machine Service 1.0, 4.9; GATT Specification Supplement.
 public struct IndoorBikeData: FitnessMachineData, Hashable, Sendable {
-    /// Whether another notification continues this one.
+    /// A Boolean value that indicates whether another notification continues this one.
     public let isMoreDataFollowing: Bool
-    /// The speed in kilometres per hour, to 0.01.
+    /// The instantaneous speed in km/h, with a resolution of 0.01.
     public let speed: Double?
-    /// The average speed in kilometres per hour, to 0.01.
+    /// The average speed in km/h, with a resolution of 0.01.
     public let averageSpeed: Double?
-    /// Turns of the cranks per minute, to 0.5.
+    /// The cadence in revolutions per minute, with a resolution of 0.5.
     public let cadence: Double?
-    /// Turns of the cranks per minute on the average, to 0.5.
+    /// The average cadence in revolutions per minute, with a resolution of 0.5.
     public let averageCadence: Double?
-    /// The distance in metres.
+    /// The total distance in metres.
     public let totalDistance: UInt32?
-    /// The level of resistance.
+    /// The resistance level.
     public let resistanceLevel: Double?
-    /// The power in watts.
+    /// The instantaneous power in watts.
     public let power: Int16?
     /// The average power in watts.
     public let averagePower: Int16?
-    /// Energy, heart rate and times.
+    /// The energy, heart rate and time fields.
     public let totals: TrainingTotals
     /// The specification's name.
     public static var formatName: String { "Indoor Bike Data" }
 
     /// Reads one value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt16.self, known: 13, reading: &reader)
         let shortest = flags.length([2, 2, 2, 2, 3, 1, 2, 2, 5, 1, 1, 2, 2], invertingFirst: true)
@@ -66,6 +66,6 @@ extension IndoorBikeData: DescribedValue {
 }
 
 extension CharacteristicKey where Value == IndoorBikeData {
-    /// Indoor Bike Data, 0x2AD2: notified once a second or so.
+    /// Indoor Bike Data, 0x2AD2: notified about once a second.
     public static var indoorBikeData: Self { Self(0x2AD2) }
 }

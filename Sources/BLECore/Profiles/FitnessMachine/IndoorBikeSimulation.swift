@@ -1,21 +1,21 @@
-/// What a trainer makes somebody feel on a road that is not there.
+/// The road conditions that a bicycle trainer simulates.
 ///
 ///     wind 2 | slope 2 | rolling resistance 1 | wind resistance 1
 ///
 /// Spec: Set Indoor Bike Simulation Parameters, Fitness Machine Service 1.0, 4.16.2.18.
 public struct IndoorBikeSimulation: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The wind in metres per second, to 0.001; headwind is above 0.
+    /// The wind speed in m/s, with a resolution of 0.001; positive is headwind.
     public var windSpeed: Double
-    /// The slope of the road in percent, to 0.01.
+    /// The grade of the road in percent, with a resolution of 0.01.
     public var grade: Double
-    /// The coefficient of rolling resistance, to 0.0001, at most 0.0255.
+    /// The coefficient of rolling resistance, with a resolution of 0.0001 and a maximum of 0.0255.
     public var rollingResistance: Double
-    /// The coefficient of wind resistance in kilograms per metre, to 0.01, at most 2.55.
+    /// The coefficient of wind resistance in kg/m, with a resolution of 0.01 and a maximum of 2.55.
     public var windResistance: Double
-    /// What the specification calls these parameters.
+    /// The specification's name for the parameters.
     public static var formatName: String { "Indoor Bike Simulation Parameters" }
 
-    /// A road with this wind, slope and friction; the friction is that of a usual bicycle unless it is given.
+    /// Creates simulation parameters; the default coefficients are those of a typical bicycle.
     public init(windSpeed: Double = 0, grade: Double, rollingResistance: Double = 0.004, windResistance: Double = 0.51)
     {
         self.windSpeed = windSpeed
@@ -26,7 +26,7 @@ public struct IndoorBikeSimulation: GATTReadable, GATTWritable, Hashable, Sendab
 
     /// Reads 6 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         windSpeed = try reader.read(Int16.self, per: 1000)
         grade = try reader.read(Int16.self, per: 100)

@@ -1,4 +1,4 @@
-/// What a rower measures.
+/// The data of a rower.
 ///
 ///     flags 2 | bit 0 not set: stroke rate 1, strokes 2 | bit 1: average stroke rate 1 | bit 2: distance 3
 ///     | bit 3: pace 2 | bit 4: average pace 2 | bit 5: power 2 | bit 6: average power 2 | bit 7: resistance 2 or 1
@@ -6,34 +6,34 @@
 ///
 /// Spec: Rower Data (0x2AD1), Fitness Machine Service 1.0, 4.8; GATT Specification Supplement.
 public struct RowerData: FitnessMachineData, Hashable, Sendable {
-    /// Whether another notification continues this one.
+    /// A Boolean value that indicates whether another notification continues this one.
     public let isMoreDataFollowing: Bool
-    /// Strokes per minute, to 0.5.
+    /// The stroke rate in strokes per minute, with a resolution of 0.5.
     public let strokeRate: Double?
-    /// Strokes since the training began.
+    /// The number of strokes since the workout began.
     public let strokeCount: UInt16?
-    /// Strokes per minute on the average, to 0.5.
+    /// The average stroke rate in strokes per minute, with a resolution of 0.5.
     public let averageStrokeRate: Double?
-    /// The distance in metres.
+    /// The total distance in metres.
     public let totalDistance: UInt32?
-    /// The time for 500 m at the pace of now.
+    /// The time per 500 m at the current pace.
     public let pace: Duration?
-    /// The time for 500 m at the average pace.
+    /// The time per 500 m at the average pace.
     public let averagePace: Duration?
-    /// The power in watts.
+    /// The instantaneous power in watts.
     public let power: Int16?
     /// The average power in watts.
     public let averagePower: Int16?
-    /// The level of resistance.
+    /// The resistance level.
     public let resistanceLevel: Double?
-    /// Energy, heart rate and times.
+    /// The energy, heart rate and time fields.
     public let totals: TrainingTotals
     /// The specification's name.
     public static var formatName: String { "Rower Data" }
 
     /// Reads one value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt16.self, known: 13, reading: &reader)
         let shortest = flags.length([3, 1, 3, 2, 2, 2, 2, 1, 5, 1, 1, 2, 2], invertingFirst: true)
@@ -70,6 +70,6 @@ extension RowerData: DescribedValue {
 }
 
 extension CharacteristicKey where Value == RowerData {
-    /// Rower Data, 0x2AD1: notified once a second or so.
+    /// Rower Data, 0x2AD1: notified about once a second.
     public static var rowerData: Self { Self(0x2AD1) }
 }

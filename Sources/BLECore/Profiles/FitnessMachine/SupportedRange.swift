@@ -1,6 +1,6 @@
-/// From where to where a fitness machine can be set, and how finely.
+/// The range and resolution of a fitness machine's setting.
 ///
-///     minimum | maximum | increment, as wide as the quantity
+///     minimum | maximum | increment, each as wide as the quantity
 ///
 /// Spec: Fitness Machine Service 1.0, 4.11 to 4.15.
 public struct SupportedRange<Quantity: SupportedQuantity>: GATTReadable, Hashable, Sendable {
@@ -8,14 +8,14 @@ public struct SupportedRange<Quantity: SupportedQuantity>: GATTReadable, Hashabl
     public let minimum: Double
     /// The largest value.
     public let maximum: Double
-    /// The smallest step from one value to the next.
+    /// The smallest increment.
     public let increment: Double
     /// The specification's name.
     public static var formatName: String { "Supported \(Quantity.name) Range" }
 
     /// Reads the range.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         minimum = try reader.read(Quantity.Bound.self, per: Quantity.countsPerUnit)
         maximum = try reader.read(Quantity.Bound.self, per: Quantity.countsPerUnit)
@@ -34,13 +34,13 @@ extension SupportedRange: DescribedValue {
     }
 }
 
-/// Something that a fitness machine can be set to.
+/// A quantity that a fitness machine can be set to.
 public protocol SupportedQuantity {
-    /// How the smallest and the largest value are sent.
+    /// The encoding of the minimum and the maximum.
     associatedtype Bound: FixedWidthInteger & GATTReadable
-    /// How the smallest step is sent.
+    /// The encoding of the increment.
     associatedtype Increment: FixedWidthInteger & GATTReadable
-    /// How many counts make one unit.
+    /// The number of counts per unit.
     static var countsPerUnit: Double { get }
     /// The unit.
     static var unit: String { get }

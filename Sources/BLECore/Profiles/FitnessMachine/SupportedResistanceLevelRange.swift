@@ -1,7 +1,7 @@
-/// From where to where the resistance of a fitness machine can be set, and how finely.
+/// The range and resolution of a fitness machine's resistance setting.
 ///
-///     minimum 2 | maximum 2 | increment 2, in 0.1 of a level
-///     minimum 1 | maximum 1 | increment 1, in ten levels, in the later version
+///     minimum 2 | maximum 2 | increment 2, in units of 0.1
+///     minimum 1 | maximum 1 | increment 1, in units of 10, in later versions
 ///
 /// Spec: Supported Resistance Level Range (0x2AD6), Fitness Machine Service 1.0, 4.13; GATT Specification Supplement.
 public struct SupportedResistanceLevelRange: GATTReadable, Hashable, Sendable {
@@ -9,14 +9,14 @@ public struct SupportedResistanceLevelRange: GATTReadable, Hashable, Sendable {
     public let minimum: Double
     /// The largest level.
     public let maximum: Double
-    /// The smallest step from one level to the next.
+    /// The smallest increment.
     public let increment: Double
     /// The specification's name.
     public static var formatName: String { "Supported Resistance Level Range" }
 
-    /// Reads the range; 3 bytes are of the later version.
+    /// Reads the range. A value of 3 bytes has the encoding of later versions.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer than 3 bytes, or 4 or 5.
+    /// - Throws: `MalformedPacket` if there are fewer than 3 bytes, or 4 or 5.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let isLaterVersion = reader.remaining == 3
         if isLaterVersion {

@@ -1,49 +1,49 @@
-/// What a training is at.
+/// The current phase of a workout.
 ///
 ///     flags 1 | status 1 | bit 0: text, the rest      bit 1: the text is longer than this value
 ///
 /// Spec: Training Status (0x2AD3), Fitness Machine Service 1.0, 4.10.
 public struct TrainingStatus: GATTReadable, Hashable, Sendable {
-    /// The phases of a training.
+    /// A phase of a workout.
     public struct Phase: RawRepresentable, Hashable, Sendable {
-        /// The number that is sent.
+        /// The raw value.
         public let rawValue: UInt8
 
-        /// The phase with this number.
+        /// Creates a phase from its raw value. Unknown values are preserved.
         public init(rawValue: UInt8) {
             self.rawValue = rawValue
         }
 
-        /// The meaning in lowercase words; `nil` for a number that is not assigned.
+        /// The name in lowercase, or `nil` if the value is not assigned.
         public var name: String? { assignedName }
 
         /// Something else.
         public static let other = Self(rawValue: 0)
-        /// Nobody trains.
+        /// Idle.
         public static let idle = Self(rawValue: 1)
         /// Warming up.
         public static let warmingUp = Self(rawValue: 2)
-        /// An interval of low intensity.
+        /// Low intensity interval.
         public static let lowIntensityInterval = Self(rawValue: 3)
-        /// An interval of high intensity.
+        /// High intensity interval.
         public static let highIntensityInterval = Self(rawValue: 4)
-        /// An interval to recover.
+        /// Recovery interval.
         public static let recoveryInterval = Self(rawValue: 5)
-        /// Force without movement.
+        /// Isometric exercise.
         public static let isometric = Self(rawValue: 6)
-        /// The machine holds the heart rate.
+        /// Heart rate control.
         public static let heartRateControl = Self(rawValue: 7)
-        /// A test of fitness.
+        /// Fitness test.
         public static let fitnessTest = Self(rawValue: 8)
-        /// Too slow for the machine to control: somebody must go faster.
+        /// Below the control range: the user must go faster.
         public static let speedTooLow = Self(rawValue: 9)
-        /// Too fast for the machine to control: somebody must go slower.
+        /// Above the control range: the user must go slower.
         public static let speedTooHigh = Self(rawValue: 10)
         /// Cooling down.
         public static let coolDown = Self(rawValue: 11)
-        /// The machine holds the power.
+        /// Power control.
         public static let wattControl = Self(rawValue: 12)
-        /// Begun by hand.
+        /// Manual mode (quick start).
         public static let manualMode = Self(rawValue: 13)
         /// Before the training.
         public static let preWorkout = Self(rawValue: 14)
@@ -53,16 +53,16 @@ public struct TrainingStatus: GATTReadable, Hashable, Sendable {
 
     /// The phase.
     public let phase: Phase
-    /// What the machine says in words, without zero bytes behind it; what is no UTF-8 in it is replaced.
+    /// The machine's text, without trailing zero bytes. Invalid UTF-8 is replaced.
     public let text: String?
-    /// Whether there is more text than fits a notification: reading the characteristic gives all of it.
+    /// A Boolean value that indicates whether the text is truncated; reading the characteristic returns all of it.
     public let isTextCut: Bool
     /// The specification's name.
     public static var formatName: String { "Training Status" }
 
-    /// Reads one status; the text takes all that is left.
+    /// Reads one status. The text extends to the end of the value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 2, reading: &reader)
         phase = Phase(rawValue: try reader.read())

@@ -1,22 +1,22 @@
-/// Energy, heart rate and times: the fields that the data of every fitness machine ends with.
+/// Energy, heart rate and time: the fields that end the data of every fitness machine.
 ///
 ///     energy 2, per hour 2, per minute 1 | heart rate 1 | metabolic equivalent 1 | elapsed 2 | remaining 2, as far as flagged
 ///
 /// Spec: Fitness Machine Service 1.0, 4.4 to 4.9.
 public struct TrainingTotals: Hashable, Sendable {
-    /// The energy since the training began in kilocalories; `nil` too when the machine does not know.
+    /// The total energy in kilocalories; also `nil` if the machine reports it as not available.
     public let energy: UInt16?
-    /// The energy in an hour in kilocalories; `nil` too when the machine does not know.
+    /// The energy per hour in kilocalories; also `nil` if the machine reports it as not available.
     public let energyPerHour: UInt16?
-    /// The energy in a minute in kilocalories; `nil` too when the machine does not know.
+    /// The energy per minute in kilocalories; also `nil` if the machine reports it as not available.
     public let energyPerMinute: UInt8?
-    /// Beats per minute.
+    /// The pulse rate in beats per minute.
     public let heartRate: UInt8?
-    /// How many times the energy at rest, to 0.1.
+    /// The metabolic equivalent, with a resolution of 0.1.
     public let metabolicEquivalent: Double?
-    /// The time since the training began.
+    /// The elapsed time of the workout.
     public let elapsedTime: Duration?
-    /// The time until the training ends.
+    /// The remaining time of the workout.
     public let remainingTime: Duration?
 
     init(_ flags: FieldFlags, from bit: Int, reading reader: inout ByteReader) throws(MalformedPacket) {

@@ -1,4 +1,4 @@
-/// What a treadmill measures.
+/// The data of a treadmill.
 ///
 ///     flags 2 | bit 0 not set: speed 2 | bit 1: average speed 2 | bit 2: distance 3 | bit 3: slope 2, ramp 2
 ///     | bit 4: ascent 2, descent 2 | bit 5: pace 1 or 2 | bit 6: average pace 1 or 2 | bits 7 to 11: ``TrainingTotals``
@@ -6,46 +6,48 @@
 ///
 /// Spec: Treadmill Data (0x2ACD), Fitness Machine Service 1.0, 4.4; GATT Specification Supplement.
 public struct TreadmillData: FitnessMachineData, Hashable, Sendable {
-    /// How fast somebody runs.
+    /// A running pace.
     public enum Pace: Hashable, Sendable {
-        /// Kilometres in a minute, to 0.1: how the first version of the service counts.
+        /// Kilometres per minute with a resolution of 0.1, as in version 1.0 of the service.
         case kilometresPerMinute(Double)
-        /// The time for 500 m: how the later version counts.
+        /// The time per 500 m, as in later versions.
         case timePer500Metres(Duration)
     }
 
-    /// Whether another notification continues this one.
+    /// A Boolean value that indicates whether another notification continues this one.
     public let isMoreDataFollowing: Bool
-    /// The speed of the belt in kilometres per hour, to 0.01.
+    /// The speed of the belt in km/h, with a resolution of 0.01.
     public let speed: Double?
-    /// The average speed in kilometres per hour, to 0.01.
+    /// The average speed in km/h, with a resolution of 0.01.
     public let averageSpeed: Double?
-    /// The distance in metres.
+    /// The total distance in metres.
     public let totalDistance: UInt32?
-    /// The slope of the belt in percent, to 0.1; `nil` too when the machine does not know.
+    /// The inclination of the belt in percent, with a resolution of 0.1; also `nil` if the machine reports it as not
+    /// available.
     public let inclination: Double?
-    /// The angle that the belt is set to in degrees, to 0.1; `nil` too when the machine does not know.
+    /// The ramp angle setting in degrees, with a resolution of 0.1; also `nil` if the machine reports it as not
+    /// available.
     public let rampAngle: Double?
-    /// The height gained in metres, to 0.1.
+    /// The positive elevation gain in metres, with a resolution of 0.1.
     public let positiveElevationGain: Double?
-    /// The height lost in metres, to 0.1.
+    /// The negative elevation gain in metres, with a resolution of 0.1.
     public let negativeElevationGain: Double?
-    /// The pace of now.
+    /// The current pace.
     public let pace: Pace?
     /// The average pace.
     public let averagePace: Pace?
-    /// Energy, heart rate and times.
+    /// The energy, heart rate and time fields.
     public let totals: TrainingTotals
-    /// The force on the belt in newtons; `nil` too when the machine does not know.
+    /// The force on the belt in newtons; also `nil` if the machine reports it as not available.
     public let forceOnBelt: Int16?
-    /// The power in watts; `nil` too when the machine does not know.
+    /// The power in watts; also `nil` if the machine reports it as not available.
     public let power: Int16?
     /// The specification's name.
     public static var formatName: String { "Treadmill Data" }
 
     /// Reads one value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt16.self, known: 13, reading: &reader)
         let shortest = flags.length([2, 2, 3, 4, 4, 1, 1, 5, 1, 1, 2, 2, 4], invertingFirst: true)
@@ -103,6 +105,6 @@ extension TreadmillData.Pace {
 }
 
 extension CharacteristicKey where Value == TreadmillData {
-    /// Treadmill Data, 0x2ACD: notified once a second or so.
+    /// Treadmill Data, 0x2ACD: notified about once a second.
     public static var treadmillData: Self { Self(0x2ACD) }
 }

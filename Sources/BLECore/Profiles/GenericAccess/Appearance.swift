@@ -1,22 +1,22 @@
-/// What a device looks like to its user: a category in the upper ten bits, a subcategory in the lower six.
+/// A device's external appearance: a category in the upper ten bits, a subcategory in the lower six.
 ///
 ///     number 2
 ///
 /// Spec: Appearance (0x2A01), Core Vol 3 Part C, 12.2; Assigned Numbers, 2.6.
 public struct Appearance: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The raw value.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "Appearance" }
 
-    /// The appearance with this number.
+    /// Creates an appearance from its raw value.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
     /// Reads 2 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         rawValue = try reader.read()
     }
@@ -26,7 +26,7 @@ public struct Appearance: GATTReadable, GATTWritable, Hashable, Sendable {
         writer.u16(rawValue)
     }
 
-    /// The name, such as "Heart Rate Belt"; an unknown subcategory has the name of its category.
+    /// The name, such as "Heart Rate Belt". An unknown subcategory has the name of its category.
     public var name: String? { AssignedNumbers.appearanceName(rawValue) }
 }
 

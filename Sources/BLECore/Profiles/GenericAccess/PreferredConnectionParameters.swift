@@ -1,23 +1,23 @@
-/// How a peripheral would like its links to be.
+/// The connection parameters that a peripheral prefers.
 ///
-///     shortest interval 2 | longest interval 2 | latency 2 | time-out 2
+///     minimum interval 2 | maximum interval 2 | latency 2 | timeout 2
 ///
 /// Spec: Peripheral Preferred Connection Parameters (0x2A04), Core Vol 3 Part C, 12.3.
 public struct PreferredConnectionParameters: GATTReadable, Hashable, Sendable {
-    /// The shortest interval in units of 1.25 ms; 0xFFFF is any.
+    /// The minimum interval in units of 1.25 ms; 0xFFFF means no preference.
     public let shortestInterval: UInt16
-    /// The longest interval in units of 1.25 ms; 0xFFFF is any.
+    /// The maximum interval in units of 1.25 ms; 0xFFFF means no preference.
     public let longestInterval: UInt16
-    /// How many meetings in a row the peripheral wants to skip.
+    /// The peripheral latency, in connection events.
     public let latency: UInt16
-    /// The supervision time-out in units of 10 ms; 0xFFFF is any.
+    /// The supervision timeout in units of 10 ms; 0xFFFF means no preference.
     public let timeout: UInt16
     /// The specification's name.
     public static var formatName: String { "Peripheral Preferred Connection Parameters" }
 
     /// Reads 8 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         shortestInterval = try reader.read()
         longestInterval = try reader.read()
@@ -25,7 +25,8 @@ public struct PreferredConnectionParameters: GATTReadable, Hashable, Sendable {
         timeout = try reader.read()
     }
 
-    /// The wish as parameters to connect with; `nil` when a part is left open or the specification does not allow them.
+    /// The preference as connection parameters, or `nil` if a part is unspecified or the specification does not allow
+    /// the combination.
     public var connectionParameters: ConnectionParameters? {
         guard shortestInterval <= longestInterval, longestInterval != 0xFFFF, timeout != 0xFFFF else { return nil }
         return try? ConnectionParameters(

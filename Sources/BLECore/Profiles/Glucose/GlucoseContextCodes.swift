@@ -1,16 +1,16 @@
-/// What a user of a glucose meter ate or drank.
+/// The carbohydrate that a user consumed.
 ///
 /// Spec: Carbohydrate ID, Glucose Service 1.0, 3.2.1.4.
 public struct GlucoseCarbohydrate: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
     /// Breakfast.
@@ -33,19 +33,19 @@ extension GlucoseCarbohydrate: NamedCode {
     package static var names: [String] { ["", "breakfast", "lunch", "dinner", "snack", "drink", "supper", "brunch"] }
 }
 
-/// How a measurement of glucose stands to a meal.
+/// The relation of a glucose measurement to a meal.
 ///
 /// Spec: Meal, Glucose Service 1.0, 3.2.1.6.
 public struct GlucoseMeal: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
     /// Before a meal.
@@ -54,7 +54,7 @@ public struct GlucoseMeal: RawRepresentable, Hashable, Sendable {
     public static let postprandial = Self(rawValue: 2)
     /// While fasting.
     public static let fasting = Self(rawValue: 3)
-    /// With snacks or drinks in between.
+    /// Casual: snacks or drinks in between.
     public static let casual = Self(rawValue: 4)
     /// At bedtime.
     public static let bedtime = Self(rawValue: 5)
@@ -64,28 +64,28 @@ extension GlucoseMeal: NamedCode {
     package static var names: [String] { ["", "before", "after", "fasting", "casual", "bedtime"] }
 }
 
-/// Who measured glucose.
+/// The person who performed a glucose measurement.
 ///
 /// Spec: Tester, Glucose Service 1.0, 3.2.1.7.
 public struct GlucoseTester: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
     /// The user.
     public static let oneself = Self(rawValue: 1)
-    /// Somebody who does it for a living.
+    /// A health care professional.
     public static let healthCareProfessional = Self(rawValue: 2)
     /// A laboratory.
     public static let laboratory = Self(rawValue: 3)
-    /// The meter does not know.
+    /// Not available.
     public static let notAvailable = Self(rawValue: 15)
 }
 
@@ -98,32 +98,32 @@ extension GlucoseTester: NamedCode {
     }
 }
 
-/// How a user of a glucose meter was.
+/// The health of the user of a glucose meter.
 ///
 /// Spec: Health, Glucose Service 1.0, 3.2.1.8.
 public struct GlucoseHealth: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// A little ill.
+    /// Minor health issues.
     public static let minorIssues = Self(rawValue: 1)
-    /// Very ill.
+    /// Major health issues.
     public static let majorIssues = Self(rawValue: 2)
     /// During menses.
     public static let duringMenses = Self(rawValue: 3)
     /// Under stress.
     public static let underStress = Self(rawValue: 4)
-    /// Well.
+    /// No health issues.
     public static let noIssues = Self(rawValue: 5)
-    /// The meter does not know.
+    /// Not available.
     public static let notAvailable = Self(rawValue: 15)
 }
 
@@ -136,30 +136,30 @@ extension GlucoseHealth: NamedCode {
     }
 }
 
-/// What a user of a glucose meter took.
+/// The medication that a user took.
 ///
 /// Spec: Medication ID, Glucose Service 1.0, 3.2.1.11.
 public struct GlucoseMedication: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// Insulin that acts rapidly.
+    /// Rapid-acting insulin.
     public static let rapidActingInsulin = Self(rawValue: 1)
-    /// Insulin that acts for a short time.
+    /// Short-acting insulin.
     public static let shortActingInsulin = Self(rawValue: 2)
-    /// Insulin that acts for a middling time.
+    /// Intermediate-acting insulin.
     public static let intermediateActingInsulin = Self(rawValue: 3)
-    /// Insulin that acts for a long time.
+    /// Long-acting insulin.
     public static let longActingInsulin = Self(rawValue: 4)
-    /// A mixture.
+    /// Pre-mixed insulin.
     public static let premixedInsulin = Self(rawValue: 5)
 }
 

@@ -1,15 +1,15 @@
-/// What a glucose meter can notice.
+/// The features of a glucose meter.
 ///
 ///     features 2
 ///
 /// Spec: Glucose Feature (0x2A51), Glucose Service 1.0, 3.3.
 public struct GlucoseFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "Glucose Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -17,27 +17,27 @@ public struct GlucoseFeature: OptionSet, GATTReadable, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// Notices a low battery.
+    /// Detects a low battery.
     public static let lowBatteryDetection = Self(rawValue: 1 << 0)
-    /// Notices a broken sensor.
+    /// Detects a sensor malfunction.
     public static let sensorMalfunctionDetection = Self(rawValue: 1 << 1)
-    /// Notices too little blood.
+    /// Detects an insufficient sample.
     public static let sampleSizeDetection = Self(rawValue: 1 << 2)
-    /// Notices a strip that is not put in well.
+    /// Detects an incorrectly inserted strip.
     public static let stripInsertionErrorDetection = Self(rawValue: 1 << 3)
-    /// Notices a strip for another meter.
+    /// Detects a strip of the wrong type.
     public static let stripTypeErrorDetection = Self(rawValue: 1 << 4)
-    /// Notices results that it cannot measure.
+    /// Detects results outside the measurable range.
     public static let resultRangeDetection = Self(rawValue: 1 << 5)
-    /// Notices that the sensor is too warm or too cold.
+    /// Detects that the sensor is too warm or too cold.
     public static let temperatureRangeDetection = Self(rawValue: 1 << 6)
-    /// Notices a strip that is pulled out too early.
+    /// Detects a strip that is removed too early.
     public static let readInterruptDetection = Self(rawValue: 1 << 7)
-    /// Notices other faults.
+    /// Detects other faults.
     public static let generalDeviceFault = Self(rawValue: 1 << 8)
-    /// Notices that its time may be wrong.
+    /// Detects that its time may be wrong.
     public static let timeFault = Self(rawValue: 1 << 9)
-    /// Can be bonded with several devices.
+    /// Supports multiple bonds.
     public static let multipleBonds = Self(rawValue: 1 << 10)
 }
 

@@ -1,4 +1,4 @@
-/// One measurement of glucose out of a meter's records.
+/// A glucose measurement from a meter's records.
 ///
 ///     flags 1 | sequence number 2 | base time 7 | bit 0: time offset 2 | bit 1: concentration 2, type and location 1
 ///     | bit 3: status 2      bit 2: mol/L, not kg/L   bit 4: a context follows
@@ -7,37 +7,37 @@
 public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
     /// The unit of a concentration.
     public enum Unit: Hashable, Sendable {
-        /// Kilograms per litre: 100,000 times mg/dL.
+        /// Kilograms per litre: 1 kg/L is 100,000 mg/dL.
         case kilogramsPerLitre
-        /// Moles per litre: 1000 times mmol/L.
+        /// Moles per litre: 1 mol/L is 1000 mmol/L.
         case molesPerLitre
     }
 
-    /// The record's number: a context with the same number belongs to it.
+    /// The record's sequence number; a context with the same number belongs to it.
     public let sequenceNumber: UInt16
-    /// When it was measured, by the meter's clock, before the offset.
+    /// The time of the measurement by the meter's clock, before the offset.
     public let baseTime: GATTDateTime
-    /// What must be added to the base time, in whole minutes: the user has set the clock since it began to run.
-    /// `nil` too when it is out of the range of what can be sent.
+    /// The offset to add to the base time, in whole minutes: the user has since adjusted the clock. Also `nil` if it is
+    /// outside the encodable range.
     public let timeOffset: Duration?
     /// The concentration in its ``unit``.
     public let concentration: MedicalFloat16?
     /// The unit of the concentration.
     public let unit: Unit
-    /// What the sample was.
+    /// The type of the sample.
     public let sampleType: GlucoseSampleType?
-    /// Where the sample was taken.
+    /// The location where the sample was taken.
     public let sampleLocation: GlucoseSampleLocation?
-    /// What went wrong; empty when nothing did.
+    /// The problems detected during the measurement; empty if there were none.
     public let status: GlucoseSensorStatus?
-    /// Whether a ``GlucoseMeasurementContext`` with the same number follows.
+    /// A Boolean value that indicates whether a ``GlucoseMeasurementContext`` with the same number follows.
     public let isContextFollowing: Bool
     /// The specification's name.
     public static var formatName: String { "Glucose Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 5, reading: &reader)
         sequenceNumber = try reader.read()
@@ -53,13 +53,13 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         reader.skipReserved(flags)
     }
 
-    /// The largest number stands for more than can be sent, the smallest for less.
+    /// The largest and the smallest number mean "overrun" and "underrun".
     private static func duration(_ minutes: Int16?) -> Duration? {
         guard let minutes, minutes != .max, minutes != .min else { return nil }
         return .seconds(60 * Int64(minutes))
     }
 
-    /// The concentration in milligrams per decilitre, whatever the meter's unit; `nan` where it is no number.
+    /// The concentration in mg/dL, regardless of the meter's unit; NaN if it is not a number.
     public var milligramsPerDecilitre: Double? {
         switch unit {
         case .kilogramsPerLitre: concentration.map { $0.doubleValue * 100_000 }
@@ -67,7 +67,7 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         }
     }
 
-    /// The concentration in millimoles per litre, whatever the meter's unit; `nan` where it is no number.
+    /// The concentration in mmol/L, regardless of the meter's unit; NaN if it is not a number.
     public var millimolesPerLitre: Double? {
         switch unit {
         case .kilogramsPerLitre: concentration.map { $0.doubleValue * 100_000 / Self.milligramsPerMillimole }
@@ -75,7 +75,7 @@ public struct GlucoseMeasurement: GATTReadable, Hashable, Sendable {
         }
     }
 
-    /// Milligrams per decilitre that one millimole per litre is: glucose has 180.156 g/mol.
+    /// The mg/dL in 1 mmol/L: the molar mass of glucose is 180.156 g/mol.
     private static let milligramsPerMillimole = 18.0156
 }
 
@@ -96,6 +96,6 @@ extension GlucoseMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == GlucoseMeasurement {
-    /// Glucose Measurement, 0x2A18: notified once for each record that was asked for.
+    /// Glucose Measurement, 0x2A18: notified once for each requested record.
     public static var glucoseMeasurement: Self { Self(0x2A18) }
 }

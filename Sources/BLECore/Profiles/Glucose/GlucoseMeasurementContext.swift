@@ -1,4 +1,4 @@
-/// What the user was doing when glucose was measured.
+/// The context of a glucose measurement: meals, health, exercise and medication.
 ///
 ///     flags 1 | sequence number 2 | bit 7: extended flags 1 | bit 0: carbohydrate 1, amount 2 | bit 1: meal 1
 ///     | bit 2: tester and health 1 | bit 3: exercise 2, intensity 1 | bit 4: medication 1, amount 2 | bit 6: HbA1c 2
@@ -6,36 +6,36 @@
 ///
 /// Spec: Glucose Measurement Context (0x2A34), Glucose Service 1.0, 3.2.
 public struct GlucoseMeasurementContext: GATTReadable, Hashable, Sendable {
-    /// The number of the record that this belongs to.
+    /// The sequence number of the measurement that this belongs to.
     public let sequenceNumber: UInt16
-    /// What was eaten or drunk.
+    /// The carbohydrate consumed.
     public let carbohydrate: GlucoseCarbohydrate?
-    /// How much of it, in kilograms.
+    /// The amount of carbohydrate, in kilograms.
     public let carbohydrateAmount: MedicalFloat16?
-    /// How long before or after a meal.
+    /// The relation of the measurement to a meal.
     public let meal: GlucoseMeal?
-    /// Who took the sample.
+    /// The person who took the sample.
     public let tester: GlucoseTester?
-    /// How the user was.
+    /// The user's health.
     public let health: GlucoseHealth?
-    /// How long the user exercised; `nil` too when it was longer than can be told.
+    /// The duration of exercise; also `nil` if it exceeds the encodable range.
     public let exerciseDuration: Duration?
-    /// How hard the user exercised, in percent.
+    /// The intensity of exercise, in percent.
     public let exerciseIntensity: UInt8?
-    /// What the user took.
+    /// The medication taken.
     public let medication: GlucoseMedication?
-    /// How much of it, in litres or kilograms.
+    /// The amount of medication, in litres or kilograms.
     public let medicationAmount: MedicalFloat16?
-    /// Whether the medication is in litres, else in kilograms.
+    /// A Boolean value that indicates whether the medication is in litres; otherwise in kilograms.
     public let isMedicationInLitres: Bool
-    /// The share of glycated haemoglobin in percent.
+    /// The share of glycated haemoglobin (HbA1c), in percent.
     public let hba1c: MedicalFloat16?
     /// The specification's name.
     public static var formatName: String { "Glucose Measurement Context" }
 
     /// Reads one context.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 8, reading: &reader)
         sequenceNumber = try reader.read()
@@ -52,7 +52,7 @@ public struct GlucoseMeasurementContext: GATTReadable, Hashable, Sendable {
         medicationAmount = try reader.read(if: flags[4])
         isMedicationInLitres = flags[5]
         hba1c = try reader.read(if: flags[6])
-        // No extended flag has a meaning yet, so any of them may announce a field of a later version.
+        // No extended flag is assigned yet, so any of them may announce a field of a later version.
         if let extendedFlags, extendedFlags != 0 { _ = reader.rest() }
     }
 }
@@ -78,6 +78,6 @@ extension GlucoseMeasurementContext: DescribedValue {
 }
 
 extension CharacteristicKey where Value == GlucoseMeasurementContext {
-    /// Glucose Measurement Context, 0x2A34: notified behind the measurement that it belongs to.
+    /// Glucose Measurement Context, 0x2A34: notified after the measurement that it belongs to.
     public static var glucoseMeasurementContext: Self { Self(0x2A34) }
 }

@@ -1,37 +1,37 @@
-/// What a sample for a glucose meter was.
+/// The type of a glucose sample.
 ///
 /// Spec: Type, Glucose Service 1.0, 3.1.1.5.
 public struct GlucoseSampleType: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// Whole blood of the capillaries.
+    /// Capillary whole blood.
     public static let capillaryWholeBlood = Self(rawValue: 1)
-    /// Plasma of the capillaries.
+    /// Capillary plasma.
     public static let capillaryPlasma = Self(rawValue: 2)
-    /// Whole blood of a vein.
+    /// Venous whole blood.
     public static let venousWholeBlood = Self(rawValue: 3)
-    /// Plasma of a vein.
+    /// Venous plasma.
     public static let venousPlasma = Self(rawValue: 4)
-    /// Whole blood of an artery.
+    /// Arterial whole blood.
     public static let arterialWholeBlood = Self(rawValue: 5)
-    /// Plasma of an artery.
+    /// Arterial plasma.
     public static let arterialPlasma = Self(rawValue: 6)
-    /// Whole blood; from where is not known.
+    /// Whole blood of undetermined origin.
     public static let undeterminedWholeBlood = Self(rawValue: 7)
-    /// Plasma; from where is not known.
+    /// Plasma of undetermined origin.
     public static let undeterminedPlasma = Self(rawValue: 8)
-    /// Fluid between the cells.
+    /// Interstitial fluid.
     public static let interstitialFluid = Self(rawValue: 9)
-    /// A solution to check the meter.
+    /// A control solution.
     public static let controlSolution = Self(rawValue: 10)
 }
 
@@ -45,30 +45,30 @@ extension GlucoseSampleType: NamedCode {
     }
 }
 
-/// Where a sample for a glucose meter was taken.
+/// The location where a glucose sample was taken.
 ///
 /// Spec: Sample Location, Glucose Service 1.0, 3.1.1.6.
 public struct GlucoseSampleLocation: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The code with this number.
+    /// Creates a value from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
     /// A finger.
     public static let finger = Self(rawValue: 1)
-    /// Another place.
+    /// An alternate site.
     public static let alternateSite = Self(rawValue: 2)
     /// An earlobe.
     public static let earlobe = Self(rawValue: 3)
-    /// A solution to check the meter.
+    /// A control solution.
     public static let controlSolution = Self(rawValue: 4)
-    /// The meter does not know.
+    /// Not available.
     public static let notAvailable = Self(rawValue: 15)
 }
 

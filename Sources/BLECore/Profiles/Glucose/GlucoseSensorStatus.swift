@@ -1,13 +1,13 @@
-/// What went wrong when glucose was measured.
+/// The problems detected during a glucose measurement.
 ///
 /// Spec: Sensor Status Annunciation, Glucose Service 1.0, 3.1.1.7.
 public struct GlucoseSensorStatus: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
-    /// What the specification calls the field.
+    /// The specification's name for the field.
     public static var formatName: String { "Sensor Status Annunciation" }
 
-    /// The status in these bits.
+    /// Creates a status from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -19,23 +19,23 @@ public struct GlucoseSensorStatus: OptionSet, GATTReadable, Hashable, Sendable {
     public static let batteryLow = Self(rawValue: 1 << 0)
     /// The sensor failed.
     public static let sensorMalfunction = Self(rawValue: 1 << 1)
-    /// There was too little blood.
+    /// The sample was insufficient.
     public static let sampleTooSmall = Self(rawValue: 1 << 2)
-    /// The strip was not put in well.
+    /// The strip was inserted incorrectly.
     public static let stripInsertionError = Self(rawValue: 1 << 3)
-    /// The strip is not for this meter.
+    /// The strip was of the wrong type.
     public static let stripTypeError = Self(rawValue: 1 << 4)
-    /// More than the meter can measure.
+    /// The result was above the measurable range.
     public static let resultTooHigh = Self(rawValue: 1 << 5)
-    /// Less than the meter can measure.
+    /// The result was below the measurable range.
     public static let resultTooLow = Self(rawValue: 1 << 6)
     /// The sensor was too warm.
     public static let temperatureTooHigh = Self(rawValue: 1 << 7)
     /// The sensor was too cold.
     public static let temperatureTooLow = Self(rawValue: 1 << 8)
-    /// The strip was pulled out too early.
+    /// The strip was removed too early.
     public static let readInterrupted = Self(rawValue: 1 << 9)
-    /// The device has some other fault.
+    /// Another fault occurred.
     public static let generalDeviceFault = Self(rawValue: 1 << 10)
     /// The time may be wrong.
     public static let timeFault = Self(rawValue: 1 << 11)

@@ -1,22 +1,22 @@
-/// What can be asked of a device that keeps records, such as a glucose meter.
+/// A request to a device that stores records, such as a glucose meter.
 ///
-///     1 report   2 delete   4 count: | operator 1 | filter 1 and its bounds, as far as there are any
+///     1 report   2 delete   4 count: | operator 1 | filter 1 and its bounds, if any
 ///     3 abort:                       | 0
 ///
-/// Records come as notifications of the characteristic that they belong to; the answer comes last.
+/// Records arrive as notifications of the characteristic that they belong to; the response comes last.
 ///
 /// Spec: Record Access Control Point (0x2A52), Glucose Service 1.0, 3.4.
 public enum RecordAccessControlPointRequest: GATTWritable, Hashable, Sendable {
-    /// Asks for records.
+    /// Requests records.
     case report(RecordSelection)
     /// Deletes records.
     case delete(RecordSelection)
-    /// Ends what is under way.
+    /// Aborts the operation in progress.
     case abort
-    /// Asks how many records there are.
+    /// Requests the number of records.
     case count(RecordSelection)
 
-    /// Appends the op code, the operator and the operand.
+    /// Appends the opcode, the operator and the operand.
     public func write(to writer: inout ByteWriter) {
         switch self {
         case .report(let records): Self.write(1, records, to: &writer)
@@ -34,24 +34,24 @@ public enum RecordAccessControlPointRequest: GATTWritable, Hashable, Sendable {
     }
 }
 
-/// What a device that keeps records answers.
+/// A response of a device that stores records.
 ///
-///     5 | 0 | number 2, of some devices 1 or 4
+///     5 | 0 | number 2, from some devices 1 or 4
 ///     6 | 0 | request 1 | result 1
 ///
 /// Spec: Record Access Control Point (0x2A52), Glucose Service 1.0, 3.4.
 public enum RecordAccessControlPointResponse: GATTReadable, Hashable, Sendable {
-    /// So many records are there.
+    /// The number of records.
     case count(Int)
-    /// The request with this op code has ended so.
+    /// The result of the request with this opcode.
     case ended(request: UInt8, RecordAccessResult)
 
     /// The specification's name.
     public static var formatName: String { "Record Access Control Point" }
 
-    /// Reads one answer.
+    /// Reads one response.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or are no answer.
+    /// - Throws: `MalformedPacket` if the bytes end too early or are not a response.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let opCode: UInt8 = try reader.read()
         if try reader.read(UInt8.self) != 0 { throw reader.invalid("operator") }

@@ -1,35 +1,35 @@
-/// How a request for records ended.
+/// The result of a request for records.
 ///
 /// Spec: Response Code Values, Glucose Service 1.0, 3.4.
 public struct RecordAccessResult: RawRepresentable, Hashable, Sendable {
-    /// The number that is sent.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The result with this number.
+    /// Creates a result from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The meaning in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 
-    /// It was done.
+    /// Success.
     public static let success = Self(rawValue: 1)
-    /// The device does not know this request.
+    /// The opcode is not supported.
     public static let opCodeNotSupported = Self(rawValue: 2)
-    /// The operator is not valid.
+    /// The operator is invalid.
     public static let invalidOperator = Self(rawValue: 3)
-    /// The device does not know this operator.
+    /// The operator is not supported.
     public static let operatorNotSupported = Self(rawValue: 4)
-    /// The operand is not valid.
+    /// The operand is invalid.
     public static let invalidOperand = Self(rawValue: 5)
-    /// No record is meant.
+    /// No record matches the request.
     public static let noRecordsFound = Self(rawValue: 6)
-    /// What is under way could not be ended.
+    /// The operation in progress could not be aborted.
     public static let abortUnsuccessful = Self(rawValue: 7)
-    /// It was begun and not finished.
+    /// The procedure was started but not completed.
     public static let procedureNotCompleted = Self(rawValue: 8)
-    /// The device does not know this operand.
+    /// The operand is not supported.
     public static let operandNotSupported = Self(rawValue: 9)
 }
 

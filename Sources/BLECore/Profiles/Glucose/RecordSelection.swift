@@ -1,14 +1,14 @@
-/// Which of a device's records are meant.
+/// A selection of a device's records.
 public enum RecordSelection: GATTWritable, Hashable, Sendable {
-    /// All of them.
+    /// All records.
     case all
-    /// The first one.
+    /// The first record.
     case first
-    /// The last one.
+    /// The last record.
     case last
-    /// Those with these numbers, both ends included; `nil` for an open end.
+    /// The records in this range of sequence numbers, inclusive; `nil` leaves an end open.
     case sequenceNumbers(from: UInt16?, through: UInt16?)
-    /// Those of these times on the users' clock, both ends included; `nil` for an open end.
+    /// The records in this range of user-facing times, inclusive; `nil` leaves an end open.
     case userFacingTimes(from: GATTDateTime?, through: GATTDateTime?)
 
     /// Appends the operator and its operand.

@@ -1,22 +1,22 @@
-/// How often a thermometer measures by itself.
+/// The interval of a thermometer's periodic measurements.
 ///
 ///     seconds 2
 ///
 /// Spec: Measurement Interval (0x2A21), Health Thermometer Service 1.0, 3.4.
 public struct MeasurementInterval: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The time from one measurement to the next in seconds; 0 is no measurement without being asked.
+    /// The interval in seconds; 0 means no periodic measurements.
     public let seconds: UInt16
     /// The specification's name.
     public static var formatName: String { "Measurement Interval" }
 
-    /// A measurement every so many seconds.
+    /// Creates an interval.
     public init(seconds: UInt16) {
         self.seconds = seconds
     }
 
     /// Reads 2 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         seconds = try reader.read()
     }

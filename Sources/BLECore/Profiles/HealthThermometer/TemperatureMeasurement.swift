@@ -1,23 +1,23 @@
-/// A body temperature.
+/// A body temperature measurement.
 ///
 ///     flags 1 | temperature 4 (FLOAT) | time 7, if flagged | type 1, if flagged
 ///
 /// Spec: Temperature Measurement (0x2A1C) and Intermediate Temperature (0x2A1E), Health Thermometer Service 1.0, 3.1 and 3.3.
 public struct TemperatureMeasurement: GATTReadable, Hashable, Sendable {
-    /// The temperature, in the unit that `isFahrenheit` says.
+    /// The temperature, in degrees Celsius or Fahrenheit depending on `isFahrenheit`.
     public let temperature: MedicalFloat32
-    /// Whether the unit is degrees Fahrenheit; else it is degrees Celsius.
+    /// A Boolean value that indicates whether the unit is degrees Fahrenheit; otherwise it is degrees Celsius.
     public let isFahrenheit: Bool
-    /// When it was measured, by the device's clock, if given.
+    /// The time of the measurement, by the device's clock, if present.
     public let time: GATTDateTime?
-    /// Where it was measured, if given.
+    /// The location of the measurement on the body, if present.
     public let type: TemperatureType?
     /// The specification's name.
     public static var formatName: String { "Temperature Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
         isFahrenheit = flags[0]
@@ -27,7 +27,7 @@ public struct TemperatureMeasurement: GATTReadable, Hashable, Sendable {
         reader.skipReserved(flags)
     }
 
-    /// The temperature in degrees Celsius, whatever the unit; `nan` when the device has no valid result.
+    /// The temperature in degrees Celsius, regardless of the unit; NaN if the device has no valid result.
     public var celsius: Double {
         isFahrenheit ? (temperature.doubleValue - 32) * 5 / 9 : temperature.doubleValue
     }
@@ -46,6 +46,6 @@ extension TemperatureMeasurement: DescribedValue {
 extension CharacteristicKey where Value == TemperatureMeasurement {
     /// Temperature Measurement, 0x2A1C: indicated when a measurement is complete.
     public static var temperatureMeasurement: Self { Self(0x2A1C) }
-    /// Intermediate Temperature, 0x2A1E: notified while a measurement goes on.
+    /// Intermediate Temperature, 0x2A1E: notified during a measurement.
     public static var intermediateTemperature: Self { Self(0x2A1E) }
 }

@@ -1,15 +1,15 @@
-/// Where on the body a temperature was measured.
+/// The location of a temperature measurement on the body.
 ///
 ///     code 1
 ///
 /// Spec: Temperature Type (0x2A1D), Health Thermometer Service 1.0, 3.2.
 public struct TemperatureType: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The raw value.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Temperature Type" }
 
-    /// The place with this number.
+    /// Creates a location from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
@@ -18,7 +18,7 @@ public struct TemperatureType: RawRepresentable, GATTReadable, GATTWritable, Has
     public static let armpit = Self(rawValue: 1)
     /// The body in general.
     public static let body = Self(rawValue: 2)
-    /// The ear, mostly the lobe.
+    /// The ear, usually the lobe.
     public static let ear = Self(rawValue: 3)
     /// A finger.
     public static let finger = Self(rawValue: 4)
@@ -33,7 +33,7 @@ public struct TemperatureType: RawRepresentable, GATTReadable, GATTWritable, Has
     /// The ear drum.
     public static let tympanum = Self(rawValue: 9)
 
-    /// The place in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 }
 
@@ -44,6 +44,6 @@ extension TemperatureType: NamedCode {
 }
 
 extension CharacteristicKey where Value == TemperatureType {
-    /// Temperature Type, 0x2A1D: for a thermometer that always measures at the same place.
+    /// Temperature Type, 0x2A1D: for thermometers that always measure at the same location.
     public static var temperatureType: Self { Self(0x2A1D) }
 }

@@ -1,20 +1,20 @@
-/// Where on the body a sensor is worn.
+/// The location of a sensor on the body.
 ///
 ///     code 1
 ///
 /// Spec: Body Sensor Location (0x2A38), Heart Rate Service 1.0, 3.2.
 public struct BodySensorLocation: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The raw value.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Body Sensor Location" }
 
-    /// The place with this number.
+    /// Creates a location from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// Somewhere else.
+    /// Another location.
     public static let other = Self(rawValue: 0)
     /// The chest.
     public static let chest = Self(rawValue: 1)
@@ -29,7 +29,7 @@ public struct BodySensorLocation: RawRepresentable, GATTReadable, GATTWritable, 
     /// A foot.
     public static let foot = Self(rawValue: 6)
 
-    /// The place in lowercase words; `nil` for a number that is not assigned.
+    /// The name in lowercase, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 }
 

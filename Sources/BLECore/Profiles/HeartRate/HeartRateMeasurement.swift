@@ -1,23 +1,23 @@
-/// One heart rate, and what the sensor says along with it.
+/// A heart rate measurement, with optional energy and RR intervals.
 ///
 ///     flags 1 | rate 1 or 2 | energy 2, if flagged | RR intervals of 2 each, if flagged
 ///
 /// Spec: Heart Rate Measurement (0x2A37), Heart Rate Service 1.0, 3.1.
 public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
-    /// The rate in beats per minute.
+    /// The heart rate in beats per minute.
     public let beatsPerMinute: UInt16
-    /// Whether the sensor touches the skin; `nil` when it cannot tell.
+    /// A Boolean value that indicates whether the sensor has skin contact, or `nil` if it cannot detect it.
     public let hasSkinContact: Bool?
-    /// The energy spent since the last reset, in kilojoules, if this measurement carries it; 65,535 means that or more.
+    /// The energy expended since the last reset, in kilojoules, if present; 65,535 means that or more.
     public let energyExpended: UInt16?
-    /// The times between beats, oldest first, in units of 1/1024 s.
+    /// The intervals between beats, oldest first, in units of 1/1024 s.
     public let rrIntervals1024: [UInt16]
     /// The specification's name.
     public static var formatName: String { "Heart Rate Measurement" }
 
-    /// Reads one measurement; the RR intervals take all that is left.
+    /// Reads one measurement. The RR intervals extend to the end of the value.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 5, reading: &reader)
         beatsPerMinute = flags[0] ? try reader.read(UInt16.self) : UInt16(try reader.read(UInt8.self))
@@ -27,7 +27,7 @@ public struct HeartRateMeasurement: GATTReadable, Hashable, Sendable {
         reader.skipReserved(flags)
     }
 
-    /// The times between beats, oldest first.
+    /// The intervals between beats, oldest first.
     public var rrIntervals: [Duration] {
         var durations: [Duration] = []
         for interval in rrIntervals1024 { durations.append(.nanoseconds(Int64(interval) * 1_000_000_000 / 1024)) }
@@ -50,6 +50,6 @@ extension HeartRateMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == HeartRateMeasurement {
-    /// Heart Rate Measurement, 0x2A37: notified once a second or so.
+    /// Heart Rate Measurement, 0x2A37: notified about once a second.
     public static var heartRateMeasurement: Self { Self(0x2A37) }
 }

@@ -1,5 +1,5 @@
-// Nordic Semiconductor's serial port over GATT: bytes in both directions, cut into values of at most MTU - 3. Where one
-// message ends is up to the two programs. The names are the device's view.
+// Nordic Semiconductor's serial port over GATT: bytes in both directions, in values of at most MTU - 3. Message
+// boundaries are up to the application. Names are from the device's point of view.
 // Source: nRF Connect SDK, Nordic UART Service (NUS).
 
 extension BluetoothUUID {
@@ -8,12 +8,12 @@ extension BluetoothUUID {
 }
 
 extension CharacteristicKey where Value == [UInt8] {
-    /// What the device receives: write to it.
+    /// The device's receive characteristic: write to it.
     public static var nordicUARTReceive: Self {
         Self("6e400002-b5a3-f393-e0a9-e50e24dcca9e", in: .nordicUART)
     }
 
-    /// What the device transmits: subscribe to it.
+    /// The device's transmit characteristic: subscribe to it.
     public static var nordicUARTTransmit: Self {
         Self("6e400003-b5a3-f393-e0a9-e50e24dcca9e", in: .nordicUART)
     }

@@ -1,19 +1,19 @@
-/// A saturation of the blood with oxygen, and the pulse along with it.
+/// An SpO2 reading with its pulse rate.
 ///
 ///     saturation 2 | pulse 2
 ///
 /// Spec: SpO2PR, Pulse Oximeter Service 1.0.1, 3.2.1.2.
 public struct OxygenSaturation: GATTReadable, Hashable, Sendable {
-    /// The saturation (SpO2) in percent.
+    /// The oxygen saturation (SpO2) in percent.
     public let saturation: MedicalFloat16
-    /// The pulse in beats per minute.
+    /// The pulse rate in beats per minute.
     public let pulseRate: MedicalFloat16
-    /// What the specification calls the pair.
+    /// The specification's name for the pair.
     public static var formatName: String { "SpO2PR" }
 
     /// Reads 4 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         saturation = try reader.read()
         pulseRate = try reader.read()

@@ -1,23 +1,23 @@
-/// One of the measurements that a pulse oximeter makes all the time.
+/// A continuous measurement of a pulse oximeter.
 ///
 ///     flags 1 | normal 4 | bit 0: fast 4 | bit 1: slow 4 | bits 2 to 4: see ``PLXQuality``
 ///
 /// Spec: PLX Continuous Measurement (0x2A5F), Pulse Oximeter Service 1.0.1, 3.3.
 public struct PLXContinuousMeasurement: GATTReadable, Hashable, Sendable {
-    /// Saturation and pulse as the device usually averages them.
+    /// The saturation and the pulse rate, with normal averaging.
     public let normal: OxygenSaturation
     /// The same, averaged over a shorter time.
     public let fast: OxygenSaturation?
     /// The same, averaged over a longer time.
     public let slow: OxygenSaturation?
-    /// Status, and the strength of the pulse.
+    /// The status fields and the pulse amplitude.
     public let quality: PLXQuality
     /// The specification's name.
     public static var formatName: String { "PLX Continuous Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 5, reading: &reader)
         normal = try reader.read()
@@ -39,6 +39,6 @@ extension PLXContinuousMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == PLXContinuousMeasurement {
-    /// PLX Continuous Measurement, 0x2A5F: notified once a second or so.
+    /// PLX Continuous Measurement, 0x2A5F: notified about once a second.
     public static var plxContinuousMeasurement: Self { Self(0x2A5F) }
 }

@@ -1,13 +1,13 @@
-/// What a pulse oximeter and its sensor suffer from.
+/// The problems of a pulse oximeter and its sensor.
 ///
 /// Spec: Device and Sensor Status, Pulse Oximeter Service 1.0.1, 3.2.1.6.
 public struct PLXDeviceStatus: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The 24 bits as they are sent.
+    /// The raw 24 bits.
     public let rawValue: UInt32
-    /// What the specification calls the field.
+    /// The specification's name for the field.
     public static var formatName: String { "PLX Device and Sensor Status" }
 
-    /// The status in these bits.
+    /// Creates a status from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -17,42 +17,42 @@ public struct PLXDeviceStatus: OptionSet, GATTReadable, Hashable, Sendable {
 
     /// Reads 3 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         rawValue = try reader.read(UInt24.self).value
     }
 
-    /// The display changes more slowly than usual.
+    /// The display is updated more slowly than usual.
     public static let extendedDisplayUpdate = Self(rawValue: 1 << 0)
-    /// The device is broken.
+    /// The device malfunctions.
     public static let equipmentMalfunction = Self(rawValue: 1 << 1)
-    /// The signal could not be worked on as usual.
+    /// Signal processing was irregular.
     public static let signalProcessingIrregularity = Self(rawValue: 1 << 2)
-    /// The signal is not good enough.
+    /// The signal is inadequate.
     public static let inadequateSignal = Self(rawValue: 1 << 3)
     /// The signal is poor.
     public static let poorSignal = Self(rawValue: 1 << 4)
-    /// Little blood flows.
+    /// Perfusion is low.
     public static let lowPerfusion = Self(rawValue: 1 << 5)
-    /// The signal is unsteady.
+    /// The signal is erratic.
     public static let erraticSignal = Self(rawValue: 1 << 6)
-    /// There is no pulse in the signal.
+    /// The signal is not pulsatile.
     public static let nonpulsatileSignal = Self(rawValue: 1 << 7)
-    /// The device doubts the pulse.
+    /// The pulse is questionable.
     public static let questionablePulse = Self(rawValue: 1 << 8)
     /// The signal is being analysed.
     public static let analysingSignal = Self(rawValue: 1 << 9)
-    /// Something disturbs the sensor.
+    /// The sensor is subject to interference.
     public static let sensorInterference = Self(rawValue: 1 << 10)
-    /// The sensor is not on anybody.
+    /// The sensor is not attached to the user.
     public static let sensorUnconnectedToUser = Self(rawValue: 1 << 11)
-    /// The device does not know this sensor.
+    /// The sensor is unknown to the device.
     public static let unknownSensor = Self(rawValue: 1 << 12)
-    /// The sensor has slipped.
+    /// The sensor is displaced.
     public static let sensorDisplaced = Self(rawValue: 1 << 13)
-    /// The sensor is broken.
+    /// The sensor malfunctions.
     public static let sensorMalfunction = Self(rawValue: 1 << 14)
-    /// There is no sensor at the device.
+    /// The sensor is disconnected from the device.
     public static let sensorDisconnected = Self(rawValue: 1 << 15)
 }
 

@@ -1,15 +1,15 @@
-/// What a pulse oximeter can do.
+/// The features of a pulse oximeter.
 ///
 ///     features 2 | bit 0: measurement status 2 | bit 1: device and sensor status 3
 ///
 /// Spec: PLX Features (0x2A60), Pulse Oximeter Service 1.0.1, 3.4.
 public struct PLXFeatures: GATTReadable, Hashable, Sendable {
-    /// The features themselves.
+    /// The supported features.
     public struct Supported: OptionSet, Hashable, Sendable {
-        /// The bits as they are sent.
+        /// The raw bits.
         public let rawValue: UInt16
 
-        /// The features in these bits.
+        /// Creates a set of features from raw bits.
         public init(rawValue: UInt16) {
             self.rawValue = rawValue
         }
@@ -17,11 +17,11 @@ public struct PLXFeatures: GATTReadable, Hashable, Sendable {
         /// The names of the set bits, lowest bit first.
         public var names: [String] { words }
 
-        /// Measurements say how far they can be trusted.
+        /// Measurements carry a measurement status.
         public static let measurementStatus = Self(rawValue: 1 << 0)
-        /// Measurements say what device and sensor suffer from.
+        /// Measurements carry a device and sensor status.
         public static let deviceStatus = Self(rawValue: 1 << 1)
-        /// The device keeps spot-check measurements.
+        /// The device stores spot-check measurements.
         public static let storage = Self(rawValue: 1 << 2)
         /// Spot-check measurements carry the time.
         public static let timestamp = Self(rawValue: 1 << 3)
@@ -29,24 +29,24 @@ public struct PLXFeatures: GATTReadable, Hashable, Sendable {
         public static let fast = Self(rawValue: 1 << 4)
         /// Continuous measurements carry the slow average.
         public static let slow = Self(rawValue: 1 << 5)
-        /// Measurements say how strong the pulse is.
+        /// Measurements carry the pulse amplitude index.
         public static let pulseAmplitudeIndex = Self(rawValue: 1 << 6)
-        /// Can be bonded with several devices.
+        /// Supports multiple bonds.
         public static let multipleBonds = Self(rawValue: 1 << 7)
     }
 
-    /// What the device can do.
+    /// The supported features.
     public let supported: Supported
-    /// Which measurement status it can tell.
+    /// The measurement status bits that the device supports.
     public let measurementStatus: PLXMeasurementStatus?
-    /// Which device and sensor status it can tell.
+    /// The device and sensor status bits that the device supports.
     public let deviceStatus: PLXDeviceStatus?
     /// The specification's name.
     public static var formatName: String { "PLX Features" }
 
     /// Reads the features.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         supported = Supported(rawValue: try reader.read())
         measurementStatus = try reader.read(if: supported.contains(.measurementStatus))

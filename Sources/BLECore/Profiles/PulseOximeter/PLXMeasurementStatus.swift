@@ -1,13 +1,13 @@
-/// How far a pulse oximeter's measurement can be trusted.
+/// The status and reliability of a pulse oximeter's measurement.
 ///
 /// Spec: Measurement Status, Pulse Oximeter Service 1.0.1, 3.2.1.5.
 public struct PLXMeasurementStatus: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
-    /// What the specification calls the field.
+    /// The specification's name for the field.
     public static var formatName: String { "PLX Measurement Status" }
 
-    /// The status in these bits.
+    /// Creates a status from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -15,27 +15,27 @@ public struct PLXMeasurementStatus: OptionSet, GATTReadable, Hashable, Sendable 
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// The measurement goes on.
+    /// The measurement is in progress.
     public static let ongoing = Self(rawValue: 1 << 5)
     /// An early estimate.
     public static let earlyEstimate = Self(rawValue: 1 << 6)
-    /// The device has validated it.
+    /// Validated by the device.
     public static let validated = Self(rawValue: 1 << 7)
-    /// As good as the device can do.
+    /// Fully qualified.
     public static let fullyQualified = Self(rawValue: 1 << 8)
-    /// From the device's memory.
+    /// From the device's storage.
     public static let fromStorage = Self(rawValue: 1 << 9)
-    /// Made up for a demonstration.
+    /// Demonstration data.
     public static let demonstration = Self(rawValue: 1 << 10)
-    /// Made up for a test.
+    /// Test data.
     public static let testing = Self(rawValue: 1 << 11)
-    /// The device calibrates itself.
+    /// The device is calibrating.
     public static let calibrating = Self(rawValue: 1 << 12)
-    /// There is no measurement.
+    /// The measurement is unavailable.
     public static let unavailable = Self(rawValue: 1 << 13)
-    /// The device doubts it.
+    /// The measurement is questionable.
     public static let questionable = Self(rawValue: 1 << 14)
-    /// The device takes it for wrong.
+    /// The measurement is invalid.
     public static let invalid = Self(rawValue: 1 << 15)
 }
 

@@ -1,12 +1,12 @@
-/// What both kinds of measurement say about themselves.
+/// The status fields that both kinds of measurement share.
 ///
-///     measurement status 2 | device and sensor status 3 | pulse amplitude index 2, as far as flagged
+///     measurement status 2 | device and sensor status 3 | pulse amplitude index 2, each if flagged
 public struct PLXQuality: Hashable, Sendable {
-    /// How far the measurement can be trusted.
+    /// The status and reliability of the measurement.
     public let measurementStatus: PLXMeasurementStatus?
-    /// What device and sensor suffer from.
+    /// The problems of the device and the sensor.
     public let deviceStatus: PLXDeviceStatus?
-    /// How strong the pulse is in the signal, in percent.
+    /// The pulse amplitude index, in percent.
     public let pulseAmplitudeIndex: MedicalFloat16?
 
     init(_ flags: FieldFlags, from bit: Int, reading reader: inout ByteReader) throws(MalformedPacket) {

@@ -1,15 +1,15 @@
-/// What a running sensor can do.
+/// The features of a running speed and cadence sensor.
 ///
 ///     features 2
 ///
 /// Spec: RSC Feature (0x2A54), Running Speed and Cadence Service 1.0, 3.2.
 public struct RSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "RSC Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -17,15 +17,15 @@ public struct RSCFeature: OptionSet, GATTReadable, Hashable, Sendable {
     /// The names of the set bits, lowest bit first.
     public var names: [String] { words }
 
-    /// Measurements carry the length of a stride.
+    /// Measurements carry the stride length.
     public static let strideLength = Self(rawValue: 1 << 0)
-    /// Measurements carry the distance.
+    /// Measurements carry the total distance.
     public static let totalDistance = Self(rawValue: 1 << 1)
-    /// Measurements tell running from walking.
+    /// Measurements distinguish running from walking.
     public static let walkingOrRunning = Self(rawValue: 1 << 2)
     /// The sensor can be calibrated.
     public static let calibration = Self(rawValue: 1 << 3)
-    /// The sensor can be told where it sits.
+    /// The sensor location can be set.
     public static let multipleSensorLocations = Self(rawValue: 1 << 4)
 }
 

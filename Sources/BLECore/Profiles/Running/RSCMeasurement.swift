@@ -1,25 +1,25 @@
-/// How fast somebody runs or walks.
+/// A running speed and cadence measurement.
 ///
 ///     flags 1 | speed 2 | cadence 1 | bit 0: stride 2 | bit 1: distance 4      bit 2: running, not walking
 ///
 /// Spec: RSC Measurement (0x2A53), Running Speed and Cadence Service 1.0, 3.1.
 public struct RSCMeasurement: GATTReadable, Hashable, Sendable {
-    /// The speed in metres per second, to 1/256.
+    /// The speed in m/s, with a resolution of 1/256.
     public let speed: Double
-    /// Steps per minute.
+    /// The cadence in steps per minute.
     public let cadence: UInt8
-    /// The length of a stride in metres, to 0.01.
+    /// The stride length in metres, with a resolution of 0.01.
     public let strideLength: Double?
-    /// The distance in metres, to 0.1, since the counter was set.
+    /// The total distance in metres, with a resolution of 0.1, since the counter was set.
     public let totalDistance: Double?
-    /// Whether the sensor takes it for running; else for walking.
+    /// A Boolean value that indicates whether the user is running; otherwise walking.
     public let isRunning: Bool
     /// The specification's name.
     public static var formatName: String { "RSC Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 3, reading: &reader)
         speed = try reader.read(UInt16.self, per: 256)
@@ -44,6 +44,6 @@ extension RSCMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == RSCMeasurement {
-    /// RSC Measurement, 0x2A53: notified once a second or so.
+    /// RSC Measurement, 0x2A53: notified about once a second.
     public static var rscMeasurement: Self { Self(0x2A53) }
 }

@@ -1,15 +1,15 @@
-/// What a body composition scale can measure.
+/// The features of a body composition scale.
 ///
-///     features 4: bits 11 to 14 are the resolution of masses, bits 15 to 17 that of the height
+///     features 4: bits 11 to 14 are the mass resolution, bits 15 to 17 the height resolution
 ///
 /// Spec: Body Composition Feature (0x2A9B), Body Composition Service 1.0, 3.1.
 public struct BodyCompositionFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
     /// The specification's name.
     public static var formatName: String { "Body Composition Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -19,33 +19,33 @@ public struct BodyCompositionFeature: OptionSet, GATTReadable, Hashable, Sendabl
 
     /// Measurements carry the time.
     public static let timestamp = Self(rawValue: 1 << 0)
-    /// The scale knows several users.
+    /// Supports multiple users.
     public static let multipleUsers = Self(rawValue: 1 << 1)
-    /// The energy that the body needs at rest.
+    /// Basal metabolism.
     public static let basalMetabolism = Self(rawValue: 1 << 2)
-    /// The share of muscles.
+    /// Muscle percentage.
     public static let musclePercentage = Self(rawValue: 1 << 3)
-    /// The mass of the muscles.
+    /// Muscle mass.
     public static let muscleMass = Self(rawValue: 1 << 4)
-    /// The mass without fat.
+    /// Fat-free mass.
     public static let fatFreeMass = Self(rawValue: 1 << 5)
-    /// The mass without fat and bones.
+    /// Soft lean mass: without fat and bones.
     public static let softLeanMass = Self(rawValue: 1 << 6)
-    /// The mass of the water.
+    /// Body water mass.
     public static let bodyWaterMass = Self(rawValue: 1 << 7)
-    /// The resistance of the body.
+    /// Body impedance.
     public static let impedance = Self(rawValue: 1 << 8)
-    /// The weight.
+    /// Weight.
     public static let weight = Self(rawValue: 1 << 9)
-    /// The height.
+    /// Height.
     public static let height = Self(rawValue: 1 << 10)
 
-    /// How finely the scale measures masses: kilograms and pounds; `nil` when it does not say.
+    /// The mass resolution in kilograms and in pounds, or `nil` if not specified.
     public var massResolution: (kilograms: Double, pounds: Double)? {
         ScaleResolution.mass(rawValue >> 11)
     }
 
-    /// How finely the scale measures heights: metres and inches; `nil` when it does not say.
+    /// The height resolution in metres and in inches, or `nil` if not specified.
     public var heightResolution: (metres: Double, inches: Double)? {
         ScaleResolution.height(rawValue >> 15)
     }

@@ -1,4 +1,4 @@
-/// What somebody's body is made of.
+/// A body composition measurement.
 ///
 ///     flags 2 | body fat 2 | bit 1: time 7 | bit 2: user 1 | bit 3: basal metabolism 2 | bit 4: muscle share 2
 ///     | bit 5: muscle mass 2 | bit 6: fat-free mass 2 | bit 7: soft lean mass 2 | bit 8: body water mass 2
@@ -8,38 +8,38 @@
 public struct BodyCompositionMeasurement: GATTReadable, Hashable, Sendable {
     /// The units of masses and height.
     public let system: MeasurementSystem
-    /// The share of fat in percent, to 0.1; `nil` when the scale could not measure it.
+    /// The body fat in percent, with a resolution of 0.1, or `nil` if the scale could not measure it.
     public let bodyFatPercentage: Double?
-    /// When it was measured, by the scale's clock.
+    /// The time of the measurement, by the scale's clock.
     public let timestamp: GATTDateTime?
-    /// Which of the scale's users it was; `nil` too when the scale does not know.
+    /// The index of the user; also `nil` if the scale does not know it.
     public let userID: UInt8?
-    /// The energy that the body needs at rest, in kilojoules a day.
+    /// The basal metabolism in kilojoules per day.
     public let basalMetabolism: UInt16?
-    /// The share of muscles in percent, to 0.1.
+    /// The muscle percentage, with a resolution of 0.1.
     public let musclePercentage: Double?
-    /// The mass of the muscles.
+    /// The muscle mass.
     public let muscleMass: Double?
-    /// The mass without fat.
+    /// The fat-free mass.
     public let fatFreeMass: Double?
-    /// The mass without fat and bones.
+    /// The soft lean mass: without fat and bones.
     public let softLeanMass: Double?
-    /// The mass of the water.
+    /// The body water mass.
     public let bodyWaterMass: Double?
-    /// The resistance of the body in ohms, to 0.1.
+    /// The body impedance in ohms, with a resolution of 0.1.
     public let impedance: Double?
     /// The weight.
     public let weight: Double?
     /// The height.
     public let height: Double?
-    /// Whether the measurement comes in several values, this being one of them.
+    /// A Boolean value that indicates whether this is one of several packets of the measurement.
     public let isOneOfSeveral: Bool
     /// The specification's name.
     public static var formatName: String { "Body Composition Measurement" }
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt16.self, known: 13, reading: &reader)
         system = flags[0] ? .imperial : .metric
@@ -82,6 +82,6 @@ extension BodyCompositionMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == BodyCompositionMeasurement {
-    /// Body Composition Measurement, 0x2A9C: indicated when a measurement is done.
+    /// Body Composition Measurement, 0x2A9C: indicated when a measurement is complete.
     public static var bodyCompositionMeasurement: Self { Self(0x2A9C) }
 }

@@ -1,8 +1,8 @@
-/// The codes for the resolution of scales.
+/// The resolution codes of scales.
 ///
 /// Spec: Weight Scale Service 1.0, 3.1.1; Body Composition Service 1.0, 3.1.1.
 enum ScaleResolution {
-    /// The resolution that the lowest four bits of `code` stand for.
+    /// Returns the resolution that the lowest four bits of `code` encode.
     static func mass(_ code: UInt32) -> (kilograms: Double, pounds: Double)? {
         switch code & 0xF {
         case 1: (0.5, 1)
@@ -16,7 +16,7 @@ enum ScaleResolution {
         }
     }
 
-    /// The resolution that the lowest three bits of `code` stand for.
+    /// Returns the resolution that the lowest three bits of `code` encode.
     static func height(_ code: UInt32) -> (metres: Double, inches: Double)? {
         switch code & 0x7 {
         case 1: (0.01, 1)

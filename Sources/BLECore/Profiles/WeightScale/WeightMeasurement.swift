@@ -1,4 +1,4 @@
-/// Somebody's weight.
+/// A weight measurement.
 ///
 ///     flags 1 | weight 2 | bit 1: time 7 | bit 2: user 1 | bit 3: body mass index 2, height 2      bit 0: imperial
 ///
@@ -6,13 +6,13 @@
 public struct WeightMeasurement: GATTReadable, Hashable, Sendable {
     /// The units of weight and height.
     public let system: MeasurementSystem
-    /// The weight; `nil` when the scale could not measure it.
+    /// The weight, or `nil` if the scale could not measure it.
     public let weight: Double?
-    /// When it was measured, by the scale's clock.
+    /// The time of the measurement, by the scale's clock.
     public let timestamp: GATTDateTime?
-    /// Which of the scale's users it was; `nil` too when the scale does not know.
+    /// The index of the user; also `nil` if the scale does not know it.
     public let userID: UInt8?
-    /// The body mass index, to 0.1.
+    /// The body mass index, with a resolution of 0.1.
     public let bodyMassIndex: Double?
     /// The height of the user.
     public let height: Double?
@@ -21,7 +21,7 @@ public struct WeightMeasurement: GATTReadable, Hashable, Sendable {
 
     /// Reads one measurement.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let flags = try FieldFlags(UInt8.self, known: 4, reading: &reader)
         system = flags[0] ? .imperial : .metric
@@ -33,7 +33,7 @@ public struct WeightMeasurement: GATTReadable, Hashable, Sendable {
         reader.skipReserved(flags)
     }
 
-    /// The weight in kilograms, whatever the scale measures in.
+    /// The weight in kilograms, regardless of the unit system.
     public var kilograms: Double? {
         weight.map { system == .metric ? $0 : $0 * 0.45359237 }
     }
@@ -53,6 +53,6 @@ extension WeightMeasurement: DescribedValue {
 }
 
 extension CharacteristicKey where Value == WeightMeasurement {
-    /// Weight Measurement, 0x2A9D: indicated when somebody has stood still.
+    /// Weight Measurement, 0x2A9D: indicated when the weight is stable.
     public static var weightMeasurement: Self { Self(0x2A9D) }
 }

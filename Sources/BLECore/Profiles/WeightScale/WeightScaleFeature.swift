@@ -1,15 +1,15 @@
-/// What a scale can do.
+/// The features of a weight scale.
 ///
-///     features 4: bits 3 to 6 are the resolution of the weight, bits 7 to 9 that of the height
+///     features 4: bits 3 to 6 are the weight resolution, bits 7 to 9 the height resolution
 ///
 /// Spec: Weight Scale Feature (0x2A9E), Weight Scale Service 1.0, 3.1.
 public struct WeightScaleFeature: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
     /// The specification's name.
     public static var formatName: String { "Weight Scale Feature" }
 
-    /// The features in these bits.
+    /// Creates a set of features from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
@@ -19,17 +19,17 @@ public struct WeightScaleFeature: OptionSet, GATTReadable, Hashable, Sendable {
 
     /// Measurements carry the time.
     public static let timestamp = Self(rawValue: 1 << 0)
-    /// The scale knows several users.
+    /// Supports multiple users.
     public static let multipleUsers = Self(rawValue: 1 << 1)
     /// Measurements carry the body mass index.
     public static let bodyMassIndex = Self(rawValue: 1 << 2)
 
-    /// How finely the scale measures weights: kilograms and pounds; `nil` when it does not say.
+    /// The weight resolution in kilograms and in pounds, or `nil` if not specified.
     public var massResolution: (kilograms: Double, pounds: Double)? {
         ScaleResolution.mass(rawValue >> 3)
     }
 
-    /// How finely the scale measures heights: metres and inches; `nil` when it does not say.
+    /// The height resolution in metres and in inches, or `nil` if not specified.
     public var heightResolution: (metres: Double, inches: Double)? {
         ScaleResolution.height(rawValue >> 7)
     }
