@@ -1,27 +1,27 @@
-// The packets that find attributes by place, type or value.
+// PDUs that find attributes by handle, type or value.
 
-/// Asks for the handles and types of the attributes in a range.
+/// Requests the handles and types of the attributes in a range.
 ///
 ///     0x04 | start 2 | end 2                   reply: ATTFindInformationResponse
 ///
 /// Spec: ATT_FIND_INFORMATION_REQ, Core Vol 3 Part F, 3.4.3.1.
 public struct ATTFindInformationRequest: ATTRequest {
-    /// The answer of a peer that agrees.
+    /// The response on success.
     public typealias Response = ATTFindInformationResponse
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.findInformationRequest
     /// The first handle of the range.
     public var startHandle: AttributeHandle
     /// The last handle of the range.
     public var endHandle: AttributeHandle
 
-    /// Asks about `startHandle` to `endHandle`, both included.
+    /// Creates a request for an inclusive range of handles.
     public init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
         self.startHandle = startHandle
         self.endHandle = endHandle
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
@@ -29,7 +29,7 @@ public struct ATTFindInformationRequest: ATTRequest {
         self.init(startHandle: start, endHandle: end)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 4)
         writer.u16(startHandle)
@@ -38,7 +38,7 @@ public struct ATTFindInformationRequest: ATTRequest {
     }
 }
 
-/// The answer to `ATTFindInformationRequest`: handles with their types, all in the same form.
+/// The response to `ATTFindInformationRequest`: handles with their types, all in the same format.
 ///
 ///     0x05 | format 1 = 1 | (handle 2 | type 2) ...
 ///     0x05 | format 1 = 2 | (handle 2 | type 16) ...
@@ -47,32 +47,32 @@ public struct ATTFindInformationRequest: ATTRequest {
 public struct ATTFindInformationResponse: ATTPDU {
     /// One attribute.
     public struct Entry: Hashable, Sendable {
-        /// Its handle.
+        /// The attribute's handle.
         public var handle: AttributeHandle
-        /// Its type.
+        /// The attribute's type.
         public var type: BluetoothUUID
 
-        /// An attribute of `type` at `handle`.
+        /// Creates an entry.
         public init(handle: AttributeHandle, type: BluetoothUUID) {
             self.handle = handle
             self.type = type
         }
     }
 
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.findInformationResponse
-    /// The attributes in the order of the packet; at least one when decoded.
+    /// The attributes in packet order; at least one when decoded.
     public var entries: [Entry]
-    /// Whether the types take 16 bytes each on the wire (format 2).
+    /// A Boolean value that indicates whether the types are encoded as 16 bytes each (format 2).
     public var usesLongTypes: Bool
 
-    /// Lists `entries`; 16 bytes a type as soon as one of them has no short form.
+    /// Creates a response; types are encoded as 16 bytes each if any of them has no short form.
     public init(entries: [Entry]) {
         self.entries = entries
         usesLongTypes = entries.contains { $0.type.short == nil }
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let format = reader.u8() else { throw Self.tooShort(reader) }
@@ -87,7 +87,7 @@ public struct ATTFindInformationResponse: ATTPDU {
         usesLongTypes = format == 2
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u8(usesLongTypes ? 2 : 1)
@@ -99,26 +99,26 @@ public struct ATTFindInformationResponse: ATTPDU {
     }
 }
 
-/// Asks for the groups whose declaration has this type and exactly this value.
+/// Requests the groups whose declaration has this type and exactly this value.
 ///
 ///     0x06 | start 2 | end 2 | type 2 | value 0...      reply: ATTFindByTypeValueResponse
 ///
 /// Spec: ATT_FIND_BY_TYPE_VALUE_REQ, Core Vol 3 Part F, 3.4.3.3.
 public struct ATTFindByTypeValueRequest: ATTRequest {
-    /// The answer of a peer that agrees.
+    /// The response on success.
     public typealias Response = ATTFindByTypeValueResponse
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.findByTypeValueRequest
     /// The first handle of the range.
     public var startHandle: AttributeHandle
     /// The last handle of the range.
     public var endHandle: AttributeHandle
-    /// The 16-bit form of the type; the packet has no room for another.
+    /// The 16-bit attribute type; the PDU cannot carry longer ones.
     public var type: UInt16
     /// The value to compare with.
     public var value: [UInt8]
 
-    /// Looks for `value` under `type` in a range, both ends included.
+    /// Creates a request for `value` of `type` in an inclusive range of handles.
     public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: UInt16, value: [UInt8]) {
         self.startHandle = startHandle
         self.endHandle = endHandle
@@ -126,7 +126,7 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
         self.value = value
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16(), let type = reader.u16() else {
@@ -135,7 +135,7 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
         self.init(startHandle: start, endHandle: end, type: type, value: reader.rest())
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u16(startHandle)
@@ -146,7 +146,7 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
     }
 }
 
-/// The answer to `ATTFindByTypeValueRequest`: the groups found.
+/// The response to `ATTFindByTypeValueRequest`: the groups found.
 ///
 ///     0x07 | (handle 2 | group end 2) ...
 ///
@@ -156,27 +156,27 @@ public struct ATTFindByTypeValueResponse: ATTPDU {
     public struct Entry: Hashable, Sendable {
         /// The handle of the attribute found.
         public var startHandle: AttributeHandle
-        /// The last handle of its group; 0xFFFF when the group ends the database.
+        /// The last handle of its group; 0xFFFF if the group is the last in the database.
         public var endHandle: AttributeHandle
 
-        /// The group from `startHandle` to `endHandle`, both included.
+        /// Creates an entry for an inclusive range of handles.
         public init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
             self.startHandle = startHandle
             self.endHandle = endHandle
         }
     }
 
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.findByTypeValueResponse
-    /// The groups in the order of the packet; at least one when decoded.
+    /// The groups in packet order; at least one when decoded.
     public var entries: [Entry]
 
-    /// Lists `entries`.
+    /// Creates a response.
     public init(entries: [Entry]) {
         self.entries = entries
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var entries: [Entry] = []
@@ -187,7 +187,7 @@ public struct ATTFindByTypeValueResponse: ATTPDU {
         self.init(entries: entries)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         for entry in entries {

@@ -1,30 +1,30 @@
-// The packets about the protocol itself: refusals, and the size of packets.
+// PDUs of the protocol itself: errors and the MTU exchange.
 
-/// Refuses a request.
+/// Rejects a request.
 ///
-///     0x01 | request opcode 1 | handle 2 | error 1        answers any request
+///     0x01 | request opcode 1 | handle 2 | error 1        response to any request
 ///
-/// The handle is the one that caused the error; 0 when there is none. Peers often name another one.
+/// The handle is that of the attribute that caused the error, or 0. Peers often send another one.
 ///
 /// Spec: ATT_ERROR_RSP, Core Vol 3 Part F, 3.4.1.1.
 public struct ATTErrorResponse: ATTPDU {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.errorResponse
-    /// The request that is refused.
+    /// The opcode of the rejected request.
     public var requestOpcode: ATTOpcode
-    /// The attribute that caused the error, or 0.
+    /// The handle of the attribute that caused the error, or 0.
     public var handle: AttributeHandle
-    /// Why.
+    /// The error code.
     public var code: ATTErrorCode
 
-    /// Refuses `requestOpcode`.
+    /// Creates an error response.
     public init(requestOpcode: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode) {
         self.requestOpcode = requestOpcode
         self.handle = handle
         self.code = code
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let opcode = reader.u8(), let handle = reader.u16(), let code = reader.u8() else {
@@ -35,7 +35,7 @@ public struct ATTErrorResponse: ATTPDU {
             requestOpcode: ATTOpcode(rawValue: opcode), handle: handle, code: ATTErrorCode(rawValue: code))
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 4)
         writer.u8(requestOpcode.rawValue)
@@ -45,37 +45,37 @@ public struct ATTErrorResponse: ATTPDU {
     }
 }
 
-/// Tells the peer the largest packet that the client can receive, and asks for the peer's.
+/// Sends the client's receive MTU and requests the server's.
 ///
 ///     0x02 | client MTU 2                      reply: ATTExchangeMTUResponse
 ///
 /// Spec: ATT_EXCHANGE_MTU_REQ, Core Vol 3 Part F, 3.4.2.1.
 public struct ATTExchangeMTURequest: ATTRequest, ATTExchangeMTUPDU {
-    /// The answer of a peer that agrees.
+    /// The response on success.
     public typealias Response = ATTExchangeMTUResponse
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.exchangeMTURequest
-    /// The largest packet that the sender can receive, in bytes.
+    /// The maximum PDU size that the sender can receive, in bytes.
     public var mtu: UInt16
 
-    /// Offers `mtu`.
+    /// Creates a request.
     public init(mtu: UInt16) {
         self.mtu = mtu
     }
 }
 
-/// The answer to `ATTExchangeMTURequest`: the smaller of both numbers holds from now on, never less than 23.
+/// The response to `ATTExchangeMTURequest`. The smaller of both values, but at least 23, becomes the MTU of the link.
 ///
 ///     0x03 | server MTU 2
 ///
 /// Spec: ATT_EXCHANGE_MTU_RSP, Core Vol 3 Part F, 3.4.2.2.
 public struct ATTExchangeMTUResponse: ATTExchangeMTUPDU {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.exchangeMTUResponse
-    /// The largest packet that the sender can receive, in bytes.
+    /// The maximum PDU size that the sender can receive, in bytes.
     public var mtu: UInt16
 
-    /// Answers with `mtu`.
+    /// Creates a response.
     public init(mtu: UInt16) {
         self.mtu = mtu
     }

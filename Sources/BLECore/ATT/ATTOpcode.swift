@@ -1,34 +1,34 @@
-/// The first byte of every ATT PDU: what kind of packet it is.
+/// The first byte of every ATT PDU: its method, with the command and authentication flags.
 ///
-/// An open set: any byte is a value, and bytes without a name here keep their place in the scheme (`kind`).
+/// The set is open: any byte is valid, and unnamed values still have a `kind`.
 ///
 /// Spec: Core Vol 3 Part F, 3.3.1 and 3.4.8.
 public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The byte on the wire.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The opcode with this byte.
+    /// Creates an opcode from its raw value.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The part that a packet plays in the protocol.
+    /// The type of a PDU.
     public enum Kind: Hashable, Sendable {
-        /// Asks for a response; one may be outstanding in each direction.
+        /// Requires a response; at most one may be outstanding in each direction.
         case request
-        /// Ends a request.
+        /// Completes a request.
         case response
-        /// Asks for something and is never answered.
+        /// Has no response.
         case command
-        /// Carries values and is never answered.
+        /// Carries values and is not acknowledged.
         case notification
-        /// Carries a value and asks for a confirmation; one may be outstanding.
+        /// Carries a value and requires a confirmation; at most one may be outstanding.
         case indication
-        /// Ends an indication.
+        /// Acknowledges an indication.
         case confirmation
     }
 
-    /// The part this opcode plays; unnamed ones follow the command flag, then odd (responses) and even (requests).
+    /// The type of the PDU. Unnamed opcodes are classified by the command flag, then odd (response) or even (request).
     public var kind: Kind {
         if isCommand { return .command }
         switch self {
@@ -39,24 +39,25 @@ public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
         }
     }
 
-    /// Whether the command flag (bit 6) is set: the receiver does not answer, and ignores what it does not know.
+    /// A Boolean value that indicates whether the command flag (bit 6) is set. A receiver ignores commands that it does
+    /// not support and never responds to one.
     public var isCommand: Bool { rawValue & 0x40 != 0 }
 
-    /// Whether the packet ends with a signature of 12 bytes (bit 7).
+    /// A Boolean value that indicates whether the PDU ends with a 12-byte signature (bit 7).
     public var isSigned: Bool { rawValue & 0x80 != 0 }
 
-    /// Whether the receiver must answer with a response or an Error Response.
+    /// A Boolean value that indicates whether the receiver must send a response or an Error Response.
     public var isRequest: Bool { kind == .request }
 
-    /// Whether the packet ends a request.
+    /// A Boolean value that indicates whether the PDU completes a request.
     public var isResponse: Bool { kind == .response }
 
-    /// The opcode of the response to this request; `nil` for everything that is no request.
+    /// The opcode of the response to this request, or `nil` if this is not a request.
     public var response: ATTOpcode? {
         isRequest ? ATTOpcode(rawValue: rawValue | 1) : nil
     }
 
-    /// The specification's name such as `ATT_READ_REQ`; `nil` for bytes that it leaves unused.
+    /// The specification's name, such as `ATT_READ_REQ`, or `nil` for unassigned values.
     public var specificationName: String? {
         switch self {
         case .errorResponse: "ATT_ERROR_RSP"
@@ -94,7 +95,7 @@ public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
         }
     }
 
-    /// The specification's name, or the byte such as "0x2a".
+    /// The specification's name, or the raw value, such as "0x2a".
     public var description: String {
         specificationName ?? "0x\(Hex.encode([rawValue]))"
     }

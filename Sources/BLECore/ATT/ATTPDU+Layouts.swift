@@ -1,38 +1,38 @@
-// The layouts that several packets share. A packet that has one of them declares its opcode and its fields; how they stand on
-// the wire is written here, once.
+// Layouts that several PDUs share. A conforming PDU declares its opcode and fields; the encoding is implemented here,
+// once.
 
-/// A packet that is its opcode and nothing else.
+/// A PDU without parameters.
 ///
 ///     opcode 1
 public protocol ATTEmptyPDU: ATTPDU {
-    /// The packet.
+    /// Creates the PDU.
     init()
 }
 
 extension ATTEmptyPDU {
-    /// Decodes what follows the opcode: nothing.
+    /// Decodes the parameters, which must be empty.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         try Self.finish(ByteReader(parameters))
         self.init()
     }
 
-    /// What follows the opcode on the wire: nothing.
+    /// The encoded parameters: none.
     public var parameters: [UInt8] { [] }
 }
 
-/// A packet that tells how large packets may be.
+/// A PDU that carries the sender's MTU.
 ///
 ///     opcode 1 | MTU 2
 public protocol ATTExchangeMTUPDU: ATTPDU {
-    /// The largest packet that the sender can receive, in bytes.
+    /// The maximum PDU size that the sender can receive, in bytes.
     var mtu: UInt16 { get }
 
-    /// Tells `mtu`.
+    /// Creates a PDU with this MTU.
     init(mtu: UInt16)
 }
 
 extension ATTExchangeMTUPDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let mtu = reader.u16() else { throw Self.tooShort(reader) }
@@ -40,7 +40,7 @@ extension ATTExchangeMTUPDU {
         self.init(mtu: mtu)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 2)
         writer.u16(mtu)
@@ -48,28 +48,28 @@ extension ATTExchangeMTUPDU {
     }
 }
 
-/// A packet with one attribute's value, up to its end.
+/// A PDU with the value of one attribute, extending to the end of the PDU.
 ///
 ///     opcode 1 | handle 2 | value 0...
 public protocol ATTHandleValuePDU: ATTPDU {
-    /// The attribute whose value it is.
+    /// The handle of the attribute.
     var handle: AttributeHandle { get }
     /// The value.
     var value: [UInt8] { get }
 
-    /// Carries the `value` of `handle`.
+    /// Creates a PDU with the `value` of `handle`.
     init(handle: AttributeHandle, value: [UInt8])
 }
 
 extension ATTHandleValuePDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16() else { throw Self.tooShort(reader) }
         self.init(handle: handle, value: reader.rest())
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: value.count + 2)
         writer.u16(handle)
@@ -78,30 +78,30 @@ extension ATTHandleValuePDU {
     }
 }
 
-/// A packet with one piece of a long value.
+/// A PDU with one part of a long value.
 ///
 ///     opcode 1 | handle 2 | offset 2 | part 0...
 public protocol ATTPreparedPartPDU: ATTPDU {
-    /// The attribute to write.
+    /// The handle of the attribute to write.
     var handle: AttributeHandle { get }
-    /// Where the piece begins in the value.
+    /// The offset of the part in the value, in bytes.
     var offset: UInt16 { get }
-    /// The piece.
+    /// The part of the value.
     var part: [UInt8] { get }
 
-    /// Carries `part` for `handle` at `offset`.
+    /// Creates a PDU with `part` for `handle` at `offset`.
     init(handle: AttributeHandle, offset: UInt16, part: [UInt8])
 }
 
 extension ATTPreparedPartPDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16(), let offset = reader.u16() else { throw Self.tooShort(reader) }
         self.init(handle: handle, offset: offset, part: reader.rest())
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: part.count + 4)
         writer.u16(handle)
@@ -111,7 +111,7 @@ extension ATTPreparedPartPDU {
     }
 }
 
-/// A packet that asks about one type in a range of handles.
+/// A request for one attribute type in a range of handles.
 ///
 ///     opcode 1 | start 2 | end 2 | type 2 or 16
 public protocol ATTTypeInRangePDU: ATTPDU {
@@ -119,15 +119,15 @@ public protocol ATTTypeInRangePDU: ATTPDU {
     var startHandle: AttributeHandle { get }
     /// The last handle of the range.
     var endHandle: AttributeHandle { get }
-    /// The type; sent in its short form where it has one.
+    /// The attribute type; encoded in its short form if it has one.
     var type: BluetoothUUID { get }
 
-    /// Asks for `type` in a range, both ends included.
+    /// Creates a request for `type` in an inclusive range of handles.
     init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID)
 }
 
 extension ATTTypeInRangePDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
@@ -136,7 +136,7 @@ extension ATTTypeInRangePDU {
         self.init(startHandle: start, endHandle: end, type: type)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u16(startHandle)
@@ -146,19 +146,19 @@ extension ATTTypeInRangePDU {
     }
 }
 
-/// A packet with a list of handles up to its end.
+/// A PDU with a list of handles, extending to the end of the PDU.
 ///
 ///     opcode 1 | handle 2 | handle 2 ...
 public protocol ATTHandleListPDU: ATTPDU {
-    /// The attributes, in this order; at least one when decoded.
+    /// The handles in packet order; at least one when decoded.
     var handles: [AttributeHandle] { get }
 
-    /// Lists `handles`.
+    /// Creates a PDU with `handles`.
     init(handles: [AttributeHandle])
 }
 
 extension ATTHandleListPDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var handles: [AttributeHandle] = []
@@ -169,7 +169,7 @@ extension ATTHandleListPDU {
         self.init(handles: handles)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: handles.count * 2)
         for handle in handles { writer.u16(handle) }
@@ -177,29 +177,29 @@ extension ATTHandleListPDU {
     }
 }
 
-/// A packet with a list of entries up to its end, all of the same length.
+/// A PDU with a list of entries of equal length, extending to the end of the PDU.
 ///
 ///     opcode 1 | length 1 | (head | value length-head) ...
 public protocol ATTEntryListPDU: ATTPDU {
-    /// What the packet lists.
+    /// The type of the entries.
     associatedtype Entry: ATTListEntry
 
-    /// The entries in the order of the packet; at least one when decoded.
+    /// The entries in packet order; at least one when decoded.
     var entries: [Entry] { get }
 
-    /// Lists `entries`, whose values must all have the length of the first.
+    /// Creates a PDU with `entries`, whose values must all have the length of the first.
     init(entries: [Entry])
 }
 
-/// One entry of an `ATTEntryListPDU`: a head of fixed length, and a value.
+/// An entry of an `ATTEntryListPDU`: a head of fixed length, followed by a value.
 public protocol ATTListEntry: Hashable, Sendable {
-    /// How many bytes stand before the value.
+    /// The number of bytes before the value.
     static var headLength: Int { get }
 
     /// The value.
     var value: [UInt8] { get }
 
-    /// Reads the head and a value of `valueLength` bytes; `nil` when there are fewer.
+    /// Reads the head and a value of `valueLength` bytes, or returns `nil` if there are fewer.
     init?(reading reader: inout ByteReader, valueLength: Int)
 
     /// Appends the head.
@@ -207,7 +207,7 @@ public protocol ATTListEntry: Hashable, Sendable {
 }
 
 extension ATTEntryListPDU {
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let length = reader.u8() else { throw Self.tooShort(reader) }
@@ -221,7 +221,7 @@ extension ATTEntryListPDU {
         self.init(entries: entries)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u8(UInt8(truncatingIfNeeded: Entry.headLength + (entries.first?.value.count ?? 0)))
@@ -233,22 +233,22 @@ extension ATTEntryListPDU {
     }
 }
 
-/// One attribute and its value, in a packet that lists several.
+/// An attribute handle and its value, as an entry in a list.
 public struct ATTAttributeValue: ATTListEntry {
-    /// A handle stands before the value.
+    /// The length of the handle.
     public static var headLength: Int { 2 }
-    /// The attribute whose value it is.
+    /// The handle of the attribute.
     public var handle: AttributeHandle
-    /// Its value.
+    /// The attribute's value.
     public var value: [UInt8]
 
-    /// The `value` of `handle`.
+    /// Creates an entry with the `value` of `handle`.
     public init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
 
-    /// Reads the handle and a value of `valueLength` bytes; `nil` when there are fewer.
+    /// Reads the handle and a value of `valueLength` bytes, or returns `nil` if there are fewer.
     public init?(reading reader: inout ByteReader, valueLength: Int) {
         guard let handle = reader.u16(), let value = reader.array(valueLength) else { return nil }
         self.init(handle: handle, value: value)

@@ -1,33 +1,33 @@
-/// The number that names one attribute of a peer; 0x0001 to 0xFFFF, 0 names none.
+/// The handle of an attribute in a peer's database, 0x0001 to 0xFFFF; 0 is invalid.
 ///
 /// Spec: Core Vol 3 Part F, 3.2.2.
 public typealias AttributeHandle = UInt16
 
-/// One packet of the Attribute Protocol, decoded.
+/// A decoded Attribute Protocol PDU.
 ///
-/// Bytes become a value as a whole or not at all: a list with one bad entry throws. Offsets in `MalformedPacket` count
+/// Decoding succeeds as a whole or not at all: one invalid entry in a list throws. Offsets in `MalformedPacket` count
 /// from the opcode, which is byte 0.
 public protocol ATTPDU: Hashable, Sendable {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     static var opcode: ATTOpcode { get }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters: the bytes after the opcode.
     ///
-    /// - Throws: `MalformedPacket` when the bytes are not exactly this packet's parameters.
+    /// - Throws: `MalformedPacket` if the bytes are not exactly this PDU's parameters.
     init(parameters: Span<UInt8>) throws(MalformedPacket)
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters: the bytes after the opcode.
     var parameters: [UInt8] { get }
 }
 
-/// A packet that the receiver must answer, with `Response` or an `ATTErrorResponse`.
+/// A PDU that the receiver must respond to, with `Response` or an `ATTErrorResponse`.
 public protocol ATTRequest: ATTPDU {
-    /// The answer of a receiver that agrees.
+    /// The response on success.
     associatedtype Response: ATTPDU
 }
 
 extension ATTPDU {
-    /// The whole packet: the opcode and the parameters.
+    /// The encoded PDU: the opcode and the parameters.
     public var bytes: [UInt8] {
         let parameters = parameters
         var packet: [UInt8] = []
@@ -37,9 +37,9 @@ extension ATTPDU {
         return packet
     }
 
-    /// Decodes a whole packet.
+    /// Decodes a PDU.
     ///
-    /// - Throws: `MalformedPacket` for another opcode, for missing bytes and for leftovers.
+    /// - Throws: `MalformedPacket` for another opcode, for missing bytes and for trailing bytes.
     public init(_ pdu: [UInt8]) throws(MalformedPacket) {
         guard let first = pdu.first else { throw Self.malformed(at: 0, .tooShort) }
         guard first == Self.opcode.rawValue else { throw Self.malformed(at: 0, .wrongOpcode(first)) }
@@ -58,14 +58,14 @@ extension ATTPDU {
         malformed(at: reader.offset + 1, .invalidField(field))
     }
 
-    /// The last step of every decoder: leftovers are an error.
+    /// Ends every decoder: trailing bytes are an error.
     static func finish(_ reader: borrowing ByteReader) throws(MalformedPacket) {
         if reader.remaining > 0 { throw malformed(at: reader.offset + 1, .trailingBytes(reader.remaining)) }
     }
 }
 
 extension ByteReader {
-    /// All that is left, when it is an attribute type: 2 or 16 bytes. ATT has no form of 4.
+    /// Reads the rest as an attribute type of 2 or 16 bytes. ATT has no 4-byte form.
     @_lifetime(self: copy self)
     mutating func attributeType() -> BluetoothUUID? {
         remaining == 4 ? nil : uuid(remaining)

@@ -1,6 +1,6 @@
-/// Any packet of the Attribute Protocol, for those who look at both directions: printers, servers, recordings.
+/// Any Attribute Protocol PDU, for code that handles both directions: printers, servers and recordings.
 ///
-/// Opcodes without a meaning are kept as bytes.
+/// PDUs with undefined opcodes are preserved as bytes.
 ///
 /// Spec: Core Vol 3 Part F, 3.4.
 public enum ATTPacket: Hashable, Sendable {
@@ -66,12 +66,12 @@ public enum ATTPacket: Hashable, Sendable {
     case writeCommand(ATTWriteCommand)
     /// See `ATTSignedWriteCommand`.
     case signedWriteCommand(ATTSignedWriteCommand)
-    /// An opcode that the specification does not define, and everything behind it.
+    /// An opcode that the specification does not define, with the bytes after it.
     case unknown(ATTOpcode, [UInt8])
 
-    /// Decodes a whole packet.
+    /// Decodes a PDU.
     ///
-    /// - Throws: `MalformedPacket` for an empty packet, and for one that its opcode does not fit.
+    /// - Throws: `MalformedPacket` if the PDU is empty or does not match its opcode.
     public init(_ pdu: [UInt8]) throws(MalformedPacket) {
         guard let first = pdu.first else { throw MalformedPacket("ATT PDU", at: 0, .tooShort) }
         let opcode = ATTOpcode(rawValue: first)
@@ -113,7 +113,7 @@ public enum ATTPacket: Hashable, Sendable {
         }
     }
 
-    /// The packet's first byte.
+    /// The PDU's opcode.
     public var opcode: ATTOpcode {
         switch self {
         case .unknown(let opcode, _): opcode
@@ -151,7 +151,7 @@ public enum ATTPacket: Hashable, Sendable {
         }
     }
 
-    /// The whole packet on the wire.
+    /// The encoded PDU.
     public var bytes: [UInt8] {
         switch self {
         case .unknown(let opcode, let parameters): [opcode.rawValue] + parameters

@@ -1,23 +1,23 @@
-// The packets that read all values of one type: characteristics, includes, and whole services.
+// PDUs that read all values of one type: characteristics, includes and whole services.
 
-/// Asks for the values of all attributes of one type in a range.
+/// Requests the values of all attributes of one type in a range.
 ///
 ///     0x08 | start 2 | end 2 | type 2 or 16    reply: ATTReadByTypeResponse
 ///
 /// Spec: ATT_READ_BY_TYPE_REQ, Core Vol 3 Part F, 3.4.4.1.
 public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
-    /// The answer of a peer that agrees.
+    /// The response on success.
     public typealias Response = ATTReadByTypeResponse
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.readByTypeRequest
     /// The first handle of the range.
     public var startHandle: AttributeHandle
     /// The last handle of the range.
     public var endHandle: AttributeHandle
-    /// The type; sent in its short form where it has one.
+    /// The attribute type; encoded in its short form if it has one.
     public var type: BluetoothUUID
 
-    /// Asks for `type` in a range, both ends included.
+    /// Creates a request for `type` in an inclusive range of handles.
     public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
         self.startHandle = startHandle
         self.endHandle = endHandle
@@ -25,44 +25,44 @@ public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
     }
 }
 
-/// The answer to `ATTReadByTypeRequest`: handles with their values, all of the same length.
+/// The response to `ATTReadByTypeRequest`: handles with their values, all of the same length.
 ///
 ///     0x09 | length 1 | (handle 2 | value length-2) ...
 ///
 /// Spec: ATT_READ_BY_TYPE_RSP, Core Vol 3 Part F, 3.4.4.2.
 public struct ATTReadByTypeResponse: ATTEntryListPDU {
-    /// One attribute and its value, which is cut at 253 bytes and at the end of the packet.
+    /// An attribute and its value, truncated to 253 bytes and at the end of the PDU.
     public typealias Entry = ATTAttributeValue
 
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.readByTypeResponse
-    /// The attributes in the order of the packet; at least one when decoded.
+    /// The attributes in packet order; at least one when decoded.
     public var entries: [Entry]
 
-    /// Lists `entries`, whose values must all have the length of the first, at most 253 bytes.
+    /// Creates a response. The values of `entries` must all have the length of the first, at most 253 bytes.
     public init(entries: [Entry]) {
         self.entries = entries
     }
 }
 
-/// Asks for the groups of one type in a range, with the values of their declarations.
+/// Requests the groups of one type in a range, with the values of their declarations.
 ///
 ///     0x10 | start 2 | end 2 | type 2 or 16    reply: ATTReadByGroupTypeResponse
 ///
 /// Spec: ATT_READ_BY_GROUP_TYPE_REQ, Core Vol 3 Part F, 3.4.4.9.
 public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
-    /// The answer of a peer that agrees.
+    /// The response on success.
     public typealias Response = ATTReadByGroupTypeResponse
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.readByGroupTypeRequest
     /// The first handle of the range.
     public var startHandle: AttributeHandle
     /// The last handle of the range.
     public var endHandle: AttributeHandle
-    /// The type of the declarations; sent in its short form where it has one.
+    /// The type of the declarations; encoded in its short form if it has one.
     public var type: BluetoothUUID
 
-    /// Asks for groups of `type` in a range, both ends included.
+    /// Creates a request for groups of `type` in an inclusive range of handles.
     public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
         self.startHandle = startHandle
         self.endHandle = endHandle
@@ -70,7 +70,7 @@ public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
     }
 }
 
-/// The answer to `ATTReadByGroupTypeRequest`: groups with the values of their declarations, all of the same length.
+/// The response to `ATTReadByGroupTypeRequest`: groups with the values of their declarations, all of the same length.
 ///
 ///     0x11 | length 1 | (handle 2 | group end 2 | value length-4) ...
 ///
@@ -78,23 +78,23 @@ public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
 public struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
     /// One group.
     public struct Entry: ATTListEntry {
-        /// Two handles stand before the value.
+        /// The length of the two handles.
         public static var headLength: Int { 4 }
         /// The handle of the declaration.
         public var startHandle: AttributeHandle
-        /// The last handle of the group; 0xFFFF when the group ends the database.
+        /// The last handle of the group; 0xFFFF if the group is the last in the database.
         public var endHandle: AttributeHandle
         /// The value of the declaration: the UUID of a service.
         public var value: [UInt8]
 
-        /// The group from `startHandle` to `endHandle`, declared with `value`.
+        /// Creates an entry for an inclusive range of handles, declared with `value`.
         public init(startHandle: AttributeHandle, endHandle: AttributeHandle, value: [UInt8]) {
             self.startHandle = startHandle
             self.endHandle = endHandle
             self.value = value
         }
 
-        /// Reads the handles and a value of `valueLength` bytes; `nil` when there are fewer.
+        /// Reads the handles and a value of `valueLength` bytes, or returns `nil` if there are fewer.
         public init?(reading reader: inout ByteReader, valueLength: Int) {
             guard let start = reader.u16(), let end = reader.u16(), let value = reader.array(valueLength) else {
                 return nil
@@ -109,12 +109,12 @@ public struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
         }
     }
 
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.readByGroupTypeResponse
-    /// The groups in the order of the packet; at least one when decoded.
+    /// The groups in packet order; at least one when decoded.
     public var entries: [Entry]
 
-    /// Lists `entries`, whose values must all have the length of the first, at most 251 bytes.
+    /// Creates a response. The values of `entries` must all have the length of the first, at most 251 bytes.
     public init(entries: [Entry]) {
         self.entries = entries
     }

@@ -1,78 +1,78 @@
-// The packets with values that a peer sends of its own accord.
+// PDUs with values that the server initiates.
 
-/// Tells a value; nobody answers.
+/// Sends a value without acknowledgment.
 ///
 ///     0x1B | handle 2 | value 0...
 ///
 /// Spec: ATT_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.1.
 public struct ATTHandleValueNotification: ATTHandleValuePDU {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.handleValueNotification
-    /// The attribute whose value it is.
+    /// The handle of the attribute.
     public var handle: AttributeHandle
-    /// The value, cut at MTU - 3 bytes.
+    /// The value, truncated to MTU - 3 bytes.
     public var value: [UInt8]
 
-    /// Tells `value` of `handle`.
+    /// Creates a notification.
     public init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
 }
 
-/// Tells a value, and asks for a word that it came.
+/// Sends a value that the client must confirm.
 ///
 ///     0x1D | handle 2 | value 0...             reply: ATTHandleValueConfirmation
 ///
 /// Spec: ATT_HANDLE_VALUE_IND, Core Vol 3 Part F, 3.4.7.2.
 public struct ATTHandleValueIndication: ATTHandleValuePDU {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.handleValueIndication
-    /// The attribute whose value it is.
+    /// The handle of the attribute.
     public var handle: AttributeHandle
-    /// The value, cut at MTU - 3 bytes.
+    /// The value, truncated to MTU - 3 bytes.
     public var value: [UInt8]
 
-    /// Tells `value` of `handle`.
+    /// Creates an indication.
     public init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
 }
 
-/// The answer to `ATTHandleValueIndication`: it came.
+/// The confirmation of an `ATTHandleValueIndication`.
 ///
 ///     0x1E
 ///
 /// Spec: ATT_HANDLE_VALUE_CFM, Core Vol 3 Part F, 3.4.7.3.
 public struct ATTHandleValueConfirmation: ATTEmptyPDU {
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.handleValueConfirmation
 
-    /// Confirms the last indication.
+    /// Creates a confirmation.
     public init() {}
 }
 
-/// Tells several values at once; nobody answers.
+/// Sends several values without acknowledgment.
 ///
 ///     0x23 | (handle 2 | length 2 | value length) ...
 ///
 /// Spec: ATT_MULTIPLE_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.4.
 public struct ATTMultipleHandleValueNotification: ATTPDU {
-    /// One attribute and its whole value.
+    /// An attribute and its complete value.
     public typealias Entry = ATTAttributeValue
 
-    /// The packet's first byte.
+    /// The opcode of this PDU.
     public static let opcode = ATTOpcode.multipleHandleValueNotification
-    /// The values in the order of the packet; the specification wants two or more, one is accepted.
+    /// The values in packet order; the specification requires two or more, but one is accepted.
     public var entries: [Entry]
 
-    /// Tells `entries`.
+    /// Creates a notification.
     public init(entries: [Entry]) {
         self.entries = entries
     }
 
-    /// Decodes what follows the opcode.
+    /// Decodes the parameters.
     public init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var entries: [Entry] = []
@@ -85,7 +85,7 @@ public struct ATTMultipleHandleValueNotification: ATTPDU {
         self.init(entries: entries)
     }
 
-    /// What follows the opcode on the wire.
+    /// The encoded parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter()
         for entry in entries {
