@@ -1,17 +1,17 @@
-/// A command is done; its return parameters are here. Not every one that a raw socket shows was ours.
+/// A command has completed, with its return parameters. A raw socket also receives events for other programs' commands.
 ///
-///     0x0E | commands the controller can take 1 | opcode 2 | return parameters
+///     0x0E | commands that the host may send 1 | opcode 2 | return parameters
 ///
 /// Spec: HCI_Command_Complete, Core Vol 4 Part E, 7.7.14.
 public struct HCICommandComplete: Hashable, Sendable {
-    /// How many commands the controller can take now; 0 means wait.
+    /// The number of commands that the host may send now; 0 means wait.
     public let credits: UInt8
-    /// The command that is done; `none` when only the credits are news.
+    /// The completed command, or `none` if only the credits changed.
     public let opcode: HCIOpcode
-    /// What the command returned; nearly always a status first.
+    /// The return parameters; nearly always beginning with a status.
     public let returnParameters: [UInt8]
 
-    /// A completion made of its parts.
+    /// Creates an event.
     public init(credits: UInt8, opcode: HCIOpcode, returnParameters: [UInt8]) {
         self.credits = credits
         self.opcode = opcode
@@ -25,14 +25,14 @@ public struct HCICommandComplete: Hashable, Sendable {
         self.init(credits: credits, opcode: HCIOpcode(rawValue: opcode), returnParameters: reader.rest())
     }
 
-    /// The status in front of the return parameters; `nil` when nothing was returned.
+    /// The status at the start of the return parameters, or `nil` if there are none.
     public var status: HCIStatus? {
         returnParameters.first.map { HCIStatus(rawValue: $0) }
     }
 
-    /// The answer to a query, read from what follows the status.
+    /// Decodes the return parameters of a query after the status.
     ///
-    /// - Throws: `HCICommandFailure` with the controller's status, or with what is wrong with the bytes.
+    /// - Throws: `HCICommandFailure` with the controller's status, or with the defect of the parameters.
     public func answer<Query: HCIQuery>(to query: Query.Type) throws(HCICommandFailure) -> Query.Answer {
         guard opcode == Query.opcode, let status else {
             throw HCICommandFailure(opcode: Query.opcode, reason: .noAnswer)
@@ -46,20 +46,20 @@ public struct HCICommandComplete: Hashable, Sendable {
     }
 }
 
-/// A command has begun, or was refused; what it leads to comes as an event of its own.
+/// A command was started or rejected. Its result is reported by a separate event.
 ///
-///     0x0F | status 1 | commands the controller can take 1 | opcode 2
+///     0x0F | status 1 | commands that the host may send 1 | opcode 2
 ///
 /// Spec: HCI_Command_Status, Core Vol 4 Part E, 7.7.15.
 public struct HCICommandStatus: Hashable, Sendable {
-    /// Success for "has begun", else why not.
+    /// Success if the command was started, otherwise the reason for its rejection.
     public let status: HCIStatus
-    /// How many commands the controller can take now; 0 means wait.
+    /// The number of commands that the host may send now; 0 means wait.
     public let credits: UInt8
-    /// The command; `none` when only the credits are news.
+    /// The command, or `none` if only the credits changed.
     public let opcode: HCIOpcode
 
-    /// A status made of its parts.
+    /// Creates an event.
     public init(status: HCIStatus, credits: UInt8, opcode: HCIOpcode) {
         self.status = status
         self.credits = credits
@@ -75,57 +75,57 @@ public struct HCICommandStatus: Hashable, Sendable {
     }
 }
 
-/// Why a command did not do what it was for.
+/// The failure of a command.
 public struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The cause.
+    /// The cause of a failure.
     public enum Reason: Hashable, Sendable {
-        /// The controller refused.
+        /// The controller returned an error status.
         case status(HCIStatus)
-        /// The controller did not answer within 2 s.
+        /// The controller did not respond within 2 s.
         case timeout
-        /// The controller's answer does not fit the command.
+        /// The controller's response does not fit the command.
         case malformed(MalformedPacket)
-        /// The controller's answer lacks what was asked for.
+        /// The controller's response lacks the requested parameters.
         case noAnswer
-        /// Too many commands are waiting already.
+        /// Too many commands are queued.
         case queueFull
-        /// Nobody waits for the answer any more.
+        /// The caller no longer waits for the response.
         case cancelled
-        /// The adapter was unplugged, switched off or reset.
+        /// The adapter was removed, switched off or reset.
         case adapterLost
-        /// The kernel did not take the packet; its error number.
+        /// The kernel rejected the packet with this error number.
         case notSent(errno: Int32)
     }
 
-    /// The command.
+    /// The failed command.
     public let opcode: HCIOpcode
     /// The cause.
     public let reason: Reason
 
-    /// Names a command and why it failed.
+    /// Creates a failure.
     public init(opcode: HCIOpcode, reason: Reason) {
         self.opcode = opcode
         self.reason = reason
     }
 
-    /// The controller's status, when that was the cause.
+    /// The controller's status, if that was the cause.
     public var status: HCIStatus? {
         if case .status(let status) = reason { return status }
         return nil
     }
 
-    /// A sentence such as "LE Set Scan Enable (0x200c): Command Disallowed (0x0c)".
+    /// A message such as "LE Set Scan Enable (0x200c): Command Disallowed (0x0c)".
     public var description: String {
         let why =
             switch reason {
             case .status(let status): status.description
-            case .timeout: "the controller did not answer within 2 s"
+            case .timeout: "the controller did not respond within 2 s"
             case .malformed(let packet): packet.description
-            case .noAnswer: "the controller's answer is empty"
-            case .queueFull: "too many commands are waiting"
+            case .noAnswer: "the controller's response is empty"
+            case .queueFull: "too many commands are queued"
             case .cancelled: "cancelled"
-            case .adapterLost: "the adapter is gone, switched off or was reset"
-            case .notSent(let errno): "the kernel refused the packet with error \(errno)"
+            case .adapterLost: "the adapter was removed, switched off or reset"
+            case .notSent(let errno): "the kernel rejected the packet with error \(errno)"
             }
         return "\(opcode): \(why)"
     }

@@ -1,21 +1,22 @@
-/// What the initiator does: how it listens for the peer's advertisement, and how the link is to run.
+/// The parameters of a connection attempt: the scan for the peer's advertisement, and the link's parameters.
 ///
 /// Spec: Core Vol 4 Part E, 7.8.12.
 public struct LEInitiation: Hashable, Sendable {
-    /// The peer to call. An identity type asks the controller to resolve private addresses.
+    /// The peer to connect to. An identity address type makes the controller resolve private addresses.
     public let peerAddress: BluetoothAddress
     /// The type of the peer's address.
     public let peerAddressType: AddressType
-    /// Whose address the peer sees.
+    /// The type of the own address that the peer sees.
     public let ownAddressType: AddressType
-    /// From one listening window's start to the next, in units of 0.625 ms.
+    /// The scan interval, in units of 0.625 ms.
     public let scanInterval: UInt16
-    /// How long to listen each time, in units of 0.625 ms.
+    /// The scan window, in units of 0.625 ms.
     public let scanWindow: UInt16
-    /// How the link is to run.
+    /// The connection parameters.
     public let parameters: ConnectionParameters
 
-    /// Listens all the time (60 ms of every 60 ms) unless told otherwise: the call lasts a moment only.
+    /// Creates initiation parameters. By default, the scan is continuous (60 ms of every 60 ms), because an attempt is
+    /// short.
     public init(
         peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96, scanWindow: UInt16 = 96,
         parameters: ConnectionParameters = .balanced
@@ -29,24 +30,24 @@ public struct LEInitiation: Hashable, Sendable {
     }
 }
 
-/// Calls a peer on the 1M PHY. One call at a time; the end is LE Connection Complete.
+/// Initiates a connection on the 1M PHY. Only one attempt may be pending; it ends with LE Connection Complete.
 ///
 ///     0x200D | scan interval 2 | window 2 | filter policy 1 | peer type 1 | peer 6 | own type 1 | interval 2, 2
-///            | latency 2 | supervision time-out 2 | event length 2, 2      reply: Command Status, later LEConnectionComplete
+///            | latency 2 | supervision timeout 2 | event length 2, 2      reply: Command Status, later LEConnectionComplete
 ///
 /// Spec: HCI_LE_Create_Connection, Core Vol 4 Part E, 7.8.12.
 public struct LECreateConnection: HCICommand {
     /// HCI_LE_Create_Connection.
     public static let opcode = HCIOpcode.leCreateConnection
-    /// Whom to call, and how.
+    /// The initiation parameters.
     public let initiation: LEInitiation
 
-    /// Calls one peer by its address; the accept list is not used.
+    /// Creates a command to connect to one peer by its address; the filter accept list is not used.
     public init(_ initiation: LEInitiation) {
         self.initiation = initiation
     }
 
-    /// Twenty-five bytes.
+    /// The 25 bytes of parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 25)
         writer.u16(initiation.scanInterval)
@@ -60,27 +61,28 @@ public struct LECreateConnection: HCICommand {
     }
 }
 
-/// Calls a peer on one or several PHYs. One call at a time; the end is LE Enhanced Connection Complete.
+/// Initiates a connection on one or several PHYs. Only one attempt may be pending; it ends with LE Enhanced Connection
+/// Complete.
 ///
 ///     0x2043 | filter policy 1 | own type 1 | peer type 1 | peer 6 | PHYs 1 | for each PHY: scan interval 2 | window 2
-///            | interval 2, 2 | latency 2 | supervision time-out 2 | event length 2, 2
+///            | interval 2, 2 | latency 2 | supervision timeout 2 | event length 2, 2
 ///
 /// Spec: HCI_LE_Extended_Create_Connection, Core Vol 4 Part E, 7.8.66.
 public struct LEExtendedCreateConnection: HCICommand {
     /// HCI_LE_Extended_Create_Connection.
     public static let opcode = HCIOpcode.leExtendedCreateConnection
-    /// Whom to call, and how.
+    /// The initiation parameters.
     public let initiation: LEInitiation
-    /// The PHYs to listen on (1M, coded) and those that the link may begin on (also 2M).
+    /// The PHYs to scan on (1M, Coded), and those with initial connection parameters (also 2M).
     public let phys: LEPHYs
 
-    /// Calls one peer by its address; the accept list is not used.
+    /// Creates a command to connect to one peer by its address; the filter accept list is not used.
     public init(_ initiation: LEInitiation, phys: LEPHYs = .le1M) {
         self.initiation = initiation
         self.phys = phys.intersection([.le1M, .le2M, .coded])
     }
 
-    /// Ten bytes, then sixteen for each PHY, lowest bit first.
+    /// Ten bytes, then 16 bytes for each PHY, lowest bit first.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 58)
         writer.u8(0)
@@ -97,23 +99,24 @@ public struct LEExtendedCreateConnection: HCICommand {
     }
 }
 
-/// Takes back the call that is out. Its end is a Connection Complete with status 0x02, or with the link, if that was first.
+/// Cancels the pending connection attempt. It ends with Connection Complete: status 0x02, or success if the link came
+/// first.
 ///
-///     0x200E | -      reply: status; 0x0C when no call is out
+///     0x200E | -      reply: status; 0x0C if no attempt is pending
 ///
 /// Spec: HCI_LE_Create_Connection_Cancel, Core Vol 4 Part E, 7.8.13.
 public struct LECreateConnectionCancel: HCICommand {
     /// HCI_LE_Create_Connection_Cancel.
     public static let opcode = HCIOpcode.leCreateConnectionCancel
-    /// Nothing.
+    /// Empty.
     public var parameters: [UInt8] { [] }
 
-    /// The command.
+    /// Creates the command.
     public init() {}
 }
 
 extension ByteWriter {
-    /// Interval, latency, time-out, and an event length that the controller may choose.
+    /// Appends interval, latency, timeout, and an event length that leaves the choice to the controller.
     mutating func link(_ parameters: ConnectionParameters) {
         u16(parameters.intervalMin)
         u16(parameters.intervalMax)

@@ -1,20 +1,20 @@
 /// A command to the controller.
 ///
-/// On the wire: opcode 2, length of the parameters 1, parameters; least significant byte first.
+/// Encoding: opcode 2, parameter length 1, parameters; little-endian.
 ///
 /// Spec: HCI Command packet, Core Vol 4 Part E, 5.4.1.
 public protocol HCICommand: Hashable, Sendable {
-    /// The number of the command.
+    /// The opcode.
     static var opcode: HCIOpcode { get }
-    /// What follows the length byte.
+    /// The encoded parameters.
     var parameters: [UInt8] { get }
 }
 
 extension HCICommand {
-    /// The number of the command.
+    /// The opcode.
     public var opcode: HCIOpcode { Self.opcode }
 
-    /// The whole packet, the packet type 0x01 in front.
+    /// The complete packet, including the packet type 0x01.
     public var bytes: [UInt8] {
         HCICommandPacket(opcode: opcode, parameters: parameters).bytes
     }
@@ -22,36 +22,36 @@ extension HCICommand {
 
 /// A command whose Command Complete carries more than a status.
 public protocol HCIQuery: HCICommand {
-    /// What the controller answers.
+    /// The decoded return parameters.
     associatedtype Answer: Hashable, Sendable
 
-    /// Reads what follows the status in the return parameters.
+    /// Decodes the return parameters after the status.
     ///
-    /// - Throws: `MalformedPacket` when the bytes do not fit the answer exactly.
+    /// - Throws: `MalformedPacket` if the bytes do not match the layout exactly.
     static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer
 }
 
-/// Any command as opcode and parameters: for queues, printers and servers, which need not know what it asks.
+/// Any command as opcode and parameters, for queues, printers and servers that need not interpret it.
 public struct HCICommandPacket: Hashable, Sendable {
-    /// The number of the command.
+    /// The opcode.
     public let opcode: HCIOpcode
-    /// What follows the length byte.
+    /// The encoded parameters.
     public let parameters: [UInt8]
 
-    /// A command made of its parts; parameters beyond the 255 bytes that fit are cut off.
+    /// Creates a command packet; parameters beyond 255 bytes are truncated.
     public init(opcode: HCIOpcode, parameters: [UInt8]) {
         self.opcode = opcode
         self.parameters = parameters.count <= 255 ? parameters : [UInt8](parameters.prefix(255))
     }
 
-    /// The same command without its type.
+    /// Creates a type-erased command.
     public init(_ command: some HCICommand) {
         self.init(opcode: command.opcode, parameters: command.parameters)
     }
 
-    /// Reads a command from the bytes behind the packet type.
+    /// Decodes a command from the bytes after the packet type.
     ///
-    /// - Throws: `MalformedPacket` when the length byte and the bytes disagree.
+    /// - Throws: `MalformedPacket` if the length byte does not match the number of bytes.
     public init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(packet)
         guard let opcode = reader.u16(), let length = reader.u8(), let parameters = reader.array(Int(length)) else {
@@ -61,7 +61,7 @@ public struct HCICommandPacket: Hashable, Sendable {
         self.init(opcode: HCIOpcode(rawValue: opcode), parameters: parameters)
     }
 
-    /// The whole packet, the packet type 0x01 in front.
+    /// The complete packet, including the packet type 0x01.
     public var bytes: [UInt8] {
         var writer = ByteWriter(reserving: parameters.count + 4)
         writer.u8(HCIPacketType.command.rawValue)

@@ -1,48 +1,48 @@
-/// Something that the controller says: the answer to a command, news of a link, an advertisement.
+/// An event from the controller: a command's completion, a change of a link, an advertisement.
 ///
-/// On the wire: event code 1, length of the parameters 1, parameters. Event 0x3E carries the LE events, whose first
-/// parameter is the subevent code. What is not known here is kept as it is, so that it can be counted and printed; what
-/// is known but does not fit its layout is an error.
+/// Encoding: event code 1, parameter length 1, parameters. Event 0x3E carries the LE events, whose first parameter is
+/// the subevent code. Unknown events are preserved, so that they can be counted and printed; a known event with another
+/// layout is an error.
 ///
 /// Spec: HCI Event packet, Core Vol 4 Part E, 5.4.4 and 7.7.
 public enum HCIEvent: Hashable, Sendable {
-    /// 0x05: a link has ended.
+    /// 0x05: a link was disconnected.
     case disconnectionComplete(HCIDisconnectionComplete)
-    /// 0x08 and 0x59: encryption of a link was switched on or off, or could not be.
+    /// 0x08 and 0x59: a link's encryption changed, or the change failed.
     case encryptionChange(HCIEncryptionChange)
     /// 0x0C: the peer's version.
     case readRemoteVersionComplete(HCIReadRemoteVersionComplete)
-    /// 0x0E: a command is done.
+    /// 0x0E: a command completed.
     case commandComplete(HCICommandComplete)
-    /// 0x0F: a command has begun, or was refused.
+    /// 0x0F: a command was started or rejected.
     case commandStatus(HCICommandStatus)
-    /// 0x10: the controller has a fault; the code is its maker's.
+    /// 0x10: the controller has a hardware error; the code is vendor-specific.
     case hardwareError(code: UInt8)
-    /// 0x13: packets that were sent.
+    /// 0x13: the number of packets sent for each link.
     case numberOfCompletedPackets([HCICompletedPackets])
-    /// 0x3E 01, 0A and 29: a link has come up, or could not.
+    /// 0x3E 01, 0A and 29: a link was established, or the attempt failed.
     case connectionComplete(LEConnectionComplete)
-    /// 0x3E 03: a link has other parameters now.
+    /// 0x3E 03: a link's connection parameters changed.
     case connectionUpdateComplete(LEConnectionUpdateComplete)
-    /// 0x3E 04: what the peer's controller can do.
+    /// 0x3E 04: the features of the peer's controller.
     case remoteFeaturesComplete(LERemoteFeaturesComplete)
-    /// 0x3E 07: how long packets of a link may be now.
+    /// 0x3E 07: a link's maximum packet lengths changed.
     case dataLengthChange(LEDataLengthChange)
-    /// 0x3E 0C: which PHYs a link uses now.
+    /// 0x3E 0C: a link's PHYs changed.
     case phyUpdateComplete(LEPHYUpdateComplete)
-    /// 0x3E 02, 0B and 0D: advertisements, with what could not be read counted.
+    /// 0x3E 02, 0B and 0D: advertising reports, and counts of those that could not be read.
     case advertisingReports(AdvertisingReport.Batch)
-    /// 0x3E without even a subevent code.
+    /// 0x3E without a subevent code.
     case emptyMeta
-    /// 0x3E with a subevent that is not known here; parameters without the subevent code.
+    /// 0x3E with an unknown subevent; the parameters exclude the subevent code.
     case unknownMeta(subevent: UInt8, parameters: [UInt8])
-    /// An event that is not known here.
+    /// An unknown event.
     case unknown(code: UInt8, parameters: [UInt8])
 
-    /// Reads an event from the bytes behind the packet type.
+    /// Decodes an event from the bytes after the packet type.
     ///
-    /// - Throws: `MalformedPacket` when the length byte and the bytes disagree, and when a known event does not fit its
-    ///   layout exactly.
+    /// - Throws: `MalformedPacket` if the length byte does not match the number of bytes, or if a known event does
+    ///   not match its layout exactly.
     public init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(packet)
         guard let code = reader.u8(), let length = reader.u8() else {

@@ -1,11 +1,11 @@
-/// The number of an HCI command: 6 bits of group and 10 bits of command.
+/// The opcode of an HCI command: a 6-bit group and a 10-bit command.
 ///
 /// Spec: OpCode, Core Vol 4 Part E, 5.4.1.
 public struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The sixteen bits as a number; 0x200C is command 0x00C of group 0x08.
+    /// The raw value; 0x200C is command 0x00C of group 0x08.
     public let rawValue: UInt16
 
-    /// The opcode with these sixteen bits.
+    /// Creates an opcode from its raw value.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
@@ -24,13 +24,13 @@ public struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
 }
 
 extension HCIOpcode {
-    /// No command at all: a controller uses it to tell how many commands it can take.
+    /// No command: the controller uses it to update the number of commands that the host may send.
     public static let none = HCIOpcode(rawValue: 0x0000)
     /// HCI_Disconnect.
     public static let disconnect = HCIOpcode(rawValue: 0x0406)
     /// HCI_Read_Remote_Version_Information.
     public static let readRemoteVersion = HCIOpcode(rawValue: 0x041D)
-    /// HCI_Reset. BareBLE never sends it: it would end the links of every other program.
+    /// HCI_Reset. BareBLE never sends it: it would disconnect the links of every other program.
     public static let reset = HCIOpcode(rawValue: 0x0C03)
     /// HCI_Write_LE_Host_Support.
     public static let writeLEHostSupport = HCIOpcode(rawValue: 0x0C6D)
@@ -69,7 +69,7 @@ extension HCIOpcode {
     /// HCI_LE_Extended_Create_Connection.
     public static let leExtendedCreateConnection = HCIOpcode(rawValue: 0x2043)
 
-    /// The specification's name of the command in words; `nil` for commands that BareBLE does not send.
+    /// The specification's name of the command, or `nil` for commands that BareBLE does not send.
     public var name: String? {
         switch self {
         case .none: "No Operation"

@@ -1,18 +1,18 @@
-/// What a controller says about a command, a link or its end: one byte, where 0 is success.
+/// The status of a command, a link or a disconnection: one byte, where 0 is success.
 ///
-/// Codes that the specification adds later are kept as they are; `name` and `sentence` then show the number.
+/// Codes that the specification adds later are preserved; `description` then shows the number.
 ///
 /// Spec: Error Codes, Core Vol 1 Part F, 1.3.
 public struct HCIStatus: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The code as it stands in the packet.
+    /// The raw value.
     public let rawValue: UInt8
 
-    /// The status with this code.
+    /// Creates a status from its code.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// Whether this is `success`.
+    /// A Boolean value that indicates whether this is `success`.
     public var isSuccess: Bool { self == .success }
 
     /// The specification's name and the number, such as `Connection Timeout (0x08)`.

@@ -1,4 +1,4 @@
-/// Asks which versions of the specification the controller implements, and who made it.
+/// Reads the versions that the controller implements, and its manufacturer.
 ///
 ///     0x1001 | -                     reply: HCIVersion
 ///
@@ -6,13 +6,13 @@
 public struct HCIReadLocalVersion: HCIQuery {
     /// HCI_Read_Local_Version_Information.
     public static let opcode = HCIOpcode.readLocalVersion
-    /// Nothing.
+    /// Empty.
     public var parameters: [UInt8] { [] }
 
-    /// The command.
+    /// Creates the command.
     public init() {}
 
-    /// Reads the answer: HCI version 1, HCI revision 2, LMP version 1, company 2, LMP subversion 2.
+    /// Decodes the return parameters: HCI version 1, HCI revision 2, LMP version 1, company 2, LMP subversion 2.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
         var reader = ByteReader(returned)
         guard let version = reader.u8(), let revision = reader.u16(), let link = reader.u8(),
@@ -24,25 +24,25 @@ public struct HCIReadLocalVersion: HCIQuery {
     }
 }
 
-/// Which specification a controller implements, and who made it.
+/// The versions that a controller implements, and its manufacturer.
 ///
 /// Spec: HCI_Version and Company_Identifier, Core Vol 4 Part E, 7.4.1.
 public struct HCIVersion: Hashable, Sendable {
-    /// The version of the host interface as a number; `specification` is its name.
+    /// The HCI version; `specification` is its name.
     public let hciVersion: UInt8
-    /// The maker's revision of the host interface.
+    /// The manufacturer's revision of the HCI implementation.
     public let hciRevision: UInt16
-    /// The version of the link layer as a number.
+    /// The link layer version.
     public let linkVersion: UInt8
-    /// The maker's company identifier.
+    /// The manufacturer's company identifier.
     public let company: UInt16
-    /// The maker's version of the link layer.
+    /// The manufacturer's revision of the link layer.
     public let linkSubversion: UInt16
 
-    /// The version of the Core Specification, such as `5.2`; `nil` for numbers not known yet.
+    /// The version of the Core Specification, such as `5.2`, or `nil` for unassigned numbers.
     public var specification: String? { Self.specification(of: hciVersion) }
 
-    /// The version of the Core Specification that a version number stands for.
+    /// Returns the Core Specification version that a version number stands for.
     public static func specification(of version: UInt8) -> String? {
         switch version {
         case 0: "1.0b"
@@ -66,7 +66,7 @@ public struct HCIVersion: Hashable, Sendable {
     }
 }
 
-/// Asks which commands the controller has.
+/// Reads the commands that the controller supports.
 ///
 ///     0x1002 | -                     reply: HCISupportedCommands
 ///
@@ -74,13 +74,13 @@ public struct HCIVersion: Hashable, Sendable {
 public struct HCIReadLocalSupportedCommands: HCIQuery {
     /// HCI_Read_Local_Supported_Commands.
     public static let opcode = HCIOpcode.readLocalSupportedCommands
-    /// Nothing.
+    /// Empty.
     public var parameters: [UInt8] { [] }
 
-    /// The command.
+    /// Creates the command.
     public init() {}
 
-    /// Reads the answer: 64 bytes of bits.
+    /// Decodes the return parameters: a bit field of 64 bytes.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
         var reader = ByteReader(returned)
         guard let octets = reader.array(64) else {
@@ -91,14 +91,15 @@ public struct HCIReadLocalSupportedCommands: HCIQuery {
     }
 }
 
-/// The commands that a controller has, one bit each.
+/// The commands that a controller supports, one bit each.
 ///
 /// Spec: Supported_Commands, Core Vol 4 Part E, 6.27.
 public struct HCISupportedCommands: Hashable, Sendable {
-    /// The bytes as the controller gave them.
+    /// The bit field as returned by the controller.
     public let octets: [UInt8]
 
-    /// Whether the bit of an octet is set, counted as the specification's table does.
+    /// Returns a Boolean value that indicates whether a bit is set, by the octet and bit numbers of the specification's
+    /// table.
     public func contains(octet: Int, bit: Int) -> Bool {
         guard octets.indices.contains(octet), (0..<8).contains(bit) else { return false }
         return octets[octet] & (1 << UInt8(bit)) != 0
@@ -114,7 +115,7 @@ public struct HCISupportedCommands: Hashable, Sendable {
     public var hasExtendedConnect: Bool { contains(octet: 37, bit: 7) }
 }
 
-/// Asks for the controller's public address.
+/// Reads the controller's public address.
 ///
 ///     0x1009 | -                     reply: address 6
 ///
@@ -122,13 +123,13 @@ public struct HCISupportedCommands: Hashable, Sendable {
 public struct HCIReadAddress: HCIQuery {
     /// HCI_Read_BD_ADDR.
     public static let opcode = HCIOpcode.readAddress
-    /// Nothing.
+    /// Empty.
     public var parameters: [UInt8] { [] }
 
-    /// The command.
+    /// Creates the command.
     public init() {}
 
-    /// Reads the answer: the address.
+    /// Decodes the return parameters: the address.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
         var reader = ByteReader(returned)
         guard let address = reader.address() else {
@@ -139,7 +140,7 @@ public struct HCIReadAddress: HCIQuery {
     }
 }
 
-/// Asks what the controller can do on LE.
+/// Reads the LE features that the controller supports.
 ///
 ///     0x2003 | -                     reply: LEFeatures
 ///
@@ -147,13 +148,13 @@ public struct HCIReadAddress: HCIQuery {
 public struct LEReadLocalFeatures: HCIQuery {
     /// HCI_LE_Read_Local_Supported_Features.
     public static let opcode = HCIOpcode.leReadLocalFeatures
-    /// Nothing.
+    /// Empty.
     public var parameters: [UInt8] { [] }
 
-    /// The command.
+    /// Creates the command.
     public init() {}
 
-    /// Reads the answer: 64 bits.
+    /// Decodes the return parameters: 64 bits.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
         var reader = ByteReader(returned)
         guard let bits = reader.u64() else {
@@ -164,7 +165,7 @@ public struct LEReadLocalFeatures: HCIQuery {
     }
 }
 
-/// Switches LE on or off on an adapter that can do BR/EDR as well. The kernel follows.
+/// Enables or disables LE on a dual-mode adapter. The kernel follows the change.
 ///
 ///     0x0C6D | LE 1 | simultaneous 1 (always 0)      reply: status
 ///
@@ -172,14 +173,14 @@ public struct LEReadLocalFeatures: HCIQuery {
 public struct HCIWriteLEHostSupport: HCICommand {
     /// HCI_Write_LE_Host_Support.
     public static let opcode = HCIOpcode.writeLEHostSupport
-    /// Whether the host is to support LE.
+    /// A Boolean value that indicates whether the host supports LE.
     public let isSupported: Bool
 
-    /// Switches LE on or off.
+    /// Creates a command that enables or disables LE.
     public init(isSupported: Bool) {
         self.isSupported = isSupported
     }
 
-    /// LE and the unused second byte.
+    /// The LE flag, and the unused second byte.
     public var parameters: [UInt8] { [isSupported ? 1 : 0, 0] }
 }

@@ -1,7 +1,7 @@
-/// A link has come up, or the call for it has failed or was taken back.
+/// A connection attempt has ended: the link was established, or the attempt failed or was cancelled.
 ///
-///     0x3E 01 | status 1 | handle 2 | role 1 | peer type 1 | peer 6 | interval 2 | latency 2 | time-out 2 | clock 1
-///     0x3E 0A | the same, with own private address 6 and peer's private address 6 behind the peer
+///     0x3E 01 | status 1 | handle 2 | role 1 | peer type 1 | peer 6 | interval 2 | latency 2 | timeout 2 | clock 1
+///     0x3E 0A | the same, with local private address 6 and peer private address 6 after the peer
 ///     0x3E 29 | as 0A, with advertising handle 1 and sync handle 2 at the end
 ///
 /// Spec: HCI_LE_Connection_Complete, HCI_LE_Enhanced_Connection_Complete [v1] and [v2], Core Vol 4 Part E, 7.7.65.1
@@ -13,17 +13,17 @@ public struct LEConnectionComplete: Hashable, Sendable {
         case enhancedSecond
     }
 
-    /// Success when the link is up; `unknownConnection` when the call was taken back.
+    /// Success if the link is established; `unknownConnection` if the attempt was cancelled.
     public let status: HCIStatus
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// Whether this host called; otherwise the peer did.
+    /// A Boolean value that indicates whether this host initiated the connection; otherwise the peer did.
     public let isCentral: Bool
-    /// Who is at the other end; `nil` where the controller gives no known address type. Counts only on success.
+    /// The peer, or `nil` if the controller reports an unknown address type. Only valid on success.
     public let peer: PeerID?
-    /// The private address that the peer uses, where the controller resolved it.
+    /// The private address that the peer uses, if the controller resolved it.
     public let peerPrivateAddress: BluetoothAddress?
-    /// How the link runs: both bounds of the interval are the one in use.
+    /// The connection parameters; both bounds of the interval are the one in use.
     public let parameters: ConnectionParameters
 
     init(_ reader: inout ByteReader, layout: Layout) throws(MalformedPacket) {
@@ -52,23 +52,24 @@ public struct LEConnectionComplete: Hashable, Sendable {
             intervalMin: interval, intervalMax: interval, latency: latency, timeout: timeout)
     }
 
-    /// Whether it may tell of this host's call to `called`: one that was taken back may end without saying whom it was for.
+    /// Returns true if the event may belong to this host's attempt to connect to `called`. A cancelled attempt may
+    /// complete without the peer's address.
     package func isOfCall(to called: PeerID) -> Bool {
         isCentral && (peer == called || !status.isSuccess && peer?.address ?? .zero == .zero)
     }
 }
 
-/// A link has other parameters now, or the request for them failed.
+/// A link's connection parameters changed, or the change failed.
 ///
-///     0x3E 03 | status 1 | handle 2 | interval 2 | latency 2 | time-out 2
+///     0x3E 03 | status 1 | handle 2 | interval 2 | latency 2 | timeout 2
 ///
 /// Spec: HCI_LE_Connection_Update_Complete, Core Vol 4 Part E, 7.7.65.3.
 public struct LEConnectionUpdateComplete: Hashable, Sendable {
-    /// Success when the parameters are new.
+    /// Success if the parameters changed.
     public let status: HCIStatus
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// How the link runs now: both bounds of the interval are the one in use.
+    /// The new connection parameters; both bounds of the interval are the one in use.
     public let parameters: ConnectionParameters
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
@@ -83,17 +84,17 @@ public struct LEConnectionUpdateComplete: Hashable, Sendable {
     }
 }
 
-/// What the peer's controller can do.
+/// The features of the peer's controller.
 ///
 ///     0x3E 04 | status 1 | handle 2 | features 8
 ///
 /// Spec: HCI_LE_Read_Remote_Features_Complete, Core Vol 4 Part E, 7.7.65.4.
 public struct LERemoteFeaturesComplete: Hashable, Sendable {
-    /// Success when the features count.
+    /// Success if `features` is valid.
     public let status: HCIStatus
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// What both sides can use.
+    /// The features that both sides support.
     public let features: LEFeatures
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
@@ -107,21 +108,21 @@ public struct LERemoteFeaturesComplete: Hashable, Sendable {
     }
 }
 
-/// How long packets of a link may be now.
+/// A link's maximum packet lengths changed.
 ///
 ///     0x3E 07 | handle 2 | transmit octets 2 | transmit time 2 | receive octets 2 | receive time 2
 ///
 /// Spec: HCI_LE_Data_Length_Change, Core Vol 4 Part E, 7.7.65.7.
 public struct LEDataLengthChange: Hashable, Sendable {
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// The longest payload that we send.
+    /// The maximum payload that the host's controller sends, in bytes.
     public let transmitOctets: UInt16
-    /// The longest time that one of our packets takes, in microseconds.
+    /// The maximum time to send a packet, in microseconds.
     public let transmitTime: UInt16
-    /// The longest payload that we receive.
+    /// The maximum payload that the peer sends, in bytes.
     public let receiveOctets: UInt16
-    /// The longest time that one of the peer's packets takes, in microseconds.
+    /// The maximum time for the peer to send a packet, in microseconds.
     public let receiveTime: UInt16
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
@@ -137,19 +138,19 @@ public struct LEDataLengthChange: Hashable, Sendable {
     }
 }
 
-/// Which PHYs a link uses now, or why they did not change.
+/// A link's PHYs changed, or the change failed.
 ///
 ///     0x3E 0C | status 1 | handle 2 | transmit 1 | receive 1
 ///
 /// Spec: HCI_LE_PHY_Update_Complete, Core Vol 4 Part E, 7.7.65.12.
 public struct LEPHYUpdateComplete: Hashable, Sendable {
-    /// Success when the PHYs count.
+    /// Success if the PHYs are valid.
     public let status: HCIStatus
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// What we send on.
+    /// The PHY of the transmitter.
     public let transmit: PHY
-    /// What we receive on.
+    /// The PHY of the receiver.
     public let receive: PHY
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {

@@ -1,7 +1,7 @@
-/// Names a link on this host, 0 to 0x0EFF. It is used again for another link after this one has ended.
+/// The handle of a connection, 0 to 0x0EFF. It is reused after the connection has ended.
 public typealias ConnectionHandle = UInt16
 
-/// Ends a link.
+/// Disconnects a link.
 ///
 ///     0x0406 | handle 2 | reason 1      reply: Command Status, later HCIDisconnectionComplete
 ///
@@ -9,18 +9,18 @@ public typealias ConnectionHandle = UInt16
 public struct HCIDisconnect: HCICommand {
     /// HCI_Disconnect.
     public static let opcode = HCIOpcode.disconnect
-    /// The link to end.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// What the peer is told.
+    /// The reason that is sent to the peer.
     public let reason: HCIStatus
 
-    /// Ends a link; the peer is told that the user did it.
+    /// Creates a command that disconnects a link; by default, the peer receives "Remote User Terminated Connection".
     public init(handle: ConnectionHandle, reason: HCIStatus = .remoteUserTerminated) {
         self.handle = handle
         self.reason = reason
     }
 
-    /// Handle and reason.
+    /// The connection handle and the reason.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 3)
         writer.u16(handle)
@@ -29,7 +29,7 @@ public struct HCIDisconnect: HCICommand {
     }
 }
 
-/// Asks the peer's controller for its version.
+/// Requests the version of the peer's controller.
 ///
 ///     0x041D | handle 2      reply: Command Status, later HCIReadRemoteVersionComplete
 ///
@@ -37,19 +37,19 @@ public struct HCIDisconnect: HCICommand {
 public struct HCIReadRemoteVersion: HCICommand {
     /// HCI_Read_Remote_Version_Information.
     public static let opcode = HCIOpcode.readRemoteVersion
-    /// The link to the peer.
+    /// The connection handle.
     public let handle: ConnectionHandle
 
-    /// Asks the peer at the other end of a link.
+    /// Creates a request to the peer of a connection.
     public init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
-    /// The handle.
+    /// The connection handle.
     public var parameters: [UInt8] { littleEndian(handle) }
 }
 
-/// Asks how strong the peer's signal is.
+/// Reads the signal strength of a link.
 ///
 ///     0x1405 | handle 2      reply: handle 2 | RSSI 1
 ///
@@ -57,26 +57,26 @@ public struct HCIReadRemoteVersion: HCICommand {
 public struct HCIReadRSSI: HCIQuery {
     /// HCI_Read_RSSI.
     public static let opcode = HCIOpcode.readRSSI
-    /// The link to the peer.
+    /// The connection handle.
     public let handle: ConnectionHandle
 
-    /// Asks about a link.
+    /// Creates a query for a connection.
     public init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
-    /// The handle.
+    /// The connection handle.
     public var parameters: [UInt8] { littleEndian(handle) }
 
-    /// What the controller measured.
+    /// The return parameters of the command.
     public struct Answer: Hashable, Sendable {
-        /// The link.
+        /// The connection handle.
         public let handle: ConnectionHandle
-        /// Signal strength in dBm; `nil` when the controller cannot tell (127).
+        /// The signal strength in dBm, or `nil` if not available (127).
         public let rssi: Int8?
     }
 
-    /// Reads the answer: handle and signal strength.
+    /// Decodes the return parameters: handle and signal strength.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let rssi = reader.i8() else {
@@ -87,27 +87,27 @@ public struct HCIReadRSSI: HCIQuery {
     }
 }
 
-/// Asks for other connection parameters.
+/// Requests a change of the connection parameters.
 ///
-///     0x2013 | handle 2 | interval 2, 2 | latency 2 | supervision time-out 2 | event length 2, 2
+///     0x2013 | handle 2 | interval 2, 2 | latency 2 | supervision timeout 2 | event length 2, 2
 ///     reply: Command Status, later LEConnectionUpdateComplete
 ///
 /// Spec: HCI_LE_Connection_Update, Core Vol 4 Part E, 7.8.18.
 public struct LEConnectionUpdate: HCICommand {
     /// HCI_LE_Connection_Update.
     public static let opcode = HCIOpcode.leConnectionUpdate
-    /// The link to change.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// How it is to run.
+    /// The requested connection parameters.
     public let connectionParameters: ConnectionParameters
 
-    /// Asks for other parameters on a link.
+    /// Creates a request for a link.
     public init(handle: ConnectionHandle, parameters: ConnectionParameters) {
         self.handle = handle
         self.connectionParameters = parameters
     }
 
-    /// Fourteen bytes.
+    /// The 14 bytes of parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 14)
         writer.u16(handle)
@@ -116,7 +116,7 @@ public struct LEConnectionUpdate: HCICommand {
     }
 }
 
-/// Asks what the peer's controller can do on LE.
+/// Requests the LE features of the peer's controller.
 ///
 ///     0x2016 | handle 2      reply: Command Status, later LERemoteFeaturesComplete
 ///
@@ -124,19 +124,19 @@ public struct LEConnectionUpdate: HCICommand {
 public struct LEReadRemoteFeatures: HCICommand {
     /// HCI_LE_Read_Remote_Features.
     public static let opcode = HCIOpcode.leReadRemoteFeatures
-    /// The link to the peer.
+    /// The connection handle.
     public let handle: ConnectionHandle
 
-    /// Asks the peer at the other end of a link.
+    /// Creates a request to the peer of a connection.
     public init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
-    /// The handle.
+    /// The connection handle.
     public var parameters: [UInt8] { littleEndian(handle) }
 }
 
-/// Suggests how long the packets that we send may be.
+/// Suggests the maximum length of transmitted packets.
 ///
 ///     0x2022 | handle 2 | octets 2 (27 to 251) | time 2 (microseconds, 328 to 17,040)      reply: handle 2
 ///
@@ -144,21 +144,21 @@ public struct LEReadRemoteFeatures: HCICommand {
 public struct LESetDataLength: HCICommand {
     /// HCI_LE_Set_Data_Length.
     public static let opcode = HCIOpcode.leSetDataLength
-    /// The link to change.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// The longest payload to send.
+    /// The maximum payload to send, in bytes.
     public let transmitOctets: UInt16
-    /// The longest time that a packet may take, in microseconds.
+    /// The maximum time to send a packet, in microseconds.
     public let transmitTime: UInt16
 
-    /// Suggests lengths within what the specification allows; the defaults are its largest.
+    /// Creates a suggestion; the defaults are the maximum that the specification allows.
     public init(handle: ConnectionHandle, transmitOctets: UInt16 = 251, transmitTime: UInt16 = 17_040) {
         self.handle = handle
         self.transmitOctets = min(max(transmitOctets, 27), 251)
         self.transmitTime = min(max(transmitTime, 328), 17_040)
     }
 
-    /// Six bytes.
+    /// The 6 bytes of parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 6)
         writer.u16(handle)
@@ -168,7 +168,7 @@ public struct LESetDataLength: HCICommand {
     }
 }
 
-/// Asks which PHYs a link uses.
+/// Reads the PHYs of a link.
 ///
 ///     0x2030 | handle 2      reply: handle 2 | transmit 1 | receive 1
 ///
@@ -176,28 +176,28 @@ public struct LESetDataLength: HCICommand {
 public struct LEReadPHY: HCIQuery {
     /// HCI_LE_Read_PHY.
     public static let opcode = HCIOpcode.leReadPHY
-    /// The link in question.
+    /// The connection handle.
     public let handle: ConnectionHandle
 
-    /// Asks about a link.
+    /// Creates a query for a connection.
     public init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
-    /// The handle.
+    /// The connection handle.
     public var parameters: [UInt8] { littleEndian(handle) }
 
-    /// The PHYs of a link.
+    /// The return parameters of the command.
     public struct Answer: Hashable, Sendable {
-        /// The link.
+        /// The connection handle.
         public let handle: ConnectionHandle
-        /// What we send on.
+        /// The PHY of the transmitter.
         public let transmit: PHY
-        /// What we receive on.
+        /// The PHY of the receiver.
         public let receive: PHY
     }
 
-    /// Reads the answer: handle and the two PHYs.
+    /// Decodes the return parameters: handle and the two PHYs.
     public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let transmit = reader.u8(), let receive = reader.u8() else {
@@ -209,7 +209,7 @@ public struct LEReadPHY: HCIQuery {
     }
 }
 
-/// Says which PHYs a link may use; the controllers choose among them.
+/// Sets the PHYs that a link may use; the controllers choose among them.
 ///
 ///     0x2032 | handle 2 | no preference 1 | transmit 1 | receive 1 | options 2
 ///     reply: Command Status, later LEPHYUpdateComplete
@@ -218,21 +218,21 @@ public struct LEReadPHY: HCIQuery {
 public struct LESetPHY: HCICommand {
     /// HCI_LE_Set_PHY.
     public static let opcode = HCIOpcode.leSetPHY
-    /// The link to change.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// What we may send on; empty for no preference.
+    /// The PHYs that may be used to transmit; empty for no preference.
     public let transmit: LEPHYs
-    /// What we may receive on; empty for no preference.
+    /// The PHYs that may be used to receive; empty for no preference.
     public let receive: LEPHYs
 
-    /// Says which PHYs a link may use.
+    /// Creates a preference for a link.
     public init(handle: ConnectionHandle, transmit: LEPHYs, receive: LEPHYs) {
         self.handle = handle
         self.transmit = transmit
         self.receive = receive
     }
 
-    /// Seven bytes.
+    /// The 7 bytes of parameters.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 7)
         writer.u16(handle)

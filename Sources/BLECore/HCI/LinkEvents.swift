@@ -1,14 +1,14 @@
-/// A link has ended, or the request to end it failed.
+/// A link was disconnected, or the disconnection failed.
 ///
 ///     0x05 | status 1 | handle 2 | reason 1
 ///
 /// Spec: HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.5.
 public struct HCIDisconnectionComplete: Hashable, Sendable {
-    /// Success when the link has ended.
+    /// Success if the link was disconnected.
     public let status: HCIStatus
-    /// The link; its handle may be used again from now on.
+    /// The connection handle, which may be reused from now on.
     public let handle: ConnectionHandle
-    /// Why it ended.
+    /// The reason for the disconnection.
     public let reason: HCIStatus
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
@@ -22,23 +22,23 @@ public struct HCIDisconnectionComplete: Hashable, Sendable {
     }
 }
 
-/// Encryption of a link was switched on or off, or could not be.
+/// A link's encryption changed, or the change failed.
 ///
 ///     0x08 | status 1 | handle 2 | enabled 1
 ///     0x59 | the same | key size 1
 ///
 /// Spec: HCI_Encryption_Change, Core Vol 4 Part E, 7.7.8.
 public struct HCIEncryptionChange: Hashable, Sendable {
-    /// Why it could not be; `keyMissing` when the peer lost its key.
+    /// The result of the change; `keyMissing` if the peer lost its key.
     public let status: HCIStatus
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// 0 off, 1 AES-CCM on LE, 2 AES-CCM on BR/EDR.
+    /// 0 for off, 1 for AES-CCM on LE, 2 for AES-CCM on BR/EDR.
     public let mode: UInt8
-    /// Bytes of the key, where the controller tells.
+    /// The key size in bytes, if reported.
     public let keySize: UInt8?
 
-    /// Whether the link is encrypted now.
+    /// A Boolean value that indicates whether the link is encrypted now.
     public var isEncrypted: Bool { mode != 0 }
 
     init(_ reader: inout ByteReader, reportsKeySize: Bool) throws(MalformedPacket) {
@@ -64,15 +64,15 @@ public struct HCIEncryptionChange: Hashable, Sendable {
 ///
 /// Spec: HCI_Read_Remote_Version_Information_Complete, Core Vol 4 Part E, 7.7.12.
 public struct HCIReadRemoteVersionComplete: Hashable, Sendable {
-    /// Success when the rest counts.
+    /// Success if the other fields are valid.
     public let status: HCIStatus
-    /// The link to the peer.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// The version of the link layer; `HCIVersion.specification(of:)` is its name.
+    /// The link layer version; `HCIVersion.specification(of:)` returns its name.
     public let version: UInt8
-    /// The maker's company identifier.
+    /// The manufacturer's company identifier.
     public let company: UInt16
-    /// The maker's version.
+    /// The manufacturer's subversion.
     public let subversion: UInt16
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
@@ -90,15 +90,15 @@ public struct HCIReadRemoteVersionComplete: Hashable, Sendable {
     }
 }
 
-/// How many packets of one link were sent since the last such event.
+/// The number of packets sent on one link since the last such event.
 ///
 ///     0x13 | links 1 | for each: handle 2 | packets 2
 ///
 /// Spec: HCI_Number_Of_Completed_Packets, Core Vol 4 Part E, 7.7.19.
 public struct HCICompletedPackets: Hashable, Sendable {
-    /// The link.
+    /// The connection handle.
     public let handle: ConnectionHandle
-    /// Packets sent.
+    /// The number of packets.
     public let count: UInt16
 
     static func list(_ reader: inout ByteReader) throws(MalformedPacket) -> [HCICompletedPackets] {

@@ -1,4 +1,4 @@
-/// Sets how a legacy scan listens. Only while no scan runs.
+/// Sets the parameters of a legacy scan. Not allowed while a scan is enabled.
 ///
 ///     0x200B | active 1 | interval 2 | window 2 | own address type 1 | filter policy 1      reply: status
 ///
@@ -6,16 +6,16 @@
 public struct LESetScanParameters: HCICommand {
     /// HCI_LE_Set_Scan_Parameters.
     public static let opcode = HCIOpcode.leSetScanParameters
-    /// Whether scan responses are asked for.
+    /// A Boolean value that indicates whether the scan is active, that is, sends scan requests.
     public let isActive: Bool
-    /// From one window's start to the next, in units of 0.625 ms.
+    /// The scan interval, in units of 0.625 ms.
     public let interval: UInt16
-    /// How long to listen each time, in units of 0.625 ms.
+    /// The scan window, in units of 0.625 ms.
     public let window: UInt16
-    /// Whose address goes into scan requests.
+    /// The own address type for scan requests.
     public let ownAddressType: AddressType
 
-    /// A scan that takes every advertiser.
+    /// Creates parameters of a scan that accepts every advertiser.
     public init(isActive: Bool, interval: UInt16, window: UInt16, ownAddressType: AddressType = .public) {
         self.isActive = isActive
         self.interval = interval
@@ -23,7 +23,7 @@ public struct LESetScanParameters: HCICommand {
         self.ownAddressType = ownAddressType
     }
 
-    /// The five fields; the filter policy is 0, every advertiser.
+    /// The five fields; filter policy 0 accepts every advertiser.
     public var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 7)
         writer.u8(isActive ? 1 : 0)
@@ -35,7 +35,7 @@ public struct LESetScanParameters: HCICommand {
     }
 }
 
-/// Starts or ends a legacy scan.
+/// Enables or disables a legacy scan.
 ///
 ///     0x200C | enable 1 | filter duplicates 1      reply: status
 ///
@@ -43,12 +43,12 @@ public struct LESetScanParameters: HCICommand {
 public struct LESetScanEnable: HCICommand {
     /// HCI_LE_Set_Scan_Enable.
     public static let opcode = HCIOpcode.leSetScanEnable
-    /// Whether to scan.
+    /// A Boolean value that indicates whether to scan.
     public let isEnabled: Bool
-    /// Whether the controller reports each advertiser only once.
+    /// A Boolean value that indicates whether the controller filters duplicate reports.
     public let filtersDuplicates: Bool
 
-    /// Starts or ends the scan.
+    /// Creates a command that enables or disables the scan.
     public init(isEnabled: Bool, filtersDuplicates: Bool = false) {
         self.isEnabled = isEnabled
         self.filtersDuplicates = filtersDuplicates
@@ -58,7 +58,7 @@ public struct LESetScanEnable: HCICommand {
     public var parameters: [UInt8] { [isEnabled ? 1 : 0, filtersDuplicates ? 1 : 0] }
 }
 
-/// Sets how an extended scan listens. Only while no scan runs.
+/// Sets the parameters of an extended scan. Not allowed while a scan is enabled.
 ///
 ///     0x2041 | own address type 1 | filter policy 1 | PHYs 1 | for each PHY: active 1 | interval 2 | window 2
 ///
@@ -66,18 +66,18 @@ public struct LESetScanEnable: HCICommand {
 public struct LESetExtendedScanParameters: HCICommand {
     /// HCI_LE_Set_Extended_Scan_Parameters.
     public static let opcode = HCIOpcode.leSetExtendedScanParameters
-    /// Whether scan responses are asked for.
+    /// A Boolean value that indicates whether the scan is active, that is, sends scan requests.
     public let isActive: Bool
-    /// From one window's start to the next, in units of 0.625 ms; the same on each PHY.
+    /// The scan interval, in units of 0.625 ms; the same on each PHY.
     public let interval: UInt16
-    /// How long to listen each time, in units of 0.625 ms; the same on each PHY.
+    /// The scan window, in units of 0.625 ms; the same on each PHY.
     public let window: UInt16
-    /// The primary PHYs to listen on: 1M, coded or both.
+    /// The primary PHYs to scan: 1M, Coded or both.
     public let phys: LEPHYs
-    /// Whose address goes into scan requests.
+    /// The own address type for scan requests.
     public let ownAddressType: AddressType
 
-    /// A scan that takes every advertiser. PHYs that primary advertising cannot use are left out.
+    /// Creates parameters of a scan that accepts every advertiser. PHYs unsuitable for primary advertising are omitted.
     public init(
         isActive: Bool, interval: UInt16, window: UInt16, phys: LEPHYs = .le1M, ownAddressType: AddressType = .public
     ) {
@@ -103,7 +103,7 @@ public struct LESetExtendedScanParameters: HCICommand {
     }
 }
 
-/// Starts or ends an extended scan.
+/// Enables or disables an extended scan.
 ///
 ///     0x2042 | enable 1 | filter duplicates 1 | duration 2 | period 2      reply: status
 ///
@@ -111,12 +111,12 @@ public struct LESetExtendedScanParameters: HCICommand {
 public struct LESetExtendedScanEnable: HCICommand {
     /// HCI_LE_Set_Extended_Scan_Enable.
     public static let opcode = HCIOpcode.leSetExtendedScanEnable
-    /// Whether to scan.
+    /// A Boolean value that indicates whether to scan.
     public let isEnabled: Bool
-    /// Whether the controller reports each advertiser only once.
+    /// A Boolean value that indicates whether the controller filters duplicate reports.
     public let filtersDuplicates: Bool
 
-    /// Starts or ends the scan; a started one goes on until it is ended.
+    /// Creates a command that enables or disables the scan. An enabled scan runs until it is disabled.
     public init(isEnabled: Bool, filtersDuplicates: Bool = false) {
         self.isEnabled = isEnabled
         self.filtersDuplicates = filtersDuplicates
