@@ -1,7 +1,7 @@
 public import BLECore
 
 extension DatabaseHashMessage {
-    /// The Database Hash: 16 octets, most significant first, as the code is computed and most peers send it.
+    /// The Database Hash: 16 octets, most significant first, as computed and as most peers send it.
     ///
     /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
     public var hash: [UInt8] {
@@ -10,15 +10,15 @@ extension DatabaseHashMessage {
 }
 
 extension GATTCache {
-    /// Whether the stored hash is that of the stored database: a cache that somebody put together by hand, or that a fault
-    /// has mixed up, shows here before a peer is asked.
+    /// Returns whether the stored hash matches the stored database. This detects an edited or corrupted cache before
+    /// the peer is contacted.
     ///
-    /// Peers differ in the order of the octets on air; either order counts. Where a peer broke rules while it was
-    /// discovered, what it hashes need not be what it showed: nothing is said of such a database.
+    /// Peers differ in the octet order on air; either order matches. For a peer that violated the protocol during
+    /// discovery, no result is returned, because its hash may cover another database than it presented.
     ///
-    /// - Parameter extendedProperties: The values of the descriptors of the type 0x2900, by their handles.
-    /// - Returns: `nil` when it cannot be told: there is no hash, not everything was discovered, it has
-    ///   quirks, or a value of the type 0x2900 is missing.
+    /// - Parameter extendedProperties: The values of the descriptors of type 0x2900, by handle.
+    /// - Returns: `nil` if there is no hash, discovery was incomplete, the database has quirks, or a value of a
+    ///   descriptor of type 0x2900 is missing.
     public func hashAgrees(extendedProperties: [AttributeHandle: [UInt8]] = [:]) -> Bool? {
         guard let databaseHash, coverage == .whole(.full), database.quirks.isEmpty,
             let message = DatabaseHashMessage(database, extendedProperties: extendedProperties)

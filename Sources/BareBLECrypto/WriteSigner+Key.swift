@@ -1,13 +1,12 @@
 public import BLECore
 
 extension WriteSigner {
-    /// A signer with a connection signature resolving key, as the peer got it when it was bonded.
+    /// Creates a signer with the connection signature resolving key (CSRK) that the peer received during bonding.
     ///
     /// - Parameters:
-    ///   - key: 16 bytes in the order in which they cross the air: least significant first. Where a key is printed as one
-    ///     number, reverse it.
-    ///   - counter: 0 for a new key; else what was stored.
-    /// - Returns: `nil` for a key of another length.
+    /// - key: 16 bytes in transmission order, least significant first. Reverse a key that is printed as one number.
+    /// - counter: 0 for a new key, otherwise the stored counter.
+    /// - Returns: `nil` if the key is not 16 bytes long.
     ///
     /// Spec: Signature Generation, Core Vol 3 Part H, 2.4.5.
     public init?(key: [UInt8], counter: UInt32) {

@@ -1,48 +1,48 @@
-/// A moment on the boot-time clock: nanoseconds since the machine started, suspend included.
+/// An instant on the boot-time clock, in nanoseconds since boot, including time in suspend.
 ///
-/// The core never asks for the time; it is handed `now`, so tests and simulations own the clock.
+/// The core never reads a clock; `now` is passed in, so tests and simulations control time.
 public struct BootInstant: Hashable, Comparable, Sendable {
-    /// Nanoseconds since the machine started.
+    /// Nanoseconds since boot.
     public var nanoseconds: Int64
 
-    /// The moment `nanoseconds` after the machine started.
+    /// Creates an instant from nanoseconds since boot.
     public init(nanoseconds: Int64) {
         self.nanoseconds = nanoseconds
     }
 
-    /// The moment at which the clock began.
+    /// The start of the clock.
     public static let zero = BootInstant(nanoseconds: 0)
 
-    /// The moment `duration` later; it saturates at the ends of the clock.
+    /// Returns the instant `duration` later, saturating at the ends of the clock.
     public func advanced(by duration: Duration) -> BootInstant {
         let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.saturatedNanoseconds)
         guard overflow else { return BootInstant(nanoseconds: sum) }
         return BootInstant(nanoseconds: duration < .zero ? .min : .max)
     }
 
-    /// The time from this moment to `other`; negative when `other` is earlier.
+    /// Returns the time from this instant to `other`; negative if `other` is earlier.
     public func duration(to other: BootInstant) -> Duration {
         .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds)
     }
 
-    /// Whether the left moment is the earlier one.
+    /// Returns a Boolean value that indicates whether the left instant is earlier.
     public static func < (left: BootInstant, right: BootInstant) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
 
-    /// The moment `duration` later.
+    /// Returns the instant `duration` later.
     public static func + (moment: BootInstant, duration: Duration) -> BootInstant {
         moment.advanced(by: duration)
     }
 
-    /// The time that passed from the right moment to the left one.
+    /// Returns the time from the right instant to the left one.
     public static func - (left: BootInstant, right: BootInstant) -> Duration {
         right.duration(to: left)
     }
 }
 
 extension Duration {
-    /// Whole nanoseconds; durations beyond ±292 years become the nearest value that fits.
+    /// The duration in whole nanoseconds, saturating at about ±292 years.
     package var saturatedNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

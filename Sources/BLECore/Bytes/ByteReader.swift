@@ -1,26 +1,26 @@
-/// Walks over borrowed bytes from front to back, little-endian, and never reads past the end.
+/// A bounds-checked cursor over borrowed bytes, little-endian.
 ///
-/// Every read answers `nil` instead of trapping when the bytes run out, and then leaves the offset where it was; a
-/// parser checks once, at the edge of its packet, and throws one `MalformedPacket` there. This is the only file that
-/// subscripts bytes which came from outside.
+/// A read returns `nil` instead of trapping if too few bytes are left, and leaves the offset unchanged. A parser checks
+/// once, at the end of its packet, and throws one `MalformedPacket` there. This is the only file that subscripts bytes
+/// from outside.
 ///
-/// A codec of one's own (``GATTReadable``) uses the reads that throw; they are in `ByteReader+Values.swift`.
+/// Custom codecs (``GATTReadable``) use the throwing reads in `ByteReader+Values.swift`.
 public struct ByteReader: ~Escapable {
     @usableFromInline let bytes: Span<UInt8>
 
-    /// How many bytes have been read so far.
+    /// The number of bytes read so far.
     public private(set) var offset = 0
 
-    /// Starts at the first of these bytes.
+    /// Creates a reader at the first of these bytes.
     @_lifetime(copy bytes)
     public init(_ bytes: Span<UInt8>) {
         self.bytes = bytes
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     public var remaining: Int { bytes.count - offset }
 
-    /// Whether everything has been read.
+    /// A Boolean value that indicates whether all bytes have been read.
     public var isAtEnd: Bool { offset >= bytes.count }
 
     @_lifetime(self: copy self)
@@ -75,7 +75,7 @@ public struct ByteReader: ~Escapable {
         return UInt64(low) | UInt64(high) << 32
     }
 
-    /// A number of `count` bytes, 1 to 8 of them.
+    /// Reads an unsigned integer of `count` bytes, 1 to 8.
     @_lifetime(self: copy self)
     package mutating func unsigned(_ count: Int) -> UInt64? {
         guard count >= 1, count <= 8, remaining >= count else { return nil }
@@ -85,7 +85,7 @@ public struct ByteReader: ~Escapable {
         return number
     }
 
-    /// The next `count` bytes as an array of their own.
+    /// Reads `count` bytes as an array.
     @_lifetime(self: copy self)
     package mutating func array(_ count: Int) -> [UInt8]? {
         guard count >= 0, remaining >= count else { return nil }
@@ -93,14 +93,14 @@ public struct ByteReader: ~Escapable {
         return copy(from: offset, count)
     }
 
-    /// Everything that is left, as an array of its own.
+    /// Reads all remaining bytes as an array.
     @_lifetime(self: copy self)
     public mutating func rest() -> [UInt8] {
         defer { offset = bytes.count }
         return copy(from: offset, remaining)
     }
 
-    /// A reader over the next `count` bytes alone; this one goes on behind them.
+    /// Returns a reader limited to the next `count` bytes, and advances past them.
     @_lifetime(copy self)
     @_lifetime(self: copy self)
     @inline(__always)
@@ -111,13 +111,13 @@ public struct ByteReader: ~Escapable {
         return part
     }
 
-    /// The bytes not read yet, without reading them.
+    /// The remaining bytes, without reading them.
     package var unread: Span<UInt8> {
         @_lifetime(copy self)
         get { bytes.extracting(offset..<bytes.count) }
     }
 
-    /// Skips `count` bytes; answers whether there were as many.
+    /// Skips `count` bytes. Returns `false` if there are fewer.
     @_lifetime(self: copy self)
     @inline(__always)
     package mutating func skip(_ count: Int) -> Bool {
@@ -126,14 +126,15 @@ public struct ByteReader: ~Escapable {
         return true
     }
 
-    /// The last step of a strict parser: leftovers are an error.
+    /// Ends a strict parser: trailing bytes are an error.
     package func finish(_ format: StaticString) throws(MalformedPacket) {
         if remaining > 0 { throw MalformedPacket(format, at: offset, .trailingBytes(remaining)) }
     }
 
     private func copy(from start: Int, _ count: Int) -> [UInt8] {
-        // Whoever calls this has compared `count` with what remains, so the range lies within the bytes.
-        // The safe ways to build an array byte by byte look its type up at run time, which costs twice the copy itself.
+        // Every caller has compared `count` with `remaining`, so the range is in bounds.
+        // The safe ways to build an array byte by byte look up its type at run time, which costs twice as much as the
+        // copy.
         unsafe bytes.extracting(start..<(start + count)).withUnsafeBufferPointer { unsafe [UInt8]($0) }
     }
 }

@@ -1,11 +1,11 @@
-/// Collects the bytes of one packet, little-endian. It grows, so it cannot overrun.
+/// Collects the bytes of one packet, little-endian. The buffer grows, so it cannot overrun.
 ///
-/// A codec of one's own (``GATTWritable``) uses the writes in `ByteWriter+Values.swift`.
+/// Custom codecs (``GATTWritable``) use the writes in `ByteWriter+Values.swift`.
 public struct ByteWriter: ~Copyable {
-    /// What has been written so far.
+    /// The bytes written so far.
     public private(set) var bytes: [UInt8]
 
-    /// Starts with nothing, with room for `capacity` bytes.
+    /// Creates an empty writer with capacity for `capacity` bytes.
     public init(reserving capacity: Int = 32) {
         bytes = []
         bytes.reserveCapacity(capacity)
@@ -43,7 +43,7 @@ public struct ByteWriter: ~Copyable {
         bytes.append(contentsOf: value)
     }
 
-    /// The low `count` bytes of `value`.
+    /// Appends the low `count` bytes of `value`.
     package mutating func littleEndian(_ value: UInt64, _ count: Int) {
         for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
     }

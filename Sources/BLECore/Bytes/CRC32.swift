@@ -1,6 +1,6 @@
-/// The cyclic redundancy check of Ethernet, zip and PNG, over bytes at rest.
+/// The CRC-32 of Ethernet, zip and PNG, for stored data.
 ///
-/// It finds every error of up to 32 bits in a row. It is no protection against anybody who means harm.
+/// It detects every burst error of up to 32 bits. It does not protect against deliberate changes.
 package enum CRC32 {
     package static func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
         var remainder = UInt32.max

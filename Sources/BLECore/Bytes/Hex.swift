@@ -1,14 +1,14 @@
-/// Bytes as text: two lowercase hexadecimal digits a byte.
+/// Conversion between bytes and hexadecimal text, two lowercase digits per byte.
 public enum Hex {
-    /// Text that is not hexadecimal.
+    /// An error in hexadecimal text.
     public enum ParsingError: Error, Hashable, Sendable {
-        /// A character that is no hexadecimal digit and no separator; its offset in the text, in UTF-8 bytes.
+        /// A character that is neither a hexadecimal digit nor a separator, with its UTF-8 offset in the text.
         case invalidCharacter(offset: Int)
-        /// The last byte has one digit only.
+        /// The last byte has only one digit.
         case oddNumberOfDigits
     }
 
-    /// Lowercase digits without separators.
+    /// Returns lowercase digits without separators.
     public static func encode(_ bytes: some Sequence<UInt8>) -> String {
         var text: [UInt8] = []
         for byte in bytes {
@@ -18,7 +18,7 @@ public enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The same for an array, which is what most callers have: generic code is not specialised across modules.
+    /// An overload for arrays, the most common case: generic code is not specialized across modules.
     package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count &* 2)
@@ -29,14 +29,15 @@ public enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` spells. Case does not matter; spaces, tabs, colons, dashes and a leading `0x` are skipped.
+    /// Returns the bytes that `text` encodes. Case is ignored; spaces, tabs, colons, dashes and a leading `0x` are
+    /// skipped.
     ///
     /// - Throws: `ParsingError` for any other character and for an odd number of digits.
     public static func decode(_ text: some StringProtocol) throws(ParsingError) -> [UInt8] {
         try decode(String(text))
     }
 
-    /// The same for a string, which is what most callers have.
+    /// An overload for strings, the most common case.
     package static func decode(_ text: String) throws(ParsingError) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.utf8.count / 2)

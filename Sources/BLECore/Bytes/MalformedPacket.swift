@@ -1,27 +1,27 @@
-/// Bytes that are not what their format asks for.
+/// An error in the format of received or stored bytes.
 ///
-/// Says which format, where, and why. It is a value like any other: malformed bytes are an everyday event on air.
+/// Carries the format, the offset and the reason. Malformed bytes are an everyday event on air, not an exception.
 public struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Why the bytes were refused.
+    /// The reason for which the bytes were rejected.
     public enum Reason: Hashable, Sendable {
-        /// The packet ended before its fixed part was complete.
+        /// The packet ends before its fixed part is complete.
         case tooShort
-        /// Bytes were left over behind the last field; how many.
+        /// The number of bytes after the last field.
         case trailingBytes(Int)
-        /// The packet begins with another opcode.
+        /// The packet has another opcode.
         case wrongOpcode(UInt8)
-        /// A field holds a value that the specification does not allow there; its name.
+        /// The name of a field whose value is not allowed.
         case invalidField(String)
     }
 
     /// The specification's name of the format, such as `ATT_READ_RSP`.
     public let format: String
-    /// The offset of the first byte that does not fit.
+    /// The offset of the first offending byte.
     public let offset: Int
-    /// Why the bytes were refused.
+    /// The reason for which the bytes were rejected.
     public let reason: Reason
 
-    /// Names a format, a place in it and what is wrong there.
+    /// Creates an error.
     public init(format: String, offset: Int, reason: Reason) {
         self.format = format
         self.offset = offset
@@ -32,7 +32,7 @@ public struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertibl
         self.init(format: "\(format)", offset: offset, reason: reason)
     }
 
-    /// A sentence such as "ATT_READ_BY_TYPE_RSP is malformed at byte 1: the packet ends too early".
+    /// A message such as "ATT_READ_BY_TYPE_RSP is malformed at byte 1: the packet ends too early".
     public var description: String {
         let why =
             switch reason {

@@ -1,20 +1,20 @@
-/// The frame around everything that this library leaves behind to be read again, numbers little-endian:
+/// The envelope of all data that the library stores; numbers are little-endian:
 ///
 ///     signature 4 | version 1 | payload length 4 | payload | CRC-32 of everything before 4
 ///
-/// The frame is the same in every version, so a reader tells bytes that are damaged from bytes that a newer program wrote.
+/// The envelope is the same in every version, so a reader can distinguish damaged data from data of a newer program.
 package struct StoredForm: Sendable {
-    /// How many bytes stand before the payload.
+    /// The number of bytes before the payload.
     package static let headerLength = 9
     private static let checksumLength = 4
 
-    /// What error messages call it.
+    /// The format's name in error messages.
     package let name: StaticString
     private let signature: [UInt8]
     private let version: UInt8
     private let limit: Int
 
-    /// Names a format: four characters, its version, and how long a payload may be.
+    /// Creates an envelope with a four-character signature, a version, and a maximum payload length.
     package init(_ name: StaticString, signature: [UInt8], version: UInt8, limit: Int) {
         self.name = name
         self.signature = signature
@@ -22,10 +22,10 @@ package struct StoredForm: Sendable {
         self.limit = limit
     }
 
-    /// How many bytes the longest one has.
+    /// The maximum length of the enclosed data, in bytes.
     package var byteLimit: Int { limit + Self.headerLength + Self.checksumLength }
 
-    /// Puts the frame around a payload.
+    /// Wraps a payload in the envelope.
     package func enclose(_ payload: [UInt8]) -> [UInt8] {
         var file = ByteWriter(reserving: payload.count + Self.headerLength + Self.checksumLength)
         file.array(signature)
@@ -36,14 +36,15 @@ package struct StoredForm: Sendable {
         return file.bytes
     }
 
-    /// Whether `bytes` begin as the format does, whatever became of the rest.
+    /// Returns true if `bytes` begin with the signature, regardless of the rest.
     package func isBeginning(of bytes: [UInt8]) -> Bool {
         bytes.starts(with: signature)
     }
 
-    /// Checks the frame, and answers where the payload ends; it begins behind `headerLength` bytes.
+    /// Verifies the envelope and returns the end offset of the payload, which begins at `headerLength`.
     ///
-    /// - Throws: `MalformedPacket` that names the signature, the length, the checksum or, where all these are good, the version.
+    /// - Throws: `MalformedPacket` that names the signature, the length, the checksum or, if all of these are valid,
+    ///   the version.
     package func check(_ bytes: [UInt8]) throws(MalformedPacket) -> Int {
         var header = ByteReader(bytes.span)
         guard let signature = header.array(4) else { throw .stored(self, at: bytes.count, .tooShort) }
@@ -67,7 +68,7 @@ package struct StoredForm: Sendable {
 
     private static let versionField = "version"
 
-    /// Whether `error` says that the bytes are sound and of another version.
+    /// Returns true if `error` means that the data are intact but of another version.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         error.reason == .invalidField(versionField)
     }
@@ -79,17 +80,18 @@ extension MalformedPacket {
     }
 }
 
-// MARK: - Parts that several formats have
+// MARK: - Parts that several formats share
 
 extension ByteWriter {
-    /// A UUID as its length, 2 or 16, and its bytes.
+    /// Appends a UUID as its length, 2 or 16, and its bytes.
     mutating func storedUUID(_ uuid: BluetoothUUID) {
         let bytes = uuid.attBytes
         u8(UInt8(truncatingIfNeeded: bytes.count))
         array(bytes)
     }
 
-    /// A text as its length in bytes, at most `limit`, and its UTF-8; a longer one is cut between two characters.
+    /// Appends text as its length in bytes, at most `limit`, and its UTF-8; longer text is truncated at a character
+    /// boundary.
     mutating func storedText(_ text: String, limit: Int = 255) {
         var bytes: [UInt8] = []
         for character in text {
@@ -101,7 +103,7 @@ extension ByteWriter {
         array(bytes)
     }
 
-    /// A peer as its kind, 0 for none, 1 for a public address and 2 for a random one, and the 6 bytes of the address.
+    /// Appends a peer as its kind (0 for none, 1 for a public address, 2 for a random one) and its 6-byte address.
     mutating func storedPeer(_ peer: PeerID?) {
         guard let peer else { return u8(0) }
         u8(peer.type.space == .public ? 1 : 2)
@@ -110,7 +112,7 @@ extension ByteWriter {
 }
 
 extension ByteReader {
-    /// What `storedUUID` wrote; `nil` inside where the length is 0.
+    /// Reads a UUID written by `storedUUID`; returns `nil` if the length is 0.
     @_lifetime(self: copy self)
     mutating func storedUUID(_ field: String, in form: StoredForm) throws(MalformedPacket) -> BluetoothUUID? {
         let start = offset
@@ -121,7 +123,8 @@ extension ByteReader {
         return uuid
     }
 
-    /// What `storedText` wrote. Bytes that are no UTF-8 are refused: repaired, they would be longer than what is stored.
+    /// Reads text written by `storedText`. Invalid UTF-8 is rejected: repairing it would make the text longer than
+    /// stored.
     @_lifetime(self: copy self)
     mutating func storedText(_ field: String, in form: StoredForm) throws(MalformedPacket) -> String {
         let start = offset

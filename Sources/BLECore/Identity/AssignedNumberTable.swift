@@ -1,8 +1,8 @@
-/// A table of numbers and names that costs nothing until it is asked.
+/// A table of numbers and names without any cost until the first lookup.
 ///
-/// It is one string literal: a line for each number, ascending, that begins with the number in a fixed count of
-/// hexadecimal digits. Behind the name there may be a tilde and the SIG's identifier for it. A question is a binary search
-/// over the literal's bytes; nothing is built at start-up and there is no dictionary.
+/// The table is one string literal with a line for each number, in ascending order. A line begins with the number in a
+/// fixed count of hexadecimal digits; the name may be followed by a tilde and the SIG's identifier. A lookup is a
+/// binary search over the literal's bytes; nothing is built at startup.
 struct AssignedNumberTable: Sendable {
     private let keyDigits: Int
     private let text: String
@@ -12,12 +12,12 @@ struct AssignedNumberTable: Sendable {
         self.text = text
     }
 
-    /// The name of a number that fits 32 bits.
+    /// Returns the name of a number of up to 32 bits.
     func name(of number: UInt32) -> String? {
         name(high: 0, low: UInt64(number))
     }
 
-    /// The name of a 128-bit number.
+    /// Returns the name of a 128-bit number.
     func name(high: UInt64, low: UInt64) -> String? {
         let bytes = text.utf8Span.span
         var first = 0
@@ -34,7 +34,7 @@ struct AssignedNumberTable: Sendable {
         return nil
     }
 
-    /// The number whose name or identifier is `wanted`; case and everything but letters and digits is ignored.
+    /// Returns the number whose name or identifier is `wanted`, ignoring case and everything but letters and digits.
     func number(named wanted: String) -> (high: UInt64, low: UInt64)? {
         let bytes = text.utf8Span.span
         let wanted = wanted.utf8Span.span
@@ -52,7 +52,7 @@ struct AssignedNumberTable: Sendable {
         return nil
     }
 
-    /// Every number with its name, ascending.
+    /// Visits every number with its name, in ascending order.
     func forEach(_ visit: (_ high: UInt64, _ low: UInt64, _ name: String) -> Void) {
         let bytes = text.utf8Span.span
         var start = 0
@@ -74,7 +74,7 @@ struct AssignedNumberTable: Sendable {
         return found && nextLetter(&rest) == nil
     }
 
-    /// The next letter in lower case, or digit, or byte of a character beyond ASCII.
+    /// Returns the next letter in lowercase, digit, or byte of a non-ASCII character.
     private static func nextLetter(_ reader: inout ByteReader) -> UInt8? {
         while let byte = reader.u8() {
             switch byte {
@@ -86,7 +86,7 @@ struct AssignedNumberTable: Sendable {
         return nil
     }
 
-    /// Where one line of the table begins and ends, and its number.
+    /// The bounds of one line of the table, and its number.
     private struct Line {
         let start: Int
         let end: Int

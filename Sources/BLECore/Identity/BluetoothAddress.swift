@@ -1,19 +1,20 @@
-/// A 48-bit device address, as it stands in advertisements and link set-up.
+/// A 48-bit device address, as used in advertisements and connection establishment.
 ///
-/// Six bytes do not identify a device by themselves: public and random addresses are two separate spaces, see
-/// `PeerID`. On the wire the least significant byte comes first; in text the most significant one.
+/// An address alone does not identify a device: public and random addresses are separate spaces, see `PeerID`. The
+/// encoding on air is little-endian; text has the most significant byte first.
 ///
 /// Spec: BD_ADDR, Core Vol 6 Part B, 1.3.
 public struct BluetoothAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// The 48 bits as a number; `AA:BB:CC:DD:EE:FF` is 0xAABBCCDDEEFF.
+    /// The 48 bits as an integer; `AA:BB:CC:DD:EE:FF` is 0xAABBCCDDEEFF.
     public let rawValue: UInt64
 
-    /// The address with these 48 bits; higher bits are ignored.
+    /// Creates an address from its lowest 48 bits; higher bits are ignored.
     public init(rawValue: UInt64) {
         self.rawValue = rawValue & 0xFFFF_FFFF_FFFF
     }
 
-    /// Reads `AA:BB:CC:DD:EE:FF` in either case, also with dashes or without separators; `nil` for anything else.
+    /// Parses `AA:BB:CC:DD:EE:FF` in either case, also with dashes or without separators. Returns `nil` for anything
+    /// else.
     public init?(_ text: some StringProtocol) {
         let separated = text.utf8.count == 17
         guard separated || text.utf8.count == 12 else { return nil }
@@ -29,7 +30,7 @@ public struct BluetoothAddress: Hashable, Comparable, Sendable, CustomStringConv
         self.init(rawValue: value)
     }
 
-    /// The six bytes in wire order, least significant first.
+    /// The six bytes on air, least significant first.
     public var littleEndianBytes: [UInt8] {
         var writer = ByteWriter(reserving: 6)
         writer.u48(rawValue)
@@ -49,29 +50,29 @@ public struct BluetoothAddress: Hashable, Comparable, Sendable, CustomStringConv
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Orders addresses as numbers.
+    /// Compares addresses as integers.
     public static func < (left: BluetoothAddress, right: BluetoothAddress) -> Bool {
         left.rawValue < right.rawValue
     }
 
-    /// 00:00:00:00:00:00, which no device has.
+    /// 00:00:00:00:00:00, which no device uses.
     public static let zero = BluetoothAddress(rawValue: 0)
 }
 
-/// Which of the address spaces an address belongs to.
+/// The address space that an address belongs to.
 ///
 /// Spec: Peer_Address_Type, Core Vol 4 Part E, 7.7.65.2.
 public enum AddressType: UInt8, Hashable, Sendable {
-    /// Assigned by the IEEE; it never changes.
+    /// Assigned by the IEEE; never changes.
     case `public` = 0
-    /// Chosen by the device; its two top bits tell which kind.
+    /// Chosen by the device; the two most significant bits encode the kind.
     case random = 1
     /// A public identity address that the controller resolved from a private one.
     case publicIdentity = 2
     /// A static random identity address that the controller resolved from a private one.
     case randomIdentity = 3
 
-    /// The space of the address itself: resolved or not, it is public or random.
+    /// The space of the address itself, public or random, regardless of resolution.
     public var space: AddressType {
         switch self {
         case .public, .publicIdentity: .public
@@ -80,23 +81,23 @@ public enum AddressType: UInt8, Hashable, Sendable {
     }
 }
 
-/// What an address can be relied on for.
+/// The kind of an address, which determines how long it identifies a device.
 ///
 /// Spec: Core Vol 6 Part B, 1.3.
 public enum AddressKind: String, Hashable, Sendable {
-    /// Assigned by the IEEE, stable for ever.
+    /// Assigned by the IEEE; permanent.
     case `public`
     /// Random, but stable at least until the device restarts. Top bits 11.
     case `static`
-    /// Changes every few minutes; who holds the device's identity resolving key can still recognise it. Top bits 01.
+    /// Changes every few minutes; resolvable with the device's identity resolving key. Top bits 01.
     case resolvablePrivate = "private"
-    /// Changes every few minutes and cannot be recognised by anybody. Top bits 00.
+    /// Changes every few minutes and cannot be resolved. Top bits 00.
     case nonResolvablePrivate = "non-resolvable"
-    /// Random with the top bits 10, which the specification reserves.
+    /// Random with the top bits 10, which are reserved.
     case reserved
 }
 
-/// Who a device is for this host: an address and the space it belongs to.
+/// The identity of a device for this host: an address and its space.
 ///
 /// Its text form is `AA:BB:CC:DD:EE:FF/random` or `…/public`.
 public struct PeerID: Hashable, Sendable, CustomStringConvertible {
@@ -105,13 +106,14 @@ public struct PeerID: Hashable, Sendable, CustomStringConvertible {
     /// The space of the address: `.public` or `.random`.
     public let type: AddressType
 
-    /// Names a device; a resolved type counts as the space of its identity address.
+    /// Creates an identity. A resolved type counts as the space of its identity address.
     public init(address: BluetoothAddress, type: AddressType) {
         self.address = address
         self.type = type.space
     }
 
-    /// Reads `AA:BB:CC:DD:EE:FF/random` or `AA:BB:CC:DD:EE:FF/public`; `nil` for anything else, a missing type too.
+    /// Parses `AA:BB:CC:DD:EE:FF/random` or `AA:BB:CC:DD:EE:FF/public`. Returns `nil` for anything else, including a
+    /// missing type.
     public init?(_ text: String) {
         guard let slash = text.firstIndex(of: "/"), let address = BluetoothAddress(text[..<slash]) else { return nil }
         switch text[text.index(after: slash)...] {
@@ -121,7 +123,7 @@ public struct PeerID: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What the address can be relied on for, read from its type and top bits.
+    /// The kind of the address, from its type and most significant bits.
     public var kind: AddressKind {
         if type == .public { return .public }
         return switch address.rawValue >> 46 {

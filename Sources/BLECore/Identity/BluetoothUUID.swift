@@ -1,7 +1,7 @@
-/// The type of an attribute or service: 128 bits, most often written in a short form of 16 or 32.
+/// A 128-bit UUID of an attribute or service, usually written in a short form of 16 or 32 bits.
 ///
-/// Short forms stand for `xxxxxxxx-0000-1000-8000-00805f9b34fb`, so equality and hashing do not depend on the form that
-/// a peer used. On the wire the least significant byte comes first.
+/// Short forms stand for `xxxxxxxx-0000-1000-8000-00805f9b34fb`, so equality and hashing are independent of the form
+/// that a peer uses. The encoding on air is little-endian.
 ///
 /// Spec: Core Vol 3 Part B, 2.5.1.
 public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
@@ -13,23 +13,23 @@ public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
     private static let baseHigh: UInt64 = 0x0000_0000_0000_1000
     private static let baseLow: UInt64 = 0x8000_0080_5F9B_34FB
 
-    /// The UUID with these 128 bits.
+    /// Creates a UUID from its 128 bits.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
-    /// The UUID that the 16-bit form `value` stands for.
+    /// Creates a UUID from its 16-bit form.
     public init(_ value: UInt16) {
         self.init(UInt32(value))
     }
 
-    /// The UUID that the 32-bit form `value` stands for.
+    /// Creates a UUID from its 32-bit form.
     public init(_ value: UInt32) {
         self.init(high: UInt64(value) << 32 | Self.baseHigh, low: Self.baseLow)
     }
 
-    /// Reads 4 or 8 hexadecimal digits, or the dashed form of 32, in either case; `nil` for anything else.
+    /// Parses 4 or 8 hexadecimal digits, or the dashed form of 32, in either case. Returns `nil` for anything else.
     public init?(_ text: some StringProtocol) {
         let utf8 = text.utf8
         guard utf8.count == 4 || utf8.count == 8 || utf8.count == 36 else { return nil }
@@ -51,7 +51,7 @@ public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Reads the wire form: 2, 4 or 16 bytes, least significant first; `nil` for any other count.
+    /// Decodes 2, 4 or 16 bytes, least significant first. Returns `nil` for any other count.
     public init?(littleEndian bytes: Span<UInt8>) {
         var reader = ByteReader(bytes)
         switch bytes.count {
@@ -64,19 +64,19 @@ public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The 16-bit form, if there is one.
+    /// The 16-bit form, if the UUID has one.
     public var short: UInt16? {
         guard let value = medium, value <= 0xFFFF else { return nil }
         return UInt16(truncatingIfNeeded: value)
     }
 
-    /// The 32-bit form, if there is one; a 16-bit form counts.
+    /// The 32-bit form, if the UUID has one; includes UUIDs with a 16-bit form.
     public var medium: UInt32? {
         guard low == Self.baseLow, high & 0xFFFF_FFFF == Self.baseHigh else { return nil }
         return UInt32(truncatingIfNeeded: high >> 32)
     }
 
-    /// The form that ATT uses: 2 bytes where there is a 16-bit form, else 16, least significant first.
+    /// The encoding in ATT: 2 bytes if there is a 16-bit form, otherwise 16; least significant first.
     public var attBytes: [UInt8] {
         var writer = ByteWriter(reserving: 16)
         if let short {
@@ -88,13 +88,13 @@ public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
         return writer.bytes
     }
 
-    /// Four lowercase digits where there is a 16-bit form, else the dashed form.
+    /// Four lowercase digits if there is a 16-bit form, otherwise the dashed form.
     public var description: String {
         if let short { return Hex.encode([UInt8(truncatingIfNeeded: short >> 8), UInt8(truncatingIfNeeded: short)]) }
         return dashed
     }
 
-    /// The dashed form of 32 lowercase digits.
+    /// The dashed form with 32 lowercase digits.
     public var dashed: String {
         var text = ""
         for index in 0..<16 {
@@ -107,26 +107,25 @@ public struct BluetoothUUID: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension BluetoothUUID: ExpressibleByIntegerLiteral {
-    /// The UUID that a 16- or 32-bit literal stands for.
+    /// Creates a UUID from a 16- or 32-bit literal.
     public init(integerLiteral value: UInt32) {
         self.init(value)
     }
 }
 
 extension BluetoothUUID: ExpressibleByStringLiteral {
-    /// The UUID that a literal spells: 4 or 8 hexadecimal digits, or the dashed form of 32.
+    /// Creates a UUID from a literal: 4 or 8 hexadecimal digits, or the dashed form of 32.
     ///
-    /// For what stands in the source code: a literal that is no UUID stops the program. Text that comes from elsewhere
-    /// goes to the initializer that answers `nil`.
+    /// For literals in source code: an invalid one stops the program. For other text, use the failable initializer.
     public init(stringLiteral text: StaticString) {
-        // A `StaticString` is written in the source code, so what a peer or a user says never comes here.
+        // A `StaticString` is a source literal; input from peers or users never gets here.
         guard let uuid = Self(text.description) else { preconditionFailure("a literal is not a UUID") }
         self = uuid
     }
 }
 
 extension ByteReader {
-    /// An UUID of `count` bytes (2, 4 or 16), least significant first.
+    /// Reads a UUID of `count` bytes (2, 4 or 16), least significant first.
     @_lifetime(self: copy self)
     package mutating func uuid(_ count: Int) -> BluetoothUUID? {
         switch count {
@@ -142,7 +141,7 @@ extension ByteReader {
         }
     }
 
-    /// A device address, least significant byte first.
+    /// Reads a device address, least significant byte first.
     @_lifetime(self: copy self)
     package mutating func address() -> BluetoothAddress? {
         guard let value = u48() else { return nil }

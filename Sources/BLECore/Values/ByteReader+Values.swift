@@ -1,23 +1,23 @@
-/// Which byte of a number comes first. Bluetooth itself is little-endian throughout; some vendors' values are not.
+/// The byte order of a number. Bluetooth is little-endian throughout; the values of some vendors are not.
 public enum ByteOrder: Hashable, Sendable {
-    /// The least significant byte comes first.
+    /// Least significant byte first.
     case littleEndian
-    /// The most significant byte comes first.
+    /// Most significant byte first.
     case bigEndian
 }
 
 extension ByteReader {
-    /// The next value of this type.
+    /// Reads a value of this type.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or do not fit the type.
+    /// - Throws: `MalformedPacket` if the bytes end too early or do not fit the type.
     @_lifetime(self: copy self)
     public mutating func read<Value: GATTReadable>(_ type: Value.Type = Value.self) throws(MalformedPacket) -> Value {
         try Value(reading: &self)
     }
 
-    /// The next value of this type if a flag says that it is there, else `nil` without reading anything.
+    /// Reads a value of this type if `isPresent`, otherwise returns `nil` and reads nothing.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or do not fit the type.
+    /// - Throws: `MalformedPacket` if the bytes end too early or do not fit the type.
     @_lifetime(self: copy self)
     public mutating func read<Value: GATTReadable>(
         _ type: Value.Type = Value.self, if isPresent: Bool
@@ -26,9 +26,9 @@ extension ByteReader {
         return try Value(reading: &self)
     }
 
-    /// The next number, in the order that a vendor chose.
+    /// Reads a number in the given byte order.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early.
+    /// - Throws: `MalformedPacket` if the bytes end too early.
     @_lifetime(self: copy self)
     public mutating func read<Number: FixedWidthInteger & GATTReadable>(
         _ type: Number.Type = Number.self, order: ByteOrder
@@ -37,9 +37,9 @@ extension ByteReader {
         return order == .bigEndian ? number.byteSwapped : number
     }
 
-    /// Values of this type until nothing is left.
+    /// Reads values of this type until no bytes are left.
     ///
-    /// - Throws: `MalformedPacket` when the last one is incomplete, or when a value takes no bytes at all.
+    /// - Throws: `MalformedPacket` if the last value is incomplete, or if a value is empty.
     @_lifetime(self: copy self)
     public mutating func readToEnd<Value: GATTReadable>(
         _ type: Value.Type = Value.self
@@ -53,21 +53,21 @@ extension ByteReader {
         return values
     }
 
-    /// The next `count` bytes.
+    /// Reads `count` bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     @_lifetime(self: copy self)
     public mutating func readBytes(_ count: Int) throws(MalformedPacket) -> [UInt8] {
         guard let bytes = array(count) else { throw tooShort }
         return bytes
     }
 
-    /// The error that says that a field, which ends here, has a value that is not allowed. A codec throws it.
+    /// Returns the error for a field with an invalid value that ends at the current offset, to be thrown by a codec.
     public func invalid(_ field: String) -> MalformedPacket {
         MalformedPacket(format: "the value", offset: offset, reason: .invalidField(field))
     }
 
-    /// The error that says that the bytes ended too early.
+    /// The error for bytes that end too early.
     package var tooShort: MalformedPacket {
         MalformedPacket(format: "the value", offset: offset, reason: .tooShort)
     }

@@ -4,12 +4,12 @@ extension ByteWriter {
         value.write(to: &self)
     }
 
-    /// Appends a value if there is one. Whoever reads it must know that from a flag.
+    /// Appends a value if there is one. The reader needs a flag to know of its presence.
     public mutating func write<Value: GATTWritable>(ifPresent value: Value?) {
         if let value { write(value) }
     }
 
-    /// Appends a number in the order that a vendor chose.
+    /// Appends a number in the given byte order.
     public mutating func write<Number: FixedWidthInteger & GATTWritable>(_ number: Number, order: ByteOrder) {
         write(order == .bigEndian ? number.byteSwapped : number)
     }

@@ -1,4 +1,4 @@
-/// Names a characteristic and the type of its value.
+/// Identifies a characteristic and the type of its value.
 ///
 /// ```swift
 /// extension CharacteristicKey where Value == TankLevel {
@@ -6,24 +6,24 @@
 /// }
 /// ```
 ///
-/// Identity is the handle, not the UUID: where a peer has several characteristics of one UUID, the service and the index
-/// say which one is meant.
+/// A characteristic's identity is its handle, not its UUID: if a peer has several characteristics with one UUID, the
+/// service and the index select one.
 public struct CharacteristicKey<Value>: Hashable, Sendable {
-    /// The characteristic's type.
+    /// The characteristic's UUID.
     public let uuid: BluetoothUUID
-    /// The type of the service that it must be in; `nil` for any.
+    /// The UUID of the service that contains it, or `nil` for any.
     public let service: BluetoothUUID?
-    /// Which one of those that match, in the order of their handles, from 0; `nil` says that there is one only.
+    /// The index among the matching characteristics, in handle order from 0, or `nil` if there is only one.
     public let index: Int?
 
-    /// A key for the characteristic with this UUID.
+    /// Creates a key for the characteristic with this UUID.
     public init(_ uuid: BluetoothUUID, in service: BluetoothUUID? = nil, index: Int? = nil) {
         self.uuid = uuid
         self.service = service
         self.index = index
     }
 
-    /// The same key for one of several that match, counted from 0 in the order of their handles.
+    /// Returns the same key for one of several matching characteristics, by index in handle order from 0.
     public func at(_ index: Int) -> Self {
         Self(uuid, in: service, index: index)
     }

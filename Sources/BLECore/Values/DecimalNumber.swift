@@ -1,4 +1,4 @@
-/// A number as devices count: a whole number times a power of ten. Exact, where a `Double` would not be.
+/// An exact decimal number: an integer times a power of ten.
 package struct DecimalNumber: Hashable, Sendable, CustomStringConvertible {
     package let mantissa: Int64
     package let exponent: Int
@@ -15,7 +15,8 @@ package struct DecimalNumber: Hashable, Sendable, CustomStringConvertible {
         return exponent < 0 ? Double(mantissa) / power : Double(mantissa) * power
     }
 
-    /// All decimal places that the exponent gives, such as "36.40"; far exponents are written as in "5e-40". Valid JSON too.
+    /// The number with all decimal places of the exponent, such as "36.40"; large exponents are written as in "5e-40".
+    /// Also valid JSON.
     package var description: String {
         guard exponent >= -18, exponent <= 18, mantissa != 0 || exponent < 0 else {
             return mantissa == 0 ? "0" : "\(mantissa)e\(exponent)"

@@ -2,17 +2,17 @@
 ///
 /// Spec: Day of Week (0x2A09), GATT Specification Supplement.
 public struct DayOfWeek: RawRepresentable, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent: 1 is Monday, 7 is Sunday.
+    /// The raw value: 1 is Monday, 7 is Sunday.
     public let rawValue: UInt8
     /// The specification's name.
     public static var formatName: String { "Day of Week" }
 
-    /// The day with this number.
+    /// Creates a day from its raw value. Unknown values are preserved.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The device does not know.
+    /// Unknown.
     public static let unknown = Self(rawValue: 0)
     /// Monday.
     public static let monday = Self(rawValue: 1)
@@ -29,7 +29,7 @@ public struct DayOfWeek: RawRepresentable, GATTReadable, GATTWritable, Hashable,
     /// Sunday.
     public static let sunday = Self(rawValue: 7)
 
-    /// The English name; `nil` for a number that is not assigned.
+    /// The English name, or `nil` if the value is not assigned.
     public var name: String? { assignedName }
 }
 
@@ -39,7 +39,7 @@ extension DayOfWeek: NamedCode {
     }
 }
 
-/// A date, a time of day, the day of the week and 256ths of a second.
+/// A date and time with the day of the week and fractions of a second.
 ///
 ///     date time 7 | day of week 1 | fractions 1
 ///
@@ -51,12 +51,12 @@ public struct ExactTime256: GATTReadable, GATTWritable, Hashable, Sendable {
     public var dateTime: GATTDateTime
     /// The day of the week.
     public var dayOfWeek: DayOfWeek
-    /// 256ths of a second.
+    /// The fraction of a second, in units of 1/256 s.
     public var fractions: UInt8
     /// The specification's name.
     public static var formatName: String { "Exact Time 256" }
 
-    /// The moment that a clock shows so.
+    /// Creates a date and time.
     public init(dateTime: GATTDateTime, dayOfWeek: DayOfWeek = .unknown, fractions: UInt8 = 0) {
         self.dateTime = dateTime
         self.dayOfWeek = dayOfWeek
@@ -65,7 +65,7 @@ public struct ExactTime256: GATTReadable, GATTWritable, Hashable, Sendable {
 
     /// Reads 9 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         dateTime = try reader.read()
         dayOfWeek = try reader.read()

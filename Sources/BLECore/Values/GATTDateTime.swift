@@ -1,9 +1,9 @@
-/// A date and a time of day as a device's own clock shows them; which time zone is not said.
+/// A date and time by a device's own clock, without a time zone.
 ///
 ///     year 2 | month 1 | day 1 | hours 1 | minutes 1 | seconds 1
 ///
-/// Reading keeps what the device sent, even a 13th month: a clock that was never set must not cost the measurement that
-/// it came with. ``isValid`` tells.
+/// Reading preserves what the device sent, even a 13th month: a clock that was never set must not make the whole
+/// measurement unreadable. Use ``isValid`` to check.
 ///
 /// Spec: Date Time (0x2A08), GATT Specification Supplement.
 public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
@@ -22,7 +22,7 @@ public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The specification's name.
     public static var formatName: String { "Date Time" }
 
-    /// The moment that a clock shows so.
+    /// Creates a date and time.
     public init(year: UInt16, month: UInt8, day: UInt8, hours: UInt8 = 0, minutes: UInt8 = 0, seconds: UInt8 = 0) {
         self.year = year
         self.month = month
@@ -34,7 +34,7 @@ public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
 
     /// Reads 7 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         year = try reader.read()
         month = try reader.read()
@@ -50,10 +50,10 @@ public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
         for part in [month, day, hours, minutes, seconds] { writer.u8(part) }
     }
 
-    /// Whether year, month and day are all known.
+    /// A Boolean value that indicates whether year, month and day are all known.
     public var hasDate: Bool { year != 0 && month != 0 && day != 0 }
 
-    /// Whether every part is in the range that the specification gives it; unknown parts count as valid.
+    /// A Boolean value that indicates whether every part is within the specified range; unknown parts count as valid.
     public var isValid: Bool {
         (year == 0 || (year >= 1582 && year <= 9999)) && month <= 12 && day <= 31 && hours <= 23 && minutes <= 59
             && seconds <= 59
@@ -61,7 +61,7 @@ public struct GATTDateTime: GATTReadable, GATTWritable, Hashable, Sendable {
 }
 
 extension GATTDateTime: CustomStringConvertible {
-    /// Text such as "2026-11-21 09:05:00", with question marks where the date is unknown.
+    /// The date and time, such as "2026-11-21 09:05:00", with question marks for unknown parts of the date.
     public var description: String {
         let date = [part(year, 4), part(month, 2), part(day, 2)].joined(separator: "-")
         return "\(date) \(padded(hours, 2)):\(padded(minutes, 2)):\(padded(seconds, 2))"

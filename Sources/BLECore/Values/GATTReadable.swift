@@ -1,6 +1,6 @@
-/// A type whose values can be read from the bytes of a characteristic or descriptor.
+/// A type that can be decoded from the value of a characteristic or descriptor.
 ///
-/// A type of one's own reads its fields in their order and lets the reader throw:
+/// A custom type reads its fields in order and lets the reader throw:
 ///
 /// ```swift
 /// struct TankLevel: GATTReadable {
@@ -14,20 +14,20 @@
 /// }
 /// ```
 public protocol GATTReadable: SendableMetatype {
-    /// What an error calls the format, such as "Heart Rate Measurement".
+    /// The format's name in errors, such as "Heart Rate Measurement".
     static var formatName: String { get }
 
-    /// Reads one value and leaves the reader behind it.
+    /// Reads one value and advances the reader past it.
     ///
-    /// - Throws: `MalformedPacket` when the bytes end too early or say what the format does not allow.
+    /// - Throws: `MalformedPacket` if the bytes end too early or violate the format.
     init(reading reader: inout ByteReader) throws(MalformedPacket)
 }
 
 extension GATTReadable {
-    /// "the value", for a type that does not name its format.
+    /// "the value", for types that do not name their format.
     public static var formatName: String { "the value" }
 
-    /// Reads a whole value; bytes that are left over are an error.
+    /// Decodes a complete value; trailing bytes are an error.
     ///
     /// - Throws: `MalformedPacket`, with ``formatName`` as its format.
     public init(value: [UInt8]) throws(MalformedPacket) {
@@ -44,14 +44,14 @@ extension GATTReadable {
     }
 }
 
-/// A type whose values can be written to a characteristic or descriptor.
+/// A type that can be encoded as the value of a characteristic or descriptor.
 public protocol GATTWritable: SendableMetatype {
     /// Appends the bytes of this value.
     func write(to writer: inout ByteWriter)
 }
 
 extension GATTWritable {
-    /// The bytes of this value alone.
+    /// The encoded value.
     public var valueBytes: [UInt8] {
         var writer = ByteWriter()
         write(to: &writer)

@@ -1,21 +1,21 @@
-/// What a number of a medical device says: a decimal number, or one of five special answers.
+/// The value of a medical floating-point number: a decimal number or one of five special values.
 ///
 /// Spec: IEEE 11073-20601, 4.2.2.6 (SFLOAT-Type and FLOAT-Type); Personal Health Devices Transcoding White Paper, 2.2.
 public enum MedicalNumber: Hashable, Sendable {
-    /// `mantissa` x 10^`exponent`; the exponent also says how precise it is: 36.40 is not 36.4.
+    /// `mantissa` x 10^`exponent`. The exponent also expresses the precision: 36.40 is not 36.4.
     case finite(mantissa: Int32, exponent: Int8)
     /// NaN: the device has no valid result.
     case notANumber
-    /// NRes: there is a result, but this format cannot express it.
+    /// NRes: the result cannot be expressed at this resolution.
     case notAtThisResolution
-    /// +INFINITY: above what the device can measure.
+    /// +INFINITY: above the measurable range.
     case positiveInfinity
-    /// -INFINITY: below what the device can measure.
+    /// -INFINITY: below the measurable range.
     case negativeInfinity
-    /// The code that the standard keeps for itself.
+    /// The reserved code.
     case reserved
 
-    /// The nearest `Double`; `nan` for what is no number.
+    /// The nearest `Double`; NaN for special values that are not numbers.
     public var doubleValue: Double {
         switch self {
         case .finite(let mantissa, let exponent): DecimalNumber(mantissa, exponent: Int(exponent)).double
@@ -25,7 +25,7 @@ public enum MedicalNumber: Hashable, Sendable {
         }
     }
 
-    /// The number for people and programs.
+    /// The number as field content.
     package var content: ValueField.Content {
         switch self {
         case .finite(let mantissa, let exponent): .decimal(DecimalNumber(mantissa, exponent: Int(exponent)))
@@ -43,21 +43,22 @@ extension MedicalNumber: CustomStringConvertible {
     public var description: String { ValueField(content).text }
 }
 
-/// SFLOAT: a decimal number in 16 bits, 12 for the mantissa and 4 for the exponent, both with sign.
+/// SFLOAT: a 16-bit decimal number with a signed 12-bit mantissa and a signed 4-bit exponent.
 ///
 /// Spec: IEEE 11073-20601, SFLOAT-Type; GATT format type `medfloat16`.
 public struct MedicalFloat16: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The name in the Characteristic Presentation Format.
     public static var formatName: String { "medfloat16" }
 
-    /// The number with these bits.
+    /// Creates a number from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
-    /// `mantissa` x 10^`exponent`; `nil` when it does not fit (-2048 to 2047, -8 to 7) or its bits mean something special.
+    /// Creates `mantissa` x 10^`exponent`. Returns `nil` if it does not fit (-2048 to 2047, -8 to 7) or if its bits
+    /// encode a special value.
     public init?(mantissa: Int, exponent: Int) {
         guard mantissa >= -0x800, mantissa <= 0x7FF, exponent >= -8, exponent <= 7 else { return nil }
         let low = UInt16(truncatingIfNeeded: mantissa) & 0x0FFF
@@ -65,7 +66,7 @@ public struct MedicalFloat16: GATTReadable, GATTWritable, Hashable, Sendable {
         guard case .finite = number else { return nil }
     }
 
-    /// What the bits say.
+    /// The decoded number.
     public var number: MedicalNumber {
         switch rawValue {
         case 0x07FE: return .positiveInfinity
@@ -79,12 +80,12 @@ public struct MedicalFloat16: GATTReadable, GATTWritable, Hashable, Sendable {
         }
     }
 
-    /// The nearest `Double`; `nan` for what is no number.
+    /// The nearest `Double`; NaN for special values that are not numbers.
     public var doubleValue: Double { number.doubleValue }
 
     /// Reads 2 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         rawValue = try reader.read()
     }
@@ -95,21 +96,22 @@ public struct MedicalFloat16: GATTReadable, GATTWritable, Hashable, Sendable {
     }
 }
 
-/// FLOAT: a decimal number in 32 bits, 24 for the mantissa and 8 for the exponent, both with sign.
+/// FLOAT: a 32-bit decimal number with a signed 24-bit mantissa and a signed 8-bit exponent.
 ///
 /// Spec: IEEE 11073-20601, FLOAT-Type; GATT format type `medfloat32`.
 public struct MedicalFloat32: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt32
     /// The name in the Characteristic Presentation Format.
     public static var formatName: String { "medfloat32" }
 
-    /// The number with these bits.
+    /// Creates a number from raw bits.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
-    /// `mantissa` x 10^`exponent`; `nil` when it does not fit (24 bits and 8 bits) or its bits mean something special.
+    /// Creates `mantissa` x 10^`exponent`. Returns `nil` if it does not fit (24 and 8 bits) or if its bits encode a
+    /// special value.
     public init?(mantissa: Int, exponent: Int) {
         guard mantissa >= -0x80_0000, mantissa <= 0x7F_FFFF, exponent >= -128, exponent <= 127 else { return nil }
         let low = UInt32(truncatingIfNeeded: mantissa) & 0xFF_FFFF
@@ -117,7 +119,7 @@ public struct MedicalFloat32: GATTReadable, GATTWritable, Hashable, Sendable {
         guard case .finite = number else { return nil }
     }
 
-    /// What the bits say.
+    /// The decoded number.
     public var number: MedicalNumber {
         switch rawValue {
         case 0x007F_FFFE: return .positiveInfinity
@@ -131,12 +133,12 @@ public struct MedicalFloat32: GATTReadable, GATTWritable, Hashable, Sendable {
         }
     }
 
-    /// The nearest `Double`; `nan` for what is no number.
+    /// The nearest `Double`; NaN for special values that are not numbers.
     public var doubleValue: Double { number.doubleValue }
 
     /// Reads 4 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         rawValue = try reader.read()
     }

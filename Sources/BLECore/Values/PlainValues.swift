@@ -4,7 +4,7 @@ extension Bool: GATTReadable, GATTWritable {
 
     /// Reads one byte: 0 is false, 1 is true.
     ///
-    /// - Throws: `MalformedPacket` for any other byte, and for none.
+    /// - Throws: `MalformedPacket` for any other byte, and if there is none.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         switch reader.u8() {
         case 0: self = false
@@ -24,14 +24,14 @@ extension Array: GATTReadable where Element == UInt8 {
     /// "bytes".
     public static var formatName: String { "bytes" }
 
-    /// Reads all that is left, as it is.
+    /// Reads all remaining bytes.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         self = reader.rest()
     }
 }
 
 extension Array: GATTWritable where Element == UInt8 {
-    /// Appends the bytes as they are.
+    /// Appends the bytes.
     public func write(to writer: inout ByteWriter) {
         writer.array(self)
     }
@@ -41,10 +41,10 @@ extension String: GATTReadable, GATTWritable {
     /// The name in the Characteristic Presentation Format.
     public static var formatName: String { "utf8s" }
 
-    /// Reads all that is left as UTF-8. Zero bytes at the end do not count: many devices send a buffer of fixed size, or
-    /// the end mark of a C string.
+    /// Reads all remaining bytes as UTF-8. Trailing zero bytes are dropped: many devices send a buffer of fixed size,
+    /// or a C string's terminator.
     ///
-    /// - Throws: `MalformedPacket` for bytes that are not UTF-8.
+    /// - Throws: `MalformedPacket` if the bytes are not valid UTF-8.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let start = reader.offset
         var bytes = reader.rest()
@@ -55,7 +55,7 @@ extension String: GATTReadable, GATTWritable {
         self = text
     }
 
-    /// Appends the text as UTF-8, without an end mark.
+    /// Appends the text as UTF-8, without a terminator.
     public func write(to writer: inout ByteWriter) {
         writer.array(Array(utf8))
     }

@@ -1,19 +1,19 @@
-/// How the numbers of one kind of measurement are sent, and what they count.
+/// The encoding and the unit of a scaled number.
 public struct ValueScale: Hashable, Sendable {
-    /// How many bytes a number takes, 1 to 8, least significant first.
+    /// The number of bytes, 1 to 8, little-endian.
     public let byteCount: Int
-    /// Whether the number has a sign, in two's complement.
+    /// A Boolean value that indicates whether the number is signed, in two's complement.
     public let isSigned: Bool
-    /// What the number is multiplied with, before `exponent`.
+    /// The factor that the number is multiplied by, before `exponent`.
     public let multiplier: Int64
-    /// The power of ten that the number is multiplied with.
+    /// The power of ten that the number is multiplied by.
     public let exponent: Int
-    /// The unit's sign, such as "°C"; empty for a number without unit.
+    /// The unit's symbol, such as "°C"; empty for a number without a unit.
     public let unit: String
-    /// The number that says that the value is not known, if there is one.
+    /// The number that means that the value is not known, if there is one.
     public let unknown: Int64?
 
-    /// A scale: a number of so many bytes, times `multiplier`, times 10^`exponent`, counts `unit`.
+    /// Creates a scale: the number times `multiplier`, times 10^`exponent`, is in `unit`.
     public init(
         byteCount: Int, isSigned: Bool = false, multiplier: Int64 = 1, exponent: Int = 0, unit: String,
         unknown: Int64? = nil
@@ -26,7 +26,7 @@ public struct ValueScale: Hashable, Sendable {
         self.unknown = unknown
     }
 
-    /// The numbers that fit. Those of 8 bytes are kept as they are, with or without sign.
+    /// The range of encodable numbers. Numbers of 8 bytes are preserved as they are, signed or unsigned.
     var numbers: ClosedRange<Int64> {
         guard byteCount < 8 else { return .min ... .max }
         let half = Int64(1) << Int64(8 * byteCount - 1)
@@ -34,28 +34,28 @@ public struct ValueScale: Hashable, Sendable {
     }
 }
 
-/// A kind of measurement that is sent as one scaled number.
+/// A quantity that is encoded as one scaled number.
 public protocol ScaledQuantity: SendableMetatype {
     /// The specification's name.
     static var formatName: String { get }
-    /// How its numbers are sent.
+    /// The encoding of the value.
     static var scale: ValueScale { get }
 }
 
-/// One scaled number, such as a temperature in hundredths of a degree.
+/// A scaled number, such as a temperature in hundredths of a degree.
 public struct ScaledValue<Quantity: ScaledQuantity>: GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The number as it is sent.
+    /// The encoded number.
     public let rawValue: Int64
     /// The specification's name.
     public static var formatName: String { Quantity.formatName }
 
-    /// The value that is sent as this number.
+    /// Creates a value from its encoded number.
     public init(rawValue: Int64) {
         self.rawValue = rawValue
     }
 
-    /// The value that is nearest to `quantity` in the unit of the scale; `nil` when no number of this width is, or when that
-    /// number means that the value is not known.
+    /// Creates the value nearest to `quantity`, which is in the scale's unit. Returns `nil` if `quantity` is out of
+    /// range, or if the encoded number means that the value is not known.
     public init?(_ quantity: Double) {
         let scale = Quantity.scale
         var count = quantity / Double(scale.multiplier)
@@ -65,9 +65,9 @@ public struct ScaledValue<Quantity: ScaledQuantity>: GATTReadable, GATTWritable,
         rawValue = number
     }
 
-    /// Reads as many bytes as the scale says.
+    /// Reads as many bytes as the scale defines.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         let scale = Quantity.scale
         guard let number = reader.unsigned(scale.byteCount) else { throw reader.tooShort }
@@ -76,17 +76,17 @@ public struct ScaledValue<Quantity: ScaledQuantity>: GATTReadable, GATTWritable,
         rawValue = scale.isSigned ? (bits << unused) >> unused : bits
     }
 
-    /// Appends as many bytes as the scale says: the nearest number where the raw value does not fit.
+    /// Appends as many bytes as the scale defines; a raw value out of range is clamped.
     public func write(to writer: inout ByteWriter) {
         let scale = Quantity.scale
         let number = min(max(rawValue, scale.numbers.lowerBound), scale.numbers.upperBound)
         writer.littleEndian(UInt64(bitPattern: number), scale.byteCount)
     }
 
-    /// The value in the unit of the scale; `nil` when the device does not know it.
+    /// The value in the scale's unit, or `nil` if the device reports it as unknown.
     public var doubleValue: Double? { decimal?.double }
 
-    /// The unit's sign, such as "°C".
+    /// The unit's symbol, such as "°C".
     public static var unit: String { Quantity.scale.unit }
 
     private var decimal: DecimalNumber? {

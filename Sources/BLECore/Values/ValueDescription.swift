@@ -1,21 +1,21 @@
-/// What the bytes of a characteristic or descriptor mean, found by its UUID.
+/// The decoded value of a characteristic or descriptor, by its UUID.
 ///
-/// Every room of `Profiles` brings its list of ``DescribedCharacteristic``; this is where they come together.
+/// Each profile provides its list of ``DescribedCharacteristic``; they are combined here.
 package struct ValueDescription: Hashable, Sendable {
-    /// What the value says, in the order in which people want to read it.
+    /// The decoded fields, in display order.
     package let fields: [ValueField]
 
     package init(fields: [ValueField]) {
         self.fields = fields
     }
 
-    /// The meaning of `value`, or `nil` when the UUID is not known or the bytes do not fit it.
+    /// Decodes `value`. Returns `nil` if the UUID is not known or the bytes do not fit it.
     package static func of(uuid: BluetoothUUID, value: [UInt8]) -> ValueDescription? {
         guard let fields = known[uuid]?(value) else { return nil }
         return ValueDescription(fields: fields)
     }
 
-    /// One line for people, such as "heart rate 72 bpm, skin contact".
+    /// A one-line summary, such as "heart rate 72 bpm, skin contact".
     package var text: String {
         var text = ""
         for field in fields {
@@ -25,7 +25,7 @@ package struct ValueDescription: Hashable, Sendable {
         return text
     }
 
-    /// The UUIDs that have a meaning here.
+    /// The UUIDs with a known format.
     package static var knownUUIDs: [BluetoothUUID] { Array(known.keys) }
 
     private static let known: [BluetoothUUID: DescribedCharacteristic.Describe] = {
@@ -37,19 +37,19 @@ package struct ValueDescription: Hashable, Sendable {
     }()
 }
 
-/// Joins a UUID and the type that can say what its values mean.
+/// A UUID with the type that decodes its values.
 package struct DescribedCharacteristic: Sendable {
     package typealias Describe = @Sendable ([UInt8]) -> [ValueField]?
 
     package let uuid: BluetoothUUID
     package let describe: Describe
 
-    /// A characteristic whose key names a type that describes itself.
+    /// Creates an entry for a characteristic whose key names a self-describing type.
     package init<Value: GATTReadable & DescribedValue>(_ key: CharacteristicKey<Value>) {
         self.init(key.uuid, as: Value.self)
     }
 
-    /// An attribute of this type.
+    /// Creates an entry for an attribute with this UUID.
     package init<Value: GATTReadable & DescribedValue>(_ uuid: BluetoothUUID, as type: Value.Type) {
         self.uuid = uuid
         describe = { bytes in
@@ -58,7 +58,7 @@ package struct DescribedCharacteristic: Sendable {
         }
     }
 
-    /// A medical number that counts this unit.
+    /// Creates an entry for a medical number in this unit.
     package init(_ key: CharacteristicKey<MedicalFloat16>, unit: String) {
         uuid = key.uuid
         describe = { bytes in

@@ -1,30 +1,30 @@
-/// One thing that a value says, ready for people and for programs.
+/// One field of a decoded value, for display and for programs.
 public struct ValueField: Hashable, Sendable {
-    /// What a field holds.
+    /// The content of a field.
     package indirect enum Content: Hashable, Sendable {
         case integer(Int64)
         case decimal(DecimalNumber)
-        /// A binary floating-point number: programs read `null` where it is not finite.
+        /// A binary floating-point number; `null` for programs if it is not finite.
         case float(Double)
         case text(String)
-        /// Text that the device's maker or user wrote: people read it in quotes.
+        /// Text from the device's vendor or user; displayed in quotes.
         case quoted(String)
-        /// People read "skin contact" or "no skin contact".
+        /// Displayed as "skin contact" or "no skin contact".
         case flag(Bool)
-        /// A number that has a name: people read the name, programs the number.
+        /// A named number: displayed as the name, a number for programs.
         case named(Int64, String)
-        /// Nothing, and why: people read the reason, programs `null`.
+        /// No value, with the reason: displayed as the reason, `null` for programs.
         case missing(String)
-        /// People read one item for each, or "none"; programs an array.
+        /// Displayed as a list, or "none"; an array for programs.
         case list([Content])
     }
 
-    /// The field's name in lowercase words; empty when the value has no other field and is known by itself.
+    /// The field's name in lowercase; empty if it is the only field of a self-explanatory value.
     public let name: String
     package let content: Content
-    /// The unit behind a number, such as "bpm"; empty for what has none.
+    /// The unit after a number, such as "bpm"; empty if there is none.
     public let unit: String
-    /// Whether people need the name too: a word such as "AirPods" tells by itself what it is.
+    /// True if the name is displayed too; a word such as "AirPods" needs none.
     package let showsName: Bool
 
     package init(_ name: String, _ content: Content, unit: String = "", showsName: Bool = true) {
@@ -34,17 +34,17 @@ public struct ValueField: Hashable, Sendable {
         self.showsName = showsName
     }
 
-    /// The only field of a value.
+    /// Creates the only field of a value.
     package init(_ content: Content, unit: String = "") {
         self.init("", content, unit: unit)
     }
 
-    /// A whole number.
+    /// Creates a field with an integer.
     package static func number(_ name: String, _ value: some FixedWidthInteger, _ unit: String = "") -> Self {
         Self(name, .integer(Int64(clamping: value)), unit: unit)
     }
 
-    /// A number times a power of ten.
+    /// Creates a field with an integer times a power of ten.
     package static func scaled(
         _ name: String, _ value: some FixedWidthInteger, exponent: Int, _ unit: String = ""
     ) -> Self {
@@ -61,10 +61,10 @@ public struct ValueField: Hashable, Sendable {
         return words
     }
 
-    /// What people read, such as "heart rate 72 bpm".
+    /// The display text, such as "heart rate 72 bpm".
     public var text: String { text(of: content) }
 
-    /// The number, in the field's unit; `nil` where the field is none, or where the device does not know it.
+    /// The number in the field's unit, or `nil` if the field is not a number or the value is not known.
     public var number: Double? {
         switch content {
         case .integer(let number), .named(let number, _): Double(number)
@@ -74,7 +74,7 @@ public struct ValueField: Hashable, Sendable {
         }
     }
 
-    /// Whether it is so; `nil` where the field is no yes or no.
+    /// The flag, or `nil` if the field is not a flag.
     public var flag: Bool? {
         if case .flag(let isSet) = content { isSet } else { nil }
     }
@@ -107,8 +107,8 @@ public struct ValueField: Hashable, Sendable {
     }
 }
 
-/// A value that can say what it means.
+/// A value that can be described as fields.
 package protocol DescribedValue: SendableMetatype {
-    /// What the value says, in the order in which people want to read it.
+    /// The decoded fields, in display order.
     var fields: [ValueField] { get }
 }
