@@ -45,8 +45,8 @@ extension AdvertisingReport {
     /// Reads the reports of one LE Meta event.
     ///
     /// - Parameters:
-    /// - subevent: The subevent code: 0x02, 0x0B or 0x0D.
-    /// - parameters: The bytes after the subevent code.
+    ///   - subevent: The subevent code: 0x02, 0x0B or 0x0D.
+    ///   - parameters: The bytes after the subevent code.
     /// - Returns: The reports and the losses, or `nil` if the subevent carries no reports.
     public static func parse(subevent: UInt8, parameters: Span<UInt8>) -> Batch? {
         var reports: [AdvertisingReport] = []
@@ -57,11 +57,11 @@ extension AdvertisingReport {
     /// Reads the reports of one LE Meta event and passes them on one at a time, without collecting them.
     ///
     /// - Parameters:
-    /// - subevent: The subevent code: 0x02, 0x0B or 0x0D.
-    /// - parameters: The bytes after the subevent code.
-    /// - keepingOversized: Pass true to deliver legacy reports with more than 31 bytes as well; they are counted
-    ///   either way. Scans never need them; programs that display recordings do.
-    /// - receive: Called with each report, in event order.
+    ///   - subevent: The subevent code: 0x02, 0x0B or 0x0D.
+    ///   - parameters: The bytes after the subevent code.
+    ///   - keepingOversized: Pass true to deliver legacy reports with more than 31 bytes as well; they are counted
+    ///     either way. Scans never need them; programs that display recordings do.
+    ///   - receive: Called with each report, in event order.
     /// - Returns: The losses, or `nil` if the subevent carries no reports.
     public static func parse(
         subevent: UInt8, parameters: Span<UInt8>, keepingOversized: Bool = false, _ receive: (AdvertisingReport) -> Void

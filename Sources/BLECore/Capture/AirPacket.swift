@@ -1,8 +1,8 @@
-/// The link types of pcap files that hold what a sniffer heard in the air.
+/// The link types of pcap files with packets captured on air by a sniffer.
 ///
 /// Spec: the registry of link-layer header types at tcpdump.org.
 enum AirLinkType: UInt32, Hashable, Sendable {
-    /// Access address 4, PDU, CRC 3; nothing tells who of the two ends of a link has sent it.
+    /// Access address 4, PDU, CRC 3; without the direction of the packet.
     case bare = 251
     /// Channel 1, signal 1, noise 1, offenses 1, reference access address 4, flags 2; then as above.
     case withRadioHeader = 256
@@ -10,29 +10,29 @@ enum AirLinkType: UInt32, Hashable, Sendable {
     case nordic = 272
 }
 
-/// A packet of the link layer, as a sniffer heard it.
+/// A link layer packet, as captured by a sniffer.
 ///
 ///     access address 4 | PDU: header 2, payload | CRC 3
 ///
 /// Spec: Core Vol 6 Part B, 2.1.
 struct AirPacket: Hashable, Sendable {
-    /// What all advertising uses, on every channel but those of periodic trains. Spec: Core Vol 6 Part B, 2.1.2.
+    /// The access address of all advertising, except periodic trains. Spec: Core Vol 6 Part B, 2.1.2.
     static let advertisingAccessAddress: UInt32 = 0x8E89_BED6
 
     let accessAddress: UInt32
-    /// The header's first octet: type and addresses of advertising, or the place of data in its link.
+    /// The first octet of the header: type and addresses of advertising, or the data PDU's flags.
     let header: UInt8
     let payload: [UInt8]
-    /// In dBm; 127 where the sniffer does not say.
+    /// The signal strength in dBm; 127 if the sniffer does not report it.
     let rssi: Int8
-    /// 1, 2 or 3 for LE 1M, 2M or Coded, as HCI counts them.
+    /// 1, 2 or 3 for LE 1M, 2M or Coded, as in HCI.
     let phy: UInt8
-    /// From the link's central or to it; `nil` where the sniffer does not say.
+    /// The direction relative to the link's central, or `nil` if the sniffer does not report it.
     let direction: CapturedPacket.Direction?
-    /// Whether it was encrypted in the air, and the sniffer had the key; the integrity check behind it is then gone.
+    /// True if the packet was encrypted on air and the sniffer had the key; the integrity check is then removed.
     let isDecrypted: Bool
 
-    /// Reads a record; `nil` where it is cut off, was heard wrongly, cannot be decrypted, or is isochronous.
+    /// Decodes a record. Returns `nil` if it is truncated, has a bad CRC, cannot be decrypted, or is isochronous.
     init?(_ record: [UInt8], _ linkType: AirLinkType) {
         var reader = ByteReader(record.span)
         var rssi: Int8 = 127
@@ -67,11 +67,11 @@ struct AirPacket: Hashable, Sendable {
             direction = flags & NordicFlag.fromCentral == 0 ? .received : .sent
         }
         guard let accessAddress = reader.u32() else { return nil }
-        // The coded PHY says how it is coded.
+        // Packets on the Coded PHY carry a coding indicator.
         if phy == 3, !reader.skip(1) { return nil }
         guard let header = reader.u8(), let length = reader.u8() else { return nil }
         let isAdvertising = accessAddress == Self.advertisingAccessAddress
-        // A tone behind the packet has an octet in the header of data that tells about it.
+        // A data PDU with a constant tone extension has one more header octet.
         if !isAdvertising, header & 0x20 != 0, !reader.skip(1) { return nil }
         guard let payload = reader.array(Int(length)) else { return nil }
         isDecrypted = !isAdvertising && wasEncrypted && !payload.isEmpty

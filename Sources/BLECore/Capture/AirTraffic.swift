@@ -1,17 +1,17 @@
-// Tells what a sniffer heard in the air as packets between a host and its controller, so that everything that reads captures reads
-// these too: advertisements become the reports that a scanning host would have had, a link and its data what the host of the
-// link's central would have had.
+// Converts packets captured on air into packets between a host and its controller, so that everything that reads
+// captures can read them: advertisements become the reports of a scanning host, and a link and its data become what the
+// host of the link's central would see.
 //
-// What it keeps of a link, by its access address: the handle that it has given it, the last packet of either way, to leave out what was
-// sent again, and whether it is encrypted by now; then data that the sniffer could not decrypt means nothing. `mostLinks` bounds the
-// table.
+// State of a link, by its access address: the handle assigned to it, the last packet in each direction, to omit
+// retransmissions, and whether it is encrypted by now; data that the sniffer could not decrypt are meaningless then.
+// `mostLinks` bounds the table.
 //
-// What it leaves out, because a host would hear nothing of it or a sniffer says too little:
-// - requests for scan responses, empty packets, what the link layers settle between them, and isochronous data;
-// - extended advertisements whose address or data stands in another packet: chains, periodic trains, anonymous ones;
-// - data of links where nothing says who sent it, as in files of link type 251.
+// Omitted, because a host would not see it or the sniffer reports too little:
+// - scan requests, empty packets, link layer control procedures, and isochronous data;
+// - extended advertisements whose address or data are in another packet: chains, periodic trains, anonymous ones;
+// - data of links without direction, as in files of link type 251.
 
-/// Turns packets of the link layer into those of HCI.
+/// Converts link layer packets into HCI packets.
 struct AirTraffic: Sendable {
     private struct Link: Sendable {
         var handle: ConnectionHandle
@@ -22,13 +22,13 @@ struct AirTraffic: Sendable {
 
     private static let mostLinks = 64
     private static let lastHandle: ConnectionHandle = 0x0EFF
-    /// How much data one report holds at most.
+    /// The maximum data of one report, in bytes.
     private static let longestReport = 229
 
     private var links: [UInt32: Link] = [:]
     private var handle: ConnectionHandle = 0
 
-    /// What the host would have had of this packet; `nil` for nothing.
+    /// Returns what the host would have received for this packet, or `nil` if nothing.
     mutating func received(_ heard: AirPacket, at timestamp: Duration) -> CapturedPacket? {
         if heard.accessAddress == AirPacket.advertisingAccessAddress {
             return advertised(heard).map {
@@ -67,7 +67,7 @@ struct AirTraffic: Sendable {
     private static func report(_ kind: UInt8, _ heard: AirPacket) -> [UInt8]? {
         var reader = ByteReader(heard.payload.span)
         guard let address = reader.u48() else { return nil }
-        // A directed one names whom it calls, and says nothing else.
+        // A directed advertisement contains the target address and no data.
         let data = kind == 1 ? [] : reader.rest()
         guard data.count <= 31 else { return nil }
         var event = ByteWriter()
@@ -79,7 +79,8 @@ struct AirTraffic: Sendable {
         return meta(event.bytes)
     }
 
-    /// The common extended advertising payload: length and mode 1, then a header of what its first octet names, then data.
+    /// Common Extended Advertising Payload: length and mode 1, a header with the fields that its first octet flags,
+    /// then data.
     private static func extendedReport(_ heard: AirPacket) -> [UInt8]? {
         var reader = ByteReader(heard.payload.span)
         guard let lengthAndMode = reader.u8(), var header = reader.take(Int(lengthAndMode & 0x3F)),
@@ -98,7 +99,7 @@ struct AirTraffic: Sendable {
         }
         let data = reader.rest()
         let goesOn = fields & 1 << 4 != 0
-        // All that it says is where to listen.
+        // It only points to an auxiliary packet.
         if goesOn, data.isEmpty { return nil }
         if goesOn, !header.skip(3) { return nil }
         if fields & 1 << 5 != 0, !header.skip(18) { return nil }
@@ -129,7 +130,7 @@ struct AirTraffic: Sendable {
 
     // MARK: Links. Spec: Core Vol 6 Part B, 2.3.3.1 and 2.4.
 
-    /// The call of a central: its address 6, that of the peer 6, access address 4, CRC 3, window 3, interval 2, latency 2, time-out 2 …
+    /// CONNECT_IND: initiator 6, advertiser 6, access address 4, CRC 3, window 3, interval 2, latency 2, timeout 2 …
     private mutating func connected(_ heard: AirPacket) -> [UInt8]? {
         var reader = ByteReader(heard.payload.span)
         guard reader.skip(6), let peer = reader.u48(), let accessAddress = reader.u32(), reader.skip(6),
@@ -159,7 +160,7 @@ struct AirTraffic: Sendable {
 
     private mutating func data(_ heard: AirPacket, _ direction: CapturedPacket.Direction) -> [UInt8]? {
         var link = links[heard.accessAddress] ?? begin(heard.accessAddress)
-        // Which piece it is and its number in turn; what else the header says may differ when the packet is sent again.
+        // LLID and sequence number identify a packet; the other header bits may differ in a retransmission.
         let packet = [heard.header & 0b1011] + heard.payload
         let isRepeated: Bool
         switch direction {
@@ -188,10 +189,10 @@ struct AirTraffic: Sendable {
         case 0x02:  // LL_TERMINATE_IND
             guard let reason = reader.u8() else { return nil }
             links[heard.accessAddress] = nil
-            // Who hangs up is told so in other words than the one who is left.
-            let told = heard.direction == .sent ? HCIStatus.localHostTerminated.rawValue : reason
+            // The host that disconnects receives another reason than the one that is disconnected.
+            let cause = heard.direction == .sent ? HCIStatus.localHostTerminated.rawValue : reason
             return [
-                0x05, 4, 0, UInt8(truncatingIfNeeded: link.handle), UInt8(truncatingIfNeeded: link.handle >> 8), told,
+                0x05, 4, 0, UInt8(truncatingIfNeeded: link.handle), UInt8(truncatingIfNeeded: link.handle >> 8), cause,
             ]
         case 0x05:  // LL_START_ENC_REQ, the last one in clear
             link.isEncrypted = true

@@ -1,21 +1,21 @@
-/// Tells the links of a capture apart, and gives the ATT packets of those that its host has made.
+/// Separates the links of a capture and extracts the ATT packets of those that its host has initiated.
 ///
-/// Links in which the host was the peripheral are left out. A capture may begin in the middle of a link, of which then nobody knows
-/// who made it, to whom it goes, and how large its packets may be.
+/// Links in which the host was the peripheral are omitted. If a capture begins in the middle of a link, the roles, the
+/// peer and the MTU of that link are unknown.
 ///
-/// Spec: HCI_LE_Connection_Complete and its kin, HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.
+/// Spec: HCI_LE_Connection_Complete and variants, HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.
 package struct AttributeTraffic: Sendable {
-    /// What happened on a link.
+    /// An event on a link.
     package enum Event: Hashable, Sendable {
-        /// It came up, or the capture begins here.
+        /// The link was established, or the capture begins here.
         case began(PeerID?, isWhole: Bool)
-        /// A packet crossed it.
+        /// A packet was transferred.
         case packet([UInt8], isSent: Bool)
-        /// It ended; the reason is `nil` where the recording does not show the end, only that its handle is used again.
+        /// The link ended; the reason is `nil` where the recording shows only that the handle is used again.
         case ended(HCIStatus?)
     }
 
-    /// Something that happened, and on which link; links are counted from 0.
+    /// An event and its link; links are numbered from 0.
     package struct Occurrence: Hashable, Sendable {
         package let link: Int
         package let event: Event
@@ -30,12 +30,12 @@ package struct AttributeTraffic: Sendable {
     private var ignored: Set<Key> = []
     private var reassembler = L2CAPReassembler()
 
-    /// How many links there were so far.
+    /// The number of links so far.
     package private(set) var linkCount = 0
 
     package init() {}
 
-    /// Takes the next packet of the capture; returns what it means, in order.
+    /// Processes the next packet of the capture and returns its events in order.
     package mutating func received(_ packet: CapturedPacket) -> [Occurrence] {
         switch packet.kind {
         case .event:
@@ -60,7 +60,7 @@ package struct AttributeTraffic: Sendable {
             var occurrences: [Occurrence] = []
             let link = open[key] ?? linkCount
             if link == linkCount {
-                // Some controllers send their maker's logs under a handle that is no link.
+                // Some controllers send vendor-specific logs under a handle that is not a link.
                 guard (try? ATTPacket(frame.payload)) != nil else {
                     ignored.insert(key)
                     return []
@@ -95,7 +95,7 @@ package struct AttributeTraffic: Sendable {
         return occurrences
     }
 
-    /// Most events are advertisements, which need no second look.
+    /// Most events are advertisements, which are skipped quickly.
     private static func mayConcernLinks(_ event: [UInt8]) -> Bool {
         switch event.first {
         case 0x05: true

@@ -1,4 +1,4 @@
-/// The btsnoop format: what `btmon -w` and Android's developer options write.
+/// The btsnoop format, as written by `btmon -w` and Android's developer options.
 ///
 ///     "btsnoop" 0 | version 4 | datalink 4 | record*            all numbers big-endian
 ///     record: original length 4 | included length 4 | flags 4 | drops 4 | microseconds since year 0, 8 | packet
@@ -8,28 +8,28 @@ enum BTSnoop {
     static let magic: [UInt8] = Array("btsnoop\0".utf8)
     static let headerLength = 16
     static let recordHeaderLength = 24
-    /// The microseconds from the beginning of year 0 to 1970, as all writers of this format count them.
+    /// The microseconds from the year 0 to 1970, as all writers of this format count them.
     static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
-    /// No packet is that long; a record that says so is damaged.
+    /// The maximum record length; a longer one means that the file is damaged.
     static let longestRecord: UInt32 = 1 << 20
 }
 
-/// How a btsnoop file marks the type and direction of its packets.
+/// The encoding of packet type and direction in a btsnoop file.
 public enum BTSnoopDatalink: UInt32, Hashable, Sendable {
-    /// Bare packets; the record's flags tell type and direction.
+    /// Bare packets; the record's flags contain type and direction.
     case bare = 1001
-    /// Packets behind their H4 type octet.
+    /// Packets with an H4 type octet.
     case h4 = 1002
-    /// Linux's monitor: several controllers and notes about them.
+    /// Linux monitor: several controllers, and notes about them.
     case monitor = 2001
 }
 
-/// Reads the records of a btsnoop file out of a buffer that grows.
+/// Reads the records of a btsnoop file from a growing buffer.
 struct BTSnoopParser: Sendable {
     private var datalink: BTSnoopDatalink?
     private var packetsRead = 0
 
-    /// The next packet; `nil` when it has not arrived in whole.
+    /// Reads the next packet. Returns `nil` if it is not complete yet.
     mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
         if datalink == nil {
             var reader = buffer.reader
@@ -62,7 +62,7 @@ struct BTSnoopParser: Sendable {
         }
     }
 
-    /// The file has ended: whatever waits is the beginning of a record that never came.
+    /// Handles the end of the file: unread bytes are an incomplete record.
     func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
         if buffer.count > 0 || datalink == nil { throw .truncated(packetsRead: packetsRead) }
     }
@@ -89,19 +89,19 @@ struct BTSnoopParser: Sendable {
     }
 }
 
-/// Writes a btsnoop file with H4 packets (datalink 1002), which every tool can read.
+/// Writes a btsnoop file with H4 packets (datalink 1002), which all common tools can read.
 ///
-/// The caller writes `header` once and then the bytes of each record behind one another.
+/// The caller writes `header` once, followed by the bytes of each record.
 public struct BTSnoopWriter: Sendable {
-    /// A writer; it keeps nothing.
+    /// Creates a writer. It has no state.
     public init() {}
 
-    /// The first bytes of the file.
+    /// The file header.
     public var header: [UInt8] {
         BTSnoop.magic + [0, 0, 0, 1] + Self.bigEndian(UInt64(BTSnoopDatalink.h4.rawValue), 4)
     }
 
-    /// One record; `nil` for a note, which has no place in this kind of file.
+    /// Encodes one record. Returns `nil` for a note, which this datalink cannot represent.
     public func record(_ packet: CapturedPacket) -> [UInt8]? {
         guard let type = packet.typeOctet else { return nil }
         let isControl = packet.kind == .command || packet.kind == .event
@@ -119,7 +119,7 @@ public struct BTSnoopWriter: Sendable {
 }
 
 extension Duration {
-    /// Whole microseconds; durations beyond ±292,000 years wrap.
+    /// The duration in whole microseconds; wraps beyond ±292,000 years.
     var wholeMicroseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds &* 1_000_000 &+ attoseconds / 1_000_000_000_000

@@ -1,11 +1,11 @@
-/// The bytes of a capture that have arrived and were not read yet.
+/// The bytes of a capture that have arrived and are not read yet.
 ///
-/// Memory stays at the size of the largest record plus one chunk, however long the file is.
+/// Memory is bounded by the largest record plus one chunk, regardless of the file's length.
 struct CaptureBuffer: Sendable {
     private var bytes: [UInt8] = []
     private var start = 0
 
-    /// How many bytes wait to be read.
+    /// The number of unread bytes.
     var count: Int { bytes.count &- start }
 
     mutating func append(_ chunk: [UInt8]) {
@@ -18,13 +18,13 @@ struct CaptureBuffer: Sendable {
         start = 0
     }
 
-    /// A reader from the first unread byte on.
+    /// A reader at the first unread byte.
     var reader: ByteReader {
         @_lifetime(borrow self)
         borrowing get { ByteReader(bytes.span.extracting(droppingFirst: start)) }
     }
 
-    /// Lets go of the next `count` bytes.
+    /// Removes the next `count` bytes.
     mutating func drop(_ count: Int) {
         start = min(bytes.count, start &+ max(0, count))
     }

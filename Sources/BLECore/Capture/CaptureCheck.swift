@@ -1,46 +1,45 @@
-/// Checks all links of a capture, or a dialogue, packet by packet; memory does not grow with the file.
+/// Checks all links of a capture, or a dialogue, packet by packet, in memory independent of the file's size.
 package struct CaptureCheck {
-    /// Where the recording and the machines part.
+    /// A disagreement between the recording and the state machines.
     package struct Finding: Hashable, Sendable {
-        /// Whose link; `nil` where nobody knows.
+        /// The peer of the link, or `nil` if unknown.
         package let peer: PeerID?
-        /// The packet, and what is wrong with it.
+        /// The packet and its defect.
         package let disagreement: SessionCheck.Disagreement
     }
 
     private var traffic = AttributeTraffic()
     private var links: [Int: (peer: PeerID?, check: SessionCheck)] = [:]
     private var endedRequests = 0
-    /// The numbers of the packets that asked, and whose links ended before the answer: the first, and how many.
+    /// Requests whose links ended before the response: the packet number of the first, and the count.
     private var endedUnanswered: (first: Int, count: Int)?
     private var number = 0
     private var time = Duration.zero
 
-    /// How many links are kept: those that have not ended.
+    /// The number of links that are kept because they have not ended.
     package var openLinkCount: Int { links.count }
-    /// How many links were looked at.
+    /// The number of links checked.
     package private(set) var linkCount = 0
-    /// How many ATT packets were looked at.
+    /// The number of ATT packets checked.
     package private(set) var packetCount = 0
-    /// How many requests were among them.
     package var requestCount: Int { links.values.reduce(endedRequests) { $0 &+ $1.check.requestCount } }
 
-    /// The requests so far that have no answer: how many, and the number of the first one's packet. A link that ends, or a
-    /// recording, is no disagreement; who looks for the reason of the end begins there.
+    /// The requests without a response so far: the packet number of the first, and the count. The end of a link or of a
+    /// recording is no disagreement, but these requests are where to look for the reason of the end.
     package var unanswered: (first: Int, count: Int)? {
         links.values.compactMap { $0.check.unansweredRequest }.reduce(endedUnanswered, Self.adding)
     }
 
-    /// A check of a capture.
+    /// Creates a check of a capture.
     package init() {}
 
-    /// A check of the steps of `dialogue`, whose client is `<`.
+    /// Creates a check of the steps of `dialogue`, whose client is `<`.
     package init(_ dialogue: Dialogue) {
         linkCount = 1
         links[0] = (dialogue.header("peer").flatMap { PeerID($0) }, SessionCheck(mtu: dialogue.initialMTU))
     }
 
-    /// Takes the next packet of a capture; packets are numbered from 1.
+    /// Checks the next packet of a capture; packets are numbered from 1.
     package mutating func received(_ packet: CapturedPacket) -> Finding? {
         number += 1
         for occurrence in traffic.received(packet) {
@@ -61,7 +60,7 @@ package struct CaptureCheck {
         return nil
     }
 
-    /// Takes the next step of a dialogue.
+    /// Checks the next step of a dialogue.
     package mutating func received(_ step: Dialogue.Step) -> Finding? {
         switch step.event {
         case .sent(let pdu): return check(pdu, isSent: true, of: 0, step.line, at: time)

@@ -1,29 +1,28 @@
-/// Why a capture cannot be read, or not any further.
+/// An error that ends the reading of a capture.
 ///
-/// What was read before the error stands.
+/// Packets read before the error remain valid.
 public enum CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The file begins like no capture format that is known here.
+    /// The file is not in a known capture format.
     case notACapture
-    /// A capture, but of neither packets between a host and a controller nor Bluetooth LE in the air; the number of its link
+    /// The capture contains neither HCI traffic nor Bluetooth LE packets captured on air; with the number of its link
     /// type.
     case unsupportedDatalink(UInt32)
-    /// A capture format in a version that is not known here.
+    /// The version of the capture format is not supported.
     case unsupportedVersion(UInt32)
-    /// The file ends in the middle of a record; how many whole packets came before.
+    /// The file ends in the middle of a record; with the number of complete packets before it.
     case truncated(packetsRead: Int)
-    /// A record's header contradicts itself, so that the next one cannot be found; how many packets came before.
+    /// A record's header is inconsistent, so that the next one cannot be found; with the number of packets before it.
     case corruptRecord(packetsRead: Int)
 
-    /// A sentence that says what is wrong with the file.
+    /// A message that describes the problem.
     public var description: String {
         switch self {
-        case .notACapture: "this is no capture: it begins like none of btsnoop, pcap, pcapng and PacketLogger"
+        case .notACapture: "not a capture file in btsnoop, pcap, pcapng or PacketLogger format"
         case .unsupportedDatalink(let number):
-            "this capture holds link type \(number), which is neither traffic between a host and a controller nor what a sniffer "
-                + "of Bluetooth LE hears"
-        case .unsupportedVersion(let number): "this capture is written in version \(number) of its format"
-        case .truncated(let count): "the capture ends in the middle of a record, behind \(count) whole packets"
-        case .corruptRecord(let count): "the capture is damaged behind packet \(count)"
+            "link type \(number) is not supported: it is neither HCI traffic nor Bluetooth LE captured on air"
+        case .unsupportedVersion(let number): "version \(number) of this capture format is not supported"
+        case .truncated(let count): "the capture ends in the middle of a record, after \(count) complete packets"
+        case .corruptRecord(let count): "the capture is damaged after packet \(count)"
         }
     }
 }

@@ -1,10 +1,10 @@
-/// Reads the packets of a capture file in btsnoop, pcap, pcapng or Apple's PacketLogger format, fed piece by piece.
+/// An incremental reader of capture files in btsnoop, pcap, pcapng or Apple's PacketLogger format.
 ///
-/// What a sniffer heard in the air is told as hosts would have had it from their controllers: advertisements as reports to
-/// one that scans, links with their data, as long as that is in clear, as to the host of the link's central.
+/// Packets captured on air are presented as hosts would see them: advertisements as reports to a scanning host, links
+/// with their unencrypted data as seen by the host of the link's central.
 ///
-/// The caller appends chunks of any size as it reads the file and takes packets until there is none; memory stays at
-/// the size of a chunk and one record. At the end of the file `finish()` tells whether it ended between two records.
+/// The caller appends chunks of any size and reads packets until there are none. Memory is bounded by one chunk and one
+/// record. At the end of the file, `finish()` checks that it does not end within a record.
 ///
 ///     var reader = CaptureReader()
 ///     while let chunk = readMore() {
@@ -24,17 +24,17 @@ public struct CaptureReader: Sendable {
     private var buffer = CaptureBuffer()
     private var format = Format.undecided
 
-    /// A reader at the beginning of a file.
+    /// Creates a reader at the beginning of a file.
     public init() {}
 
-    /// Takes the next bytes of the file.
+    /// Appends the next bytes of the file.
     public mutating func append(_ chunk: [UInt8]) {
         buffer.append(chunk)
     }
 
-    /// The next packet; `nil` when more of the file is needed for it.
+    /// Returns the next packet, or `nil` if more of the file is needed.
     ///
-    /// - Throws: `CaptureError` when the file is no capture of this kind or is damaged; the next call throws again.
+    /// - Throws: `CaptureError` if the file is not a supported capture or is damaged; further calls throw again.
     public mutating func next() throws(CaptureError) -> CapturedPacket? {
         if case .undecided = format { format = try decide() }
         switch format {
@@ -55,9 +55,9 @@ public struct CaptureReader: Sendable {
         }
     }
 
-    /// Says that the file has ended.
+    /// Ends the file.
     ///
-    /// - Throws: `.truncated` when it ended inside a record, `.notACapture` when it was too short to be a capture.
+    /// - Throws: `.truncated` if the file ends within a record, `.notACapture` if it is too short for a capture.
     public func finish() throws(CaptureError) {
         switch format {
         case .undecided: throw .notACapture

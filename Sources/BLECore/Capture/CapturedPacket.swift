@@ -1,6 +1,6 @@
-/// One record of a capture: a packet between a host and its Bluetooth controller, with the time it passed.
+/// A record of a capture: a packet between a host and its Bluetooth controller, with a timestamp.
 public struct CapturedPacket: Hashable, Sendable {
-    /// Which way a packet went.
+    /// The direction of a packet.
     public enum Direction: Hashable, Sendable {
         /// From the host to the controller.
         case sent
@@ -8,38 +8,38 @@ public struct CapturedPacket: Hashable, Sendable {
         case received
     }
 
-    /// What a record holds.
+    /// The type of a packet.
     ///
-    /// Spec: the packet indicators of Core Vol 4 Part A, 2; the others are Linux's monitor opcodes.
+    /// Spec: the packet indicators of Core Vol 4 Part A, 2; the others are Linux monitor opcodes.
     public enum Kind: Hashable, Sendable {
         /// An HCI command: opcode, length, parameters.
         case command
-        /// A piece of an L2CAP frame: connection handle and flags, length, bytes.
+        /// A fragment of an L2CAP frame: connection handle and flags, length, bytes.
         case asynchronousData
-        /// Audio.
+        /// Synchronous (SCO) data.
         case synchronousData
         /// An HCI event: code, length, parameters.
         case event
-        /// Isochronous data, as LE Audio uses it.
+        /// Isochronous data of LE Audio.
         case isochronousData
-        /// Something that Linux's monitor noted beside the packets, such as a controller that appeared; its opcode.
+        /// A note of the Linux monitor, such as a new controller; with its opcode.
         case note(UInt16)
     }
 
-    /// Which way the packet went.
+    /// The direction of the packet.
     public var direction: Direction
-    /// What the record holds.
+    /// The type of the packet.
     public var kind: Kind
-    /// The packet without the type octet that some captures put in front.
+    /// The packet without an H4 type octet.
     public var bytes: [UInt8]
-    /// The time since 1970-01-01 00:00 UTC, as the recording machine's clock had it.
+    /// The time since 1970-01-01 00:00 UTC, by the recording machine's clock.
     public var timestamp: Duration
-    /// The index of the controller where the capture tells several apart, else 0.
+    /// The index of the controller, if the capture distinguishes several, otherwise 0.
     public var controller: UInt16
-    /// How many bytes the recorder cut off the end of the packet; 0 for a whole one.
+    /// The number of bytes that the recorder cut off; 0 for a complete packet.
     public var missingByteCount: Int
 
-    /// Describes one record.
+    /// Creates a record.
     public init(
         direction: Direction, kind: Kind, bytes: [UInt8], timestamp: Duration, controller: UInt16 = 0,
         missingByteCount: Int = 0
@@ -54,7 +54,7 @@ public struct CapturedPacket: Hashable, Sendable {
 }
 
 extension CapturedPacket {
-    /// Takes the H4 type octet off the front; `nil` for an empty packet or a type that does not exist.
+    /// Returns the kind for an H4 type octet, or `nil` for an unknown one.
     static func kind(ofType type: UInt8) -> Kind? {
         switch type {
         case 0x01: .command
@@ -66,7 +66,7 @@ extension CapturedPacket {
         }
     }
 
-    /// The H4 type octet; `nil` for a note, which never crosses a transport.
+    /// The H4 type octet, or `nil` for a note, which is not part of a transport.
     var typeOctet: UInt8? {
         switch kind {
         case .command: 0x01
@@ -78,10 +78,10 @@ extension CapturedPacket {
         }
     }
 
-    /// The opcode of a text among the packets of Linux's monitor.
+    /// The monitor opcode of a text message.
     static let systemNote: UInt16 = 12
 
-    /// What an opcode of Linux's monitor channel stands for.
+    /// Returns the kind and the direction for a monitor opcode.
     static func monitored(_ opcode: UInt16) -> (kind: Kind, direction: Direction) {
         switch opcode {
         case 2: (.command, .sent)

@@ -1,7 +1,7 @@
 extension Dialogue {
-    /// Reads the text of a `.dialogue` file.
+    /// Parses the text of a `.dialogue` file.
     ///
-    /// - Throws: `ParsingError`, which names the first line that does not fit.
+    /// - Throws: `ParsingError` with the number of the first invalid line.
     public init(_ text: String) throws(ParsingError) {
         headers = []
         steps = []
@@ -12,7 +12,7 @@ extension Dialogue {
         }
     }
 
-    /// The conversation as the text of a `.dialogue` file.
+    /// The dialogue as the text of a `.dialogue` file.
     public var text: String {
         var text = ""
         for header in headers { text += "\(header.name): \(header.value)\n" }
@@ -73,7 +73,7 @@ extension Dialogue {
         return .wait(.milliseconds(count))
     }
 
-    /// The opcode stands alone; a handle or other 16-bit field behind it is easier to see that way.
+    /// Separates the opcode, so that a following handle is easier to see.
     private static func spaced(_ pdu: [UInt8]) -> String {
         let rest = pdu.dropFirst()
         return rest.isEmpty ? Hex.encode(pdu) : Hex.encode(pdu.prefix(1)) + " " + Hex.encode(rest)

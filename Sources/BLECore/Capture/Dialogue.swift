@@ -1,4 +1,4 @@
-/// A recorded or invented conversation between an ATT client and a server, one PDU a line.
+/// A conversation between an ATT client and a server, recorded or written by hand, one PDU per line.
 ///
 ///     # Read Characteristic Value, the plain case
 ///     test: GATT/GAR/CL/BV-01-C
@@ -10,47 +10,47 @@
 ///     ! wait 50 ms
 ///     ! link lost
 ///
-/// `<` is what the client sends and `>` what it receives, as btmon draws it for the client's machine. Bytes are
-/// hexadecimal, spaced at will; everything behind `#` is a comment. Headers come before the first step and name what
-/// the reader has to know: `test` (the test's identifier), `origin`, `mtu` (in force from the first line on; 23 when
-/// missing), and whatever else a user of the file agrees on. A line with `!` is something other than a PDU.
+/// `<` is what the client sends and `>` what it receives, as in btmon's output on the client's machine. Bytes are
+/// hexadecimal with optional spaces; text after `#` is a comment. Headers precede the first step: `test` (the test's
+/// identifier), `origin`, `mtu` (in effect from the first line; 23 if missing), and others by convention. A line with
+/// `!` is not a PDU.
 public struct Dialogue: Hashable, Sendable {
-    /// A named fact about the conversation, such as `mtu: 512`.
+    /// A header of the dialogue, such as `mtu: 512`.
     public struct Header: Hashable, Sendable {
-        /// The word before the colon.
+        /// The text before the colon.
         public var name: String
-        /// The text behind the colon.
+        /// The text after the colon.
         public var value: String
 
-        /// Names one fact.
+        /// Creates a header.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// What happens on one line.
+    /// The event of one line.
     public enum Event: Hashable, Sendable {
         /// The client sends this PDU.
         case sent([UInt8])
         /// The client receives this PDU.
         case received([UInt8])
-        /// Nothing is sent for at least that long.
+        /// A pause of at least this duration.
         case wait(Duration)
-        /// The link is gone.
+        /// The link is lost.
         case linkLost
     }
 
-    /// One line of the conversation.
+    /// One line of the dialogue.
     public struct Step: Hashable, Sendable {
-        /// What happens.
+        /// The event.
         public var event: Event
-        /// What is written behind `#`, or nothing.
+        /// The text after `#`, or an empty string.
         public var comment: String
-        /// Where the step stands in its file, counted from 1; 0 when it comes from no file.
+        /// The line number in the file, from 1; 0 if the step does not come from a file.
         public var line: Int
 
-        /// Describes one line.
+        /// Creates a step.
         public init(_ event: Event, comment: String = "", line: Int = 0) {
             self.event = event
             self.comment = comment
@@ -58,53 +58,53 @@ public struct Dialogue: Hashable, Sendable {
         }
     }
 
-    /// The facts on top of the file, in order.
+    /// The headers, in order.
     public var headers: [Header]
-    /// The conversation, in order.
+    /// The steps, in order.
     public var steps: [Step]
 
-    /// A conversation of these steps.
+    /// Creates a dialogue.
     public init(headers: [Header] = [], steps: [Step]) {
         self.headers = headers
         self.steps = steps
     }
 
-    /// The value of the first header of that name.
+    /// Returns the value of the first header with this name.
     public func header(_ name: String) -> String? {
         headers.first { $0.name.utf8.elementsEqual(name.utf8) }?.value
     }
 
-    /// The MTU in force before the first step: the header `mtu`, or ATT's smallest.
+    /// The MTU before the first step: the header `mtu`, or the minimum of ATT.
     public var initialMTU: Int {
         header("mtu").flatMap { Int($0) } ?? 23
     }
 }
 
 extension Dialogue {
-    /// Why a text is no dialogue.
+    /// An error in the text of a dialogue.
     public struct ParsingError: Error, Hashable, Sendable, CustomStringConvertible {
-        /// What is wrong with a line.
+        /// The problem of a line.
         public enum Reason: Hashable, Sendable {
-            /// It begins with none of `<`, `>`, `!`, `#`, and is no header.
+            /// The line is neither a header nor does it begin with `<`, `>`, `!` or `#`.
             case unknownLine
-            /// A header stands below the first step.
+            /// A header follows the first step.
             case headerBelowSteps
-            /// What follows the arrow is not hexadecimal.
+            /// The text after the arrow is not hexadecimal.
             case notHexadecimal
-            /// An arrow without a single byte.
+            /// There is no byte after the arrow.
             case emptyPDU
-            /// What follows `!` is neither `link lost` nor `wait N ms`.
+            /// The text after `!` is neither `link lost` nor `wait N ms`.
             case unknownDirective
-            /// The header `mtu` is no number from 23 to 65535.
+            /// The header `mtu` is not a number from 23 to 65535.
             case invalidMTU
         }
 
-        /// The number of the line, counted from 1.
+        /// The line number, from 1.
         public let line: Int
-        /// What is wrong with it.
+        /// The problem of the line.
         public let reason: Reason
 
-        /// A sentence such as "line 4: what follows the arrow is not hexadecimal".
+        /// A message such as "line 4: what follows the arrow is not hexadecimal".
         public var description: String {
             let text =
                 switch reason {

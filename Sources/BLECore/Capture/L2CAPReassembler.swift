@@ -1,43 +1,43 @@
-/// Which link a piece of data belongs to, and which way it goes.
+/// One direction of a link.
 public struct L2CAPDirection: Hashable, Sendable {
     /// The index of the controller, see `CapturedPacket.controller`.
     public let controller: UInt16
     /// The connection handle, 12 bits.
     public let connection: UInt16
-    /// Which way the data goes.
+    /// The direction of the data.
     public let direction: CapturedPacket.Direction
 }
 
-/// A whole L2CAP frame, put together from its pieces.
+/// A reassembled L2CAP frame.
 ///
 /// Spec: B-frame, Core Vol 3 Part A, 3.1.
 public struct L2CAPFrame: Hashable, Sendable {
     /// The fixed channel that carries ATT.
     public static let attributeChannel: UInt16 = 0x0004
 
-    /// The link and the way.
+    /// The link and the direction.
     public let origin: L2CAPDirection
-    /// The number of the channel; 4 is ATT.
+    /// The channel identifier; 4 is ATT.
     public let channel: UInt16
-    /// What the channel carries; for ATT one PDU.
+    /// The payload; for ATT, one PDU.
     public let payload: [UInt8]
 }
 
-/// Puts L2CAP frames together from the pieces that pass between host and controller.
+/// Reassembles L2CAP frames from the fragments between host and controller.
 ///
-/// Each link has one unfinished frame a way at most, and it grows no longer than its header announced. The first piece
-/// of a frame ends an unfinished one: it can never be completed. Captures begin and end anywhere, so all of that is
-/// counted and nothing of it is an error.
+/// Each link has at most one incomplete frame per direction, no longer than its header announced. A first fragment
+/// discards an incomplete frame, which can no longer be completed. Captures begin and end anywhere, so these cases are
+/// counted and are not errors.
 ///
 /// Spec: HCI ACL Data packets, Core Vol 4 Part E, 5.4.2; fragmentation, Core Vol 3 Part A, 7.2.
 public struct L2CAPReassembler: Sendable {
-    /// What became of a piece.
+    /// The result for a fragment.
     public enum Outcome: Hashable, Sendable {
-        /// It completed a frame.
+        /// The fragment completed a frame.
         case frame(L2CAPFrame)
-        /// Its frame needs further pieces.
+        /// The frame needs further fragments.
         case unfinished(L2CAPDirection)
-        /// It belongs to no frame that has begun, or contradicts the frame's header.
+        /// The fragment does not belong to a frame in progress, or contradicts the frame's header.
         case unusable
     }
 
@@ -47,18 +47,18 @@ public struct L2CAPReassembler: Sendable {
         var payload: [UInt8]
     }
 
-    /// More than any controller keeps; with more links than that in a capture, unfinished frames are given up.
+    /// More links than any controller supports; beyond that, incomplete frames are discarded.
     private static let mostPartials = 64
 
     private var partials: [L2CAPDirection: Partial] = [:]
 
-    /// How many frames were given up because their last pieces never came.
+    /// The number of frames discarded because their last fragments never arrived.
     public private(set) var abandonedFrameCount = 0
 
-    /// A reassembler that has seen nothing.
+    /// Creates a reassembler.
     public init() {}
 
-    /// Takes one packet of kind `.asynchronousData`; any other is unusable.
+    /// Processes one packet of kind `.asynchronousData`; any other is unusable.
     public mutating func received(_ packet: CapturedPacket) -> Outcome {
         guard packet.kind == .asynchronousData else { return .unusable }
         var reader = ByteReader(packet.bytes.span)
@@ -78,7 +78,7 @@ public struct L2CAPReassembler: Sendable {
         return finish(Partial(channel: channel, length: Int(payloadLength), payload: start.rest()), of: origin)
     }
 
-    /// Gives up what is unfinished on a link that ended.
+    /// Discards the incomplete frames of a link that ended.
     public mutating func linkEnded(controller: UInt16, connection: UInt16) {
         for direction in [CapturedPacket.Direction.sent, .received] {
             let origin = L2CAPDirection(controller: controller, connection: connection, direction: direction)

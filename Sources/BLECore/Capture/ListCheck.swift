@@ -1,8 +1,9 @@
-/// Runs the lists that a recorded client asks for through the procedures that a live one has.
+/// Runs the lists that a recorded client requests through the discovery procedures of the live stack.
 ///
-/// A list may be asked for in pieces, with other requests between them: what the next piece would be is kept, and recognised.
+/// A list may be requested in parts, with other requests in between: the expected next request is stored and
+/// recognized.
 struct ListCheck: Sendable {
-    /// One of the procedures, somewhere on its way.
+    /// A procedure in progress.
     fileprivate enum Walk: Sendable {
         case services(ServiceDiscovery)
         case characteristics(CharacteristicDiscovery)
@@ -11,24 +12,24 @@ struct ListCheck: Sendable {
         case database(GATTDiscovery)
     }
 
-    /// What a procedure wants next, whatever it finds.
+    /// The next step of a procedure, regardless of its result.
     fileprivate enum Step {
         case send([UInt8])
         case finished
         case failed(GATTFailure)
     }
 
-    /// A procedure, and the request that it would send next.
+    /// A procedure with its next request.
     private struct Pending: Sendable {
         var walk: Walk
         var request: [UInt8]
     }
 
-    /// More than any client asks for side by side.
+    /// More than any client requests concurrently.
     private static let mostWalks = 16
 
     private var waiting: [Pending] = []
-    /// Those whose request is out.
+    /// The procedures whose request is outstanding.
     private var running: [Walk] = []
 
     /// The client sent a request.
@@ -37,7 +38,7 @@ struct ListCheck: Sendable {
         waiting.removeAll { $0.request == pdu }
         let begun = Self.walks(beginningWith: pdu, mtu: mtu)
         if begun.isEmpty { return }
-        // Whoever asks for another list does not discover as we do.
+        // A client that requests other lists does not discover as we do.
         waiting.removeAll { $0.walk.isDatabase }
         if running.contains(where: { !$0.isDatabase }) { return }
         for walk in begun {
@@ -46,14 +47,14 @@ struct ListCheck: Sendable {
         }
     }
 
-    /// The request has its answer; returns why that cannot belong to the list.
+    /// The response arrived. Returns the reason if it cannot belong to the list.
     mutating func answered(_ reply: ATTReply) -> GATTFailure? {
         var failure: GATTFailure?
         for walk in running {
             var walk = walk
             switch walk.step(reply) {
             case .send(let request): waiting.append(Pending(walk: walk, request: request))
-            // To be refused is not wrong.
+            // An error response is not a disagreement.
             case .finished, .failed(.att): continue
             case .failed(let reason): failure = failure ?? reason
             }
@@ -63,7 +64,7 @@ struct ListCheck: Sendable {
         return failure
     }
 
-    /// What begins with this request.
+    /// Returns the procedures that begin with this request.
     private static func walks(beginningWith pdu: [UInt8], mtu: UInt16) -> [Walk] {
         guard let packet = try? ATTPacket(pdu) else { return [] }
         switch packet {
@@ -107,7 +108,7 @@ extension ListCheck.Walk {
         if case .database = self { true } else { false }
     }
 
-    /// Goes on with a reply, or begins without one.
+    /// Continues with a response, or begins without one.
     fileprivate mutating func step(_ reply: ATTReply?) -> ListCheck.Step {
         switch self {
         case .services(var machine):

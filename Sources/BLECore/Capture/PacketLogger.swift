@@ -1,19 +1,19 @@
-/// Reads the records of a file of Apple's PacketLogger, which has no header.
+/// Reads the records of an Apple PacketLogger file, which has no header.
 ///
-///     record: length 4 | seconds 4 | microseconds 4 | type 1 | packet          the length counts what is behind it
+///     record: length 4 | seconds 4 | microseconds 4 | type 1 | packet          the length excludes itself
 ///
-/// The byte order is big-endian in older files and little-endian in newer ones. What the system notes between the packets is told as the
-/// notes of Linux's monitor are.
+/// The byte order is big-endian in older files and little-endian in newer ones. The system's notes between the packets
+/// are presented like those of the Linux monitor.
 struct PacketLoggerParser: Sendable {
-    /// How many bytes it takes to tell such a file by.
+    /// The number of bytes that are needed to recognize the format.
     static let longestMagic = 13
-    /// What a first record can count: a header and its type at least.
+    /// The valid lengths of the first record: at least a header and a type.
     private static let lengths: Range<UInt32> = 9..<0x1_0000
 
     private let isBigEndian: Bool
     private var packetsRead = 0
 
-    /// A parser if the file begins with a record of that kind.
+    /// Creates a parser if the file begins with a PacketLogger record.
     init?(_ beginning: [UInt8]) {
         for isBigEndian in [true, false] {
             var reader = ByteReader(beginning.span)
@@ -28,12 +28,12 @@ struct PacketLoggerParser: Sendable {
         return nil
     }
 
-    /// Whether a file may begin with this length, read in the one byte order or the other. No text does.
+    /// Returns true if a file may begin with this length in either byte order. Text files never do.
     static func isPossible(length: UInt32) -> Bool {
         lengths.contains(length) || lengths.contains(length.byteSwapped)
     }
 
-    /// The next packet; `nil` when it has not arrived in whole.
+    /// Reads the next packet. Returns `nil` if it is not complete yet.
     mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
         while true {
             var reader = buffer.reader
@@ -57,7 +57,7 @@ struct PacketLoggerParser: Sendable {
         return CapturedPacket(direction: direction, kind: kind, bytes: record.rest(), timestamp: timestamp)
     }
 
-    /// The file has ended: whatever waits is the beginning of a record that never came.
+    /// Handles the end of the file: unread bytes are an incomplete record.
     func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
         if buffer.count > 0 { throw .truncated(packetsRead: packetsRead) }
     }
@@ -75,7 +75,7 @@ struct PacketLoggerParser: Sendable {
         }
     }
 
-    /// Packets, and behind them what the link managers say and what the system notes.
+    /// Packets, plus link manager messages and system notes.
     private static func isKnown(_ type: UInt8) -> Bool {
         switch type {
         case 0x00...0x03, 0x08...0x0B, 0xF7...0xFE: true

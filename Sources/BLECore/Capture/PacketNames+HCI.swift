@@ -1,5 +1,5 @@
 extension PacketNames {
-    /// The name of a command and its number; those that BareBLE itself never sends are named here.
+    /// Returns the name of a command with its number, including commands that BareBLE never sends.
     ///
     /// Spec: Core Vol 4 Part E, 7.
     static func command(_ opcode: UInt16) -> String {
@@ -78,7 +78,7 @@ extension PacketNames {
         return "\(name) (\(hex(opcode)))"
     }
 
-    /// The name of an event and its code; for LE events the subevent's.
+    /// Returns the name of an event with its code, or of an LE event with its subevent code.
     ///
     /// Spec: Core Vol 4 Part E, 7.7.
     static func event(_ code: UInt8, _ subevent: UInt8?) -> String {

@@ -1,6 +1,6 @@
-/// The words that printed packets use for numbers.
+/// Names and number formats for printed packets.
 enum PacketNames {
-    /// The name of an attribute's type and its short number, or the number alone.
+    /// Returns the name of an attribute type with its short number, or the number alone.
     static func attribute(_ uuid: BluetoothUUID) -> String {
         if let declaration = AssignedNumbers.declarationName(uuid) { return declaration }
         let name =
@@ -9,10 +9,10 @@ enum PacketNames {
         return named(name, uuid)
     }
 
-    /// The name of a service and its short number, or the number alone.
+    /// Returns the name of a service with its short number, or the number alone.
     static func service(_ uuid: BluetoothUUID) -> String {
         switch uuid.short {
-        // The numbers' list calls them GAP and GATT.
+        // The assigned numbers call them GAP and GATT.
         case 0x1800: named("Generic Access", uuid)
         case 0x1801: named("Generic Attribute", uuid)
         default: named(AssignedNumbers.serviceName(uuid) ?? AssignedNumbers.memberName(uuid), uuid)
@@ -38,7 +38,7 @@ enum PacketNames {
         "\(hex(start))-\(hex(end))"
     }
 
-    /// Bytes as lines of 32, with their text behind them where they are one; at most 16 lines.
+    /// Formats bytes as lines of 32, followed by their text if printable; at most 16 lines.
     static func dump(_ bytes: [UInt8]) -> [String] {
         if bytes.isEmpty { return [] }
         if bytes.count <= 32 {
@@ -55,7 +55,7 @@ enum PacketNames {
         return lines
     }
 
-    /// The bytes as text if that is likely what they are: three printable ASCII characters or more.
+    /// Returns the bytes as text if they are likely to be text: three or more printable ASCII characters.
     static func plainText(_ bytes: [UInt8]) -> String? {
         guard bytes.count >= 3, bytes.allSatisfy({ (0x20...0x7E).contains($0) }) else { return nil }
         return String(decoding: bytes, as: UTF8.self)
@@ -66,7 +66,7 @@ enum PacketNames {
         count == 1 ? "1 byte" : "\(count) bytes"
     }
 
-    /// The specification's name of an ATT packet in words.
+    /// Returns the specification's name of an ATT PDU.
     static func attribute(_ opcode: ATTOpcode) -> String {
         let name: String? =
             switch opcode {

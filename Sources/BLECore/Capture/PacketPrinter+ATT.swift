@@ -1,5 +1,5 @@
 extension PacketPrinter {
-    /// Prints an ATT PDU, whole or damaged.
+    /// Prints an ATT PDU, complete or damaged.
     mutating func describeAttribute(_ pdu: [UInt8], _ origin: L2CAPDirection, _ printed: inout PrintedPacket) {
         printed.layer = .att
         printed.bytes = pdu
@@ -23,9 +23,9 @@ extension PacketPrinter {
         }
     }
 
-    // MARK: What answers what
+    // MARK: Matching responses to requests
 
-    /// Ends the request that this response answers, and measures it.
+    /// Completes the request that this response belongs to, and measures its response time.
     private mutating func openRequest(
         _ opcode: ATTOpcode, _ origin: L2CAPDirection, _ printed: inout PrintedPacket
     ) -> OpenRequest? {
@@ -63,7 +63,7 @@ extension PacketPrinter {
         attributeTypes[link, default: [:]][handle] = type
     }
 
-    // MARK: The packets
+    // MARK: PDUs
 
     private mutating func describe(
         _ packet: ATTPacket, _ request: OpenRequest?, _ link: Link
@@ -142,7 +142,7 @@ extension PacketPrinter {
         return ("\(named(handle, link)): \(meaning)", [])
     }
 
-    /// What a value in a Read By Type Response means depends on the type that was asked for.
+    /// The meaning of a value in a Read By Type Response depends on the requested type.
     private mutating func line(
         _ entry: ATTReadByTypeResponse.Entry, of type: BluetoothUUID?, _ link: Link
     ) -> String {
@@ -170,12 +170,12 @@ extension PacketPrinter {
 }
 
 extension ATTErrorCode {
-    /// The name in lower case with the byte behind it, as it stands in the middle of a line.
+    /// The lowercase name with the raw value, for use within a line.
     var sentenceName: String {
         "\(Self.lowercased(name)) (\(PacketNames.hex(rawValue)))"
     }
 
-    /// ASCII only, which is what the names are; "PDU" stays.
+    /// Names are ASCII; "PDU" keeps its case.
     private static func lowercased(_ name: String) -> String {
         let words = name.utf8.split(separator: 0x20).map { word -> String in
             let isAcronym = word.dropFirst().contains { (0x41...0x5A).contains($0) }

@@ -19,7 +19,7 @@ extension PacketPrinter {
         }
     }
 
-    /// Who advertises, how loud, and what can be done with it.
+    /// The advertiser, its signal strength and its properties.
     private static func headline(_ report: AdvertisingReport) -> String {
         var text = "anonymous"
         if let peer = report.peer {
@@ -44,7 +44,7 @@ extension PacketPrinter {
         return text
     }
 
-    /// The payload's lines; devices say the same again and again.
+    /// The payload's lines, cached: devices repeat their payloads.
     private mutating func lines(of report: AdvertisingReport) -> [String] {
         if let known = payloadLines[report.data] { return known }
         let lines = Self.lines(report.advertisingData)

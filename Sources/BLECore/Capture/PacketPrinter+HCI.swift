@@ -4,7 +4,7 @@ extension PacketPrinter {
     mutating func describeCommand(_ packet: CapturedPacket, _ printed: inout PrintedPacket) {
         var reader = ByteReader(packet.bytes.span)
         guard let opcode = reader.u16(), reader.skip(1) else {
-            printed.title = "Command too short to have a number"
+            printed.title = "Command without a complete opcode"
             printed.details = PacketNames.dump(packet.bytes)
             return
         }
@@ -14,7 +14,7 @@ extension PacketPrinter {
         printed.details = Self.fields(ofCommand: opcode, parameters) ?? PacketNames.dump(parameters)
     }
 
-    /// The fields of the commands that scanning and connecting use; `nil` for others, and for parameters that do not fit.
+    /// The fields of the commands for scanning and connecting; `nil` for other commands and for malformed parameters.
     private static func fields(ofCommand opcode: UInt16, _ parameters: [UInt8]) -> [String]? {
         var reader = ByteReader(parameters.span)
         switch HCIOpcode(rawValue: opcode) {

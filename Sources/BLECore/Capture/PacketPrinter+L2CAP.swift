@@ -36,7 +36,7 @@ extension PacketPrinter {
         return "\(name(code) ?? "packet") (\(PacketNames.hex(code)))"
     }
 
-    /// Spec: Core Vol 3 Part A, 4, those that LE links use.
+    /// Spec: Core Vol 3 Part A, 4; those that LE links use.
     private static func signal(_ code: UInt8) -> String? {
         switch code {
         case 0x01: "Command Reject"
@@ -80,14 +80,14 @@ extension PacketPrinter {
         let name: String? =
             switch opcode {
             case 0: "Controller \(packet.controller) appeared"
-            case 1: "Controller \(packet.controller) is gone"
+            case 1: "Controller \(packet.controller) was removed"
             case 8: "Controller \(packet.controller) was opened"
             case 9: "Controller \(packet.controller) was closed"
-            case 10: "Controller \(packet.controller) tells its address"
+            case 10: "Controller \(packet.controller) reports its address"
             case 11: "Vendor diagnostics"
             case 12: "Note"
             case 13: "Log entry"
-            case 14: "A management program began"
+            case 14: "A management program started"
             case 15: "A management program ended"
             case 16: "Management command"
             case 17: "Management event"

@@ -1,29 +1,31 @@
-// Turns captured packets, or the lines of a dialogue, into text.
+// Prints captured packets, or the lines of a dialogue, as text.
 //
-// Duties: name every packet; say what a reader looks for first in its title and the rest in fields; tell how long each
-// answer took. Bytes that are damaged, shortened or unknown are shown as bytes: printing never fails.
+// Every packet is named: the most important information is in its title, the rest in fields, with the response time.
+// Damaged, truncated or unknown packets are shown as bytes: printing never fails.
 //
-// What it remembers, and for how long
-// - unfinished L2CAP frames: in the reassembler, bounded there;
-// - per link and way, the request that is open, to measure its answer and to read lists whose layout the request decides;
-// - per link, the types of the attributes that discovery has named, so that later packets show names for handles;
-// - per controller, when each command was sent;
-// - the lines of payloads that were advertised.
-// All of a link goes when it ends; the tables are bounded by `mostLinks`, `mostAttributes` and `mostPayloads`.
+// State and its lifetime:
+// - incomplete L2CAP frames: in the reassembler, bounded there;
+// - per link and direction, the outstanding request, to measure its response time and to decode lists whose layout
+//   depends on the request;
+// - per link, the attribute types found by discovery, to show names for handles;
+// - per controller, the time at which each command was sent;
+// - the lines of advertised payloads.
+// The state of a link is removed when it ends; the tables are bounded by `mostLinks`, `mostAttributes` and
+// `mostPayloads`.
 
-/// Prints captured packets in the manner of `btmon`: `<` from the host to the controller, `>` the other way.
+/// Prints captured packets in the style of `btmon`: `<` from the host to the controller, `>` the other way.
 ///
-/// Packets are to be printed in the order of the capture, because names and times depend on what came before.
+/// Packets must be printed in capture order, because names and times depend on earlier ones.
 public struct PacketPrinter: Sendable {
-    /// What was seen so far.
+    /// The counts so far.
     public struct Summary: Hashable, Sendable, CustomStringConvertible {
-        /// How many packets were printed.
+        /// The number of packets printed.
         public var packetCount = 0
-        /// How many ATT requests were among them.
+        /// The number of ATT requests printed.
         public var requestCount = 0
-        /// How many ATT Error Responses were among them.
+        /// The number of ATT Error Responses printed.
         public var errorCount = 0
-        /// The longest time that an ATT request waited for its answer; `nil` when times are not known.
+        /// The longest response time of an ATT request, or `nil` if times are not known.
         public var slowestReply: Duration?
 
         /// A line such as "62 packets, 11 requests, 1 error, slowest reply 118 ms".
@@ -35,9 +37,9 @@ public struct PacketPrinter: Sendable {
             return text
         }
 
-        /// The same where some packets were left out, such as "41 of 178 packets".
+        /// Returns the line for a filtered output, such as "41 of 178 packets".
         ///
-        /// - Parameter hasAttributes: Whether those of ATT were shown.
+        /// - Parameter hasAttributes: Pass true if ATT packets were shown.
         package func description(ofShown count: Int, hasAttributes: Bool) -> String {
             let all = counted(packetCount, "packet")
             let packets = count == packetCount ? all : "\(count) of \(all)"
@@ -49,7 +51,7 @@ public struct PacketPrinter: Sendable {
         }
     }
 
-    /// A link without regard to the way of its packets.
+    /// A link, regardless of direction.
     struct Link: Hashable, Sendable {
         var controller: UInt16
         var connection: UInt16
@@ -57,7 +59,7 @@ public struct PacketPrinter: Sendable {
 
     struct OpenRequest: Sendable {
         var opcode: ATTOpcode
-        /// The type that was asked for, where the answer's layout depends on it.
+        /// The requested type, if the response's layout depends on it.
         var type: BluetoothUUID?
         var timestamp: Duration?
     }
@@ -66,9 +68,9 @@ public struct PacketPrinter: Sendable {
     static let mostAttributes = 4096
     static let mostPayloads = 1024
 
-    /// What was seen so far.
+    /// The counts so far.
     public internal(set) var summary = Summary()
-    /// Whether advertisements get neither text nor reports, for who shows other packets: nothing later depends on them.
+    /// True to print neither text nor reports of advertisements; later packets do not depend on them.
     package var leavesOutAdvertisements = false
     var reassembler = L2CAPReassembler()
     var openRequests: [L2CAPDirection: OpenRequest] = [:]
@@ -76,7 +78,7 @@ public struct PacketPrinter: Sendable {
     var sentCommands: [UInt32: Duration] = [:]
     var payloadLines: [[UInt8]: [String]] = [:]
 
-    /// A printer that has seen nothing.
+    /// Creates a printer.
     public init() {}
 
     /// Prints the next packet of a capture.
@@ -115,14 +117,14 @@ public struct PacketPrinter: Sendable {
         case .wait(let duration): printed.title = "\(duration.wholeMilliseconds) ms pass"
         case .linkLost: printed.title = "The link is lost"
         }
-        // Comments often repeat the packet's name for those who read the file.
+        // Comments often repeat the packet's name.
         if !step.comment.isEmpty, !printed.title.utf8.starts(with: step.comment.utf8) {
             printed.details.append("# " + step.comment)
         }
         return printed
     }
 
-    /// The link has ended: nothing of it means anything any more.
+    /// Removes the state of a link that has ended.
     mutating func forget(_ link: Link) {
         reassembler.linkEnded(controller: link.controller, connection: link.connection)
         attributeTypes[link] = nil

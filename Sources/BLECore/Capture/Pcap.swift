@@ -1,12 +1,12 @@
-/// The link types of pcap files that hold traffic between a host and a controller.
+/// The link types of pcap files with HCI traffic.
 ///
 /// Spec: the registry of link-layer header types at tcpdump.org.
 enum PcapLinkType: UInt32, Hashable, Sendable {
-    /// H4 packets; nothing tells the direction, but the type mostly does.
+    /// H4 packets; the direction is derived from the type where possible.
     case h4 = 187
-    /// H4 packets behind four bytes of direction, big-endian, 0 when sent.
+    /// H4 packets after a 4-byte direction, big-endian; 0 means sent.
     case h4WithDirection = 201
-    /// Linux's monitor: controller 2, opcode 2, both big-endian, packet.
+    /// Linux monitor: controller 2, opcode 2, both big-endian, packet.
     case linuxMonitor = 254
 
     func packet(_ bytes: [UInt8], timestamp: Duration) -> CapturedPacket? {
@@ -32,12 +32,12 @@ enum PcapLinkType: UInt32, Hashable, Sendable {
     }
 }
 
-/// What the records of a pcap or pcapng file hold.
+/// The content of the records of a pcap or pcapng file.
 enum PcapContent: Hashable, Sendable {
     case host(PcapLinkType)
     case air(AirLinkType)
 
-    /// `nil` for a link type without Bluetooth LE.
+    /// Returns `nil` for a link type without Bluetooth LE.
     init?(linkType: UInt32) {
         if let host = PcapLinkType(rawValue: linkType) {
             self = .host(host)
@@ -48,7 +48,7 @@ enum PcapContent: Hashable, Sendable {
         }
     }
 
-    /// The packet of a record of which `missing` bytes were cut off; `nil` for one that is none.
+    /// Decodes the packet of a record that lacks `missing` bytes. Returns `nil` if it is not a packet.
     func packet(_ bytes: [UInt8], missing: Int, timestamp: Duration, _ traffic: inout AirTraffic) -> CapturedPacket? {
         switch self {
         case .host(let linkType):
@@ -62,7 +62,7 @@ enum PcapContent: Hashable, Sendable {
     }
 }
 
-/// Reads the records of a classic pcap file, of either byte order.
+/// Reads the records of a classic pcap file of either byte order.
 ///
 ///     magic 4 | version 4 | zone 4 | accuracy 4 | longest 4 | link type 4 | record*
 ///     record: seconds 4 | micro- or nanoseconds 4 | included length 4 | original length 4 | packet
@@ -75,7 +75,7 @@ struct PcapParser: Sendable {
     private var traffic = AirTraffic()
     private var packetsRead = 0
 
-    /// A parser if `magic`, read little-endian, opens a pcap file.
+    /// Creates a parser if `magic`, read little-endian, is that of a pcap file.
     init?(magic: UInt32) {
         switch magic {
         case 0xA1B2_C3D4: (isBigEndian, isNanoseconds) = (false, false)
@@ -86,12 +86,12 @@ struct PcapParser: Sendable {
         }
     }
 
-    /// The next packet; `nil` when it has not arrived in whole.
+    /// Reads the next packet. Returns `nil` if it is not complete yet.
     mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
         if content == nil {
             var reader = buffer.reader
             guard reader.skip(20), let number = reader.u32(bigEndian: isBigEndian) else { return nil }
-            // The upper bits tell about frame check sequences, which Bluetooth links have none of.
+            // The upper bits describe frame check sequences, which do not apply to Bluetooth.
             guard let known = PcapContent(linkType: number & 0xFFFF) else {
                 throw .unsupportedDatalink(number & 0xFFFF)
             }
@@ -118,7 +118,7 @@ struct PcapParser: Sendable {
         }
     }
 
-    /// The file has ended: whatever waits is the beginning of a record that never came.
+    /// Handles the end of the file: unread bytes are an incomplete record.
     func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
         if buffer.count > 0 || content == nil { throw .truncated(packetsRead: packetsRead) }
     }

@@ -1,18 +1,18 @@
-/// Reads the packets of a pcapng file, section by section; blocks that hold none are skipped.
+/// Reads the packets of a pcapng file, section by section; other blocks are skipped.
 ///
 ///     block: type 4 | total length 4 | body | total length 4          byte order as the section header says
 ///
 /// Spec: draft-ietf-opsawg-pcapng, 3 and 4.
 struct PcapNGParser: Sendable {
-    /// The type of the section header block, which is the same in both byte orders.
+    /// The type of the section header block, identical in both byte orders.
     static let magic: UInt32 = 0x0A0D_0D0A
-    /// More interfaces than any recorder describes; further ones are refused.
+    /// More interfaces than any recorder describes; further ones are rejected.
     private static let mostInterfaces = 4096
 
     private struct Interface {
         var number: UInt32
         var content: PcapContent?
-        /// How many ticks a second the interface's timestamps count.
+        /// The resolution of the interface's timestamps, in ticks per second.
         var ticks: UInt64 = 1_000_000
     }
 
@@ -22,7 +22,7 @@ struct PcapNGParser: Sendable {
     private var packetsRead = 0
     private var sawSection = false
 
-    /// The next packet; `nil` when it has not arrived in whole.
+    /// Reads the next packet. Returns `nil` if it is not complete yet.
     mutating func next(_ buffer: inout CaptureBuffer) throws(CaptureError) -> CapturedPacket? {
         while true {
             guard try setByteOrder(buffer) else { return nil }
@@ -42,12 +42,12 @@ struct PcapNGParser: Sendable {
         }
     }
 
-    /// The file has ended: whatever waits is the beginning of a block that never came.
+    /// Handles the end of the file: unread bytes are an incomplete block.
     func finish(_ buffer: CaptureBuffer) throws(CaptureError) {
         if buffer.count > 0 || !sawSection { throw .truncated(packetsRead: packetsRead) }
     }
 
-    /// A section header says in which byte order it and everything behind it is; `false` when it has not arrived.
+    /// Reads the byte order of a section from its header. Returns `false` if the header is not complete yet.
     private mutating func setByteOrder(_ buffer: CaptureBuffer) throws(CaptureError) -> Bool {
         var reader = buffer.reader
         guard let type = reader.u32() else { return false }
@@ -107,7 +107,8 @@ struct PcapNGParser: Sendable {
         return content.packet(bytes, missing: missing, timestamp: timestamp, &traffic)
     }
 
-    /// An interface description: link type 2, reserved 2, longest 4, options (code 2, length 2, value, padding to 4).
+    /// Reads an interface description: link type 2, reserved 2, maximum length 4, options (code 2, length 2, value,
+    /// padding to 4).
     private func interface(_ body: inout ByteReader) -> Interface? {
         guard let number = body.u16(bigEndian: isBigEndian), body.skip(6) else { return nil }
         var interface = Interface(number: UInt32(number), content: PcapContent(linkType: UInt32(number)))
@@ -115,7 +116,7 @@ struct PcapNGParser: Sendable {
             code != 0, let value = body.array(Int(length))
         {
             _ = body.skip(3 &- (Int(length) &+ 3) % 4)
-            // The resolution of timestamps: a power of ten, or of two when the top bit is set.
+            // The timestamp resolution: a power of ten, or of two if the top bit is set.
             guard code == 9, let exponent = value.first else { continue }
             if exponent & 0x80 != 0 {
                 interface.ticks = 1 << UInt64(min(exponent & 0x7F, 62))

@@ -1,44 +1,45 @@
-/// One packet as people read it: a title, indented fields, the time and, for an answer, how long it took.
+/// A printed packet: a title, indented fields, a timestamp and, for a response, the response time.
 ///
 /// `text()` is the form of `blescan replay`:
 ///
 ///     #42 > Read By Group Type Response (0x11)                              +49 ms 23:14:05.250
 ///             0x0001-0x0009  Generic Access 1800
 public struct PrintedPacket: Hashable, Sendable {
-    /// Which protocol the title speaks of.
+    /// The protocol that a title refers to.
     public enum Layer: String, Hashable, Sendable {
         /// Commands and events between host and controller.
         case hci
-        /// Advertisements, which are events too.
+        /// Advertising reports, which are events too.
         case advertising = "adv"
-        /// Frames of channels other than ATT's, and pieces of frames.
+        /// Frames on channels other than ATT's, and fragments.
         case l2cap
         /// The Attribute Protocol.
         case att
-        /// What the recorder noted beside the packets.
+        /// Notes of the recorder between the packets.
         case note
     }
 
-    /// The place of the packet in its capture, counted from 1.
+    /// The packet's number in the capture, from 1.
     public var number: Int
-    /// Which way the packet went; `nil` for a note.
+    /// The direction of the packet, or `nil` for a note.
     public var direction: CapturedPacket.Direction?
-    /// Which protocol the title speaks of.
+    /// The protocol that the title refers to.
     public var layer: Layer
-    /// The name of the packet and what matters most in it.
+    /// The packet's name and its most important fields.
     public var title: String
-    /// The fields, one a line.
+    /// The other fields, one per line.
     public var details: [String] = []
-    /// The time since 1970-01-01 00:00 UTC; `nil` where nobody noted it.
+    /// The time since 1970-01-01 00:00 UTC, or `nil` if not recorded.
     public var timestamp: Duration?
-    /// For an answer, the time since its request.
+    /// The time since the request, for a response.
     public var elapsed: Duration?
-    /// The packet itself: for ATT the whole PDU, else what the record holds.
+    /// The packet itself: the complete PDU for ATT, otherwise the bytes of the record.
     public var bytes: [UInt8]
-    /// The advertisements in the packet.
+    /// The advertising reports in the packet.
     public var reports: [AdvertisingReport] = []
 
-    /// The packet as lines of text; fields are indented, and times end at column `width` where the title leaves room.
+    /// Returns the packet as lines of text. Fields are indented, and times end at column `width` if the title is short
+    /// enough.
     public func text(width: Int = 112) -> String {
         let arrow =
             switch direction {
@@ -58,7 +59,7 @@ public struct PrintedPacket: Hashable, Sendable {
         return head
     }
 
-    /// `HH:MM:SS.mmm` in UTC.
+    /// Returns `HH:MM:SS.mmm` in UTC.
     public static func timeOfDay(_ timestamp: Duration) -> String {
         let milliseconds = timestamp.wholeMicroseconds / 1000
         let day: Int64 = 86_400_000
@@ -86,7 +87,7 @@ public struct PrintedPacket: Hashable, Sendable {
 }
 
 extension Duration {
-    /// Milliseconds, rounded to the nearest.
+    /// The duration in milliseconds, rounded.
     var wholeMilliseconds: Int64 {
         (wholeMicroseconds &+ 500) / 1000
     }

@@ -1,57 +1,57 @@
-// Plays the client's side of a recorded link on the machines that a live link has, and says where the recording and they part.
+// Replays the client's side of a recorded link on the state machines of a live link, and reports the first
+// disagreement.
 //
-// Duties
-// - Every request that was sent goes into the real `ATTQueue`, every packet that was received too: the queue has to send each request at
-//   once, and to find the caller of each answer.
-// - Every list that was asked for runs through the real discovery procedures, which see answers out of range, out of order or without
-//   an end; a client that discovers as `GATTDiscovery` does is followed by that, in its strict mode.
+// Checks:
+// - Every sent request and every received packet passes through the real `ATTQueue`, which must send each request at
+//   once and find the caller of each response.
+// - Every requested list runs through the real discovery procedures, which detect responses out of range, out of
+//   order or without end. A client that discovers like `GATTDiscovery` is checked by it in strict mode.
 //
-// Invariants
-// - The first disagreement is the last: what follows may well follow from it.
-// - What the recorded host says as a server is not looked at: a client is checked, with its peer.
+// Invariants:
+// - The first disagreement is the last: later ones may be its consequence.
+// - The recorded host's role as a server is not checked, only the client and its peer.
 
-/// Checks the packets of one recorded link, in their order.
+/// Checks the packets of one recorded link, in order.
 package final class SessionCheck {
-    /// Where a recording and the machines part.
+    /// A disagreement between a recording and the state machines.
     package struct Disagreement: Hashable, Sendable {
-        /// The number of the packet in its file.
+        /// The packet's number in the file.
         package let number: Int
         /// The packet.
         package let packet: [UInt8]
-        /// Whether the client sent it.
+        /// True if the client sent the packet.
         package let isSent: Bool
-        /// What is wrong with it.
         package let reason: Reason
     }
 
-    /// What is wrong with a packet.
+    /// The defect of a packet.
     package enum Reason: Hashable, Sendable {
-        /// It does not have the layout that its opcode asks for.
+        /// The packet does not have the layout that its opcode requires.
         case malformed(MalformedPacket)
-        /// A request was sent while that packet's answer was still to come.
+        /// A request was sent while the response to an earlier one was outstanding.
         case overlappingRequests(first: Int)
-        /// It is longer than both sides agreed to.
+        /// The packet exceeds the MTU.
         case tooLong(mtu: UInt16)
-        /// An answer that nobody waits for.
+        /// A response that no request is waiting for.
         case unasked
-        /// An error that names another handle than its request.
+        /// An error response with another handle than its request.
         case otherHandle
-        /// A confirmation of nothing.
+        /// A confirmation without an indication.
         case strayConfirmation
-        /// An indication before the one of that packet was confirmed.
+        /// An indication was sent while an earlier one was not confirmed.
         case overlappingIndications(first: Int)
-        /// A value without a handle, too long, or in a list that does not add up.
+        /// A value without a handle, too long, or in an inconsistent list.
         case unusableValue
-        /// The link would have been closed.
+        /// The stack would have closed the link.
         case closed(ATTQueue.CloseReason)
-        /// The answers to a discovery do not add up.
+        /// The responses of a discovery procedure are inconsistent.
         case discovery(GATTFailure)
     }
 
-    /// How many requests were checked.
+    /// The number of requests checked.
     package private(set) var requestCount = 0
 
-    /// The number of the packet whose request has no answer yet.
+    /// The number of the packet whose request is outstanding.
     package var unansweredRequest: Int? { openRequest?.number }
 
     private var queue: ATTQueue
@@ -59,25 +59,25 @@ package final class SessionCheck {
     private var now = BootInstant.zero
     private var openRequest: (number: Int, pdu: [UInt8])?
     private var unconfirmed: Int?
-    /// Indications of the recorded host that its peer owes a confirmation for.
+    /// The recorded host's own indications that the peer has not confirmed.
     private var ownIndications = 0
-    /// A link that began before its recording may begin with the answer to what nobody has seen.
+    /// A link that began before its recording may begin with a response to an unrecorded request.
     private var mayBeInTheMiddle: Bool
 
-    /// A check of a link from its beginning, or of one that began with an MTU that nobody knows.
+    /// Creates a check of a link from its beginning, or of one recorded from its middle, with an unknown MTU.
     package init(mtu: Int, isWhole: Bool = true) {
         queue = ATTQueue(mtu: isWhole ? UInt16(clamping: mtu) : ATTQueue.largestMTU)
         mayBeInTheMiddle = !isWhole
     }
 
-    /// The client sent a packet.
+    /// Checks a packet that the client sent.
     package func sent(_ pdu: [UInt8], number: Int, at time: Duration = .zero) -> Disagreement? {
         check(sent: pdu, number, at: time).map {
             Disagreement(number: number, packet: pdu, isSent: true, reason: $0)
         }
     }
 
-    /// The client received a packet.
+    /// Checks a packet that the client received.
     package func received(_ pdu: [UInt8], number: Int, at time: Duration = .zero) -> Disagreement? {
         check(received: pdu, number, at: time).map {
             Disagreement(number: number, packet: pdu, isSent: false, reason: $0)
@@ -143,7 +143,7 @@ package final class SessionCheck {
         }
         let before = queue.statistics
         var reason: Reason?
-        // A recording says when a packet came, not when somebody looked at it: one that is too late has no excuse.
+        // A recording has the time of reception, not of processing: a late packet has no excuse.
         for actions in [queue.timePassed(now), queue.received(pdu, at: now)] {
             for action in actions {
                 switch action {
@@ -157,7 +157,7 @@ package final class SessionCheck {
         return reason ?? Self.difference(before, queue.statistics) ?? Self.malformation(of: pdu).map { .malformed($0) }
     }
 
-    /// The request has its answer.
+    /// Handles the response to the request.
     private func answered(_ result: Result<[UInt8], ATTFailure>) -> Reason? {
         let request = openRequest?.pdu ?? []
         openRequest = nil
@@ -189,12 +189,13 @@ package final class SessionCheck {
             + statistics.malformedLists + statistics.emptyPackets
     }
 
-    /// Clocks of recording machines may be set back; ours is not.
+    /// The clock of a recording may be set back; ours never goes back.
     private func pass(to time: Duration) {
         now = max(now, BootInstant(nanoseconds: time.saturatedNanoseconds))
     }
 
-    /// The handles that an error about this request may name: for a range that of the attribute that is in the way, too.
+    /// Returns the handles that an error for this request may contain: for a range, including the attribute that caused
+    /// it.
     private static func handles(of request: [UInt8]) -> ClosedRange<AttributeHandle>? {
         var reader = ByteReader(request.span)
         let opcode = ATTOpcode(rawValue: reader.u8() ?? 0)
@@ -221,17 +222,17 @@ package final class SessionCheck {
 }
 
 extension SessionCheck.Reason {
-    /// A sentence for people; packets are named by `place`, such as "packet 12".
+    /// An explanation for users. `place` names a packet, such as "packet 12".
     package func sentence(_ place: (Int) -> String) -> String {
         switch self {
         case .malformed(let packet): "\(packet)."
-        case .overlappingRequests(let first): "A request is sent before that of \(place(first)) has its answer."
+        case .overlappingRequests(let first): "The request was sent before the response to \(place(first)) arrived."
         case .tooLong(let mtu): "It is longer than the MTU of \(mtu)."
-        case .unasked: "Nobody waits for this answer."
-        case .otherHandle: "The error names another handle than its request."
-        case .strayConfirmation: "There is nothing to confirm."
-        case .overlappingIndications(let first): "The indication of \(place(first)) has no confirmation yet."
-        case .unusableValue: "The value has no handle, or is longer than agreed, or its list does not add up."
+        case .unasked: "No request is waiting for this response."
+        case .otherHandle: "The error has another handle than its request."
+        case .strayConfirmation: "There is no indication to confirm."
+        case .overlappingIndications(let first): "The indication of \(place(first)) is not confirmed yet."
+        case .unusableValue: "The value has no handle, exceeds the MTU, or is in an inconsistent list."
         case .closed(let cause): cause.sentence
         case .discovery(let failure): failure.description
         }

@@ -42,8 +42,8 @@ import Testing
     @Test("Whoever has a file that cannot be read learns why")
     func errors() {
         let errors: [(CaptureError, String)] = [
-            (.notACapture, "begins like none"), (.unsupportedDatalink(147), "link type 147"),
-            (.unsupportedVersion(2), "version 2"), (.truncated(packetsRead: 41), "behind 41"),
+            (.notACapture, "not a capture file"), (.unsupportedDatalink(147), "link type 147"),
+            (.unsupportedVersion(2), "version 2"), (.truncated(packetsRead: 41), "after 41"),
             (.corruptRecord(packetsRead: 42), "packet 42"),
         ]
         for (error, text) in errors { #expect(error.description.contains(text)) }

@@ -116,7 +116,7 @@ struct PacketPrinterTests {
                 == "Disconnection Complete (0x05) link 0x0040: Remote User Terminated Connection (0x13)")
         #expect(title(try Self.event("ff 02 0102")) == "Vendor event (0xff)")
         #expect(title(try Self.event("13 05 01 4000 0100")) == "Number of Completed Packets (0x13) link 0x0040: 1")
-        #expect(title(try Self.command("01")) == "Command too short to have a number")
+        #expect(title(try Self.command("01")) == "Command without a complete opcode")
     }
 
     @Test("An advertisement says who, how loud and what")

@@ -98,7 +98,7 @@ struct ReplaySessionTests {
         #expect(checked.output.isEmpty)
         #expect(
             checked.errors
-                == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. Nobody waits for this answer. "
+                == "blescan: \(folder["twice"]), line 3: > Read Response (0x0b) 1 byte [0b02]. No request is waiting for this response. "
                 + "`blescan replay --only att` shows what led to it.\n")
         let object = try #require(
             try await BuiltProgram.run(["replay", folder["twice"], "--check", "--json"]).objects().first)

@@ -228,7 +228,7 @@ struct TerminalTests {
         try await terminal.keys("q")
         #expect(try await terminal.line(in: "status") == "65")
         let after = try await terminal.shows("what is wrong") { screen in
-            screen.replacing("\n", with: "").contains("is damaged behind packet 178. What stands before that was read.")
+            screen.replacing("\n", with: "").contains("is damaged after packet 178. What stands before that was read.")
         }
         #expect(after.contains("blescan: 3 devices at the end"))
     }
