@@ -4,8 +4,8 @@ extension WriteSigner {
     /// Creates a signer with the connection signature resolving key (CSRK) that the peer received during bonding.
     ///
     /// - Parameters:
-    /// - key: 16 bytes in transmission order, least significant first. Reverse a key that is printed as one number.
-    /// - counter: 0 for a new key, otherwise the stored counter.
+    ///   - key: 16 bytes in transmission order, least significant first. Reverse a key that is printed as one number.
+    ///   - counter: 0 for a new key, otherwise the stored counter.
     /// - Returns: `nil` if the key is not 16 bytes long.
     ///
     /// Spec: Signature Generation, Core Vol 3 Part H, 2.4.5.

@@ -1,20 +1,20 @@
 public import BLECore
 
-// Services that change while a client is connected, and what the specification makes of a client that has not noticed.
+// Services that change during a connection, and the specification's rules for a client that is not aware of it.
 
 extension AttributeServer {
-    /// What a client that asked for robust caching knows of the last change.
+    /// The awareness of a client with robust caching of the last change (Core Vol 3 Part G, 2.5.2.1).
     enum Awareness: Sendable {
         case aware
-        /// It has not noticed, and has not been told.
+        /// The client has not noticed the change and was not notified.
         case unaware
-        /// It was told by an error; its next request counts as noticing.
-        case told
+        /// The client received an error; its next request makes it aware.
+        case notified
     }
 
-    /// Serves `device` from now on. Values and client configurations in services that stay as they are are kept.
+    /// Serves `device` from now on. Values and client configurations of unchanged services are preserved.
     ///
-    /// - Returns: The handles that changed, in whole services of before and now; `nil` when nothing did.
+    /// - Returns: The handle range of the change, in whole services before and after it, or `nil` if nothing changed.
     public mutating func changeServices(to device: VirtualDevice) -> ClosedRange<AttributeHandle>? {
         var table = AttributeTable(device)
         guard let range = self.table.changes(to: table) else { return nil }
@@ -27,12 +27,12 @@ extension AttributeServer {
         return range
     }
 
-    /// A client that asked for robust caching gets one error Database Out Of Sync, as after a change that it missed.
+    /// Returns one Database Out Of Sync error to a client with robust caching, as after a change that it missed.
     public mutating func becomeUnaware() {
         awareness = isCachingRobustly ? .unaware : .aware
     }
 
-    /// Whether the client has written that it handles Database Out Of Sync.
+    /// True if the client has enabled robust caching.
     private var isCachingRobustly: Bool {
         guard let handle = table.valueHandle(of: 0x2B29), let features = table[handle]?.value.first else {
             return false
@@ -40,7 +40,7 @@ extension AttributeServer {
         return features & 1 != 0
     }
 
-    /// Refuses the first request of a client that has not noticed a change.
+    /// Rejects the first request of a client that is not aware of a change.
     mutating func checkInSync(_ packet: ATTPacket) throws(Refusal) {
         let handle: AttributeHandle
         switch packet {
@@ -58,9 +58,9 @@ extension AttributeServer {
         switch awareness {
         case .aware: return
         case .unaware:
-            awareness = .told
+            awareness = .notified
             throw Refusal(code: .databaseOutOfSync, handle: handle)
-        case .told: awareness = .aware
+        case .notified: awareness = .aware
         }
     }
 }
@@ -68,7 +68,7 @@ extension AttributeServer {
 extension AttributeTable {
     static let databaseHash: BluetoothUUID = 0x2B2A
 
-    /// Gives every Database Hash without a value a digest of the declarations.
+    /// Sets every Database Hash without a value to a digest of the declarations.
     mutating func digestDeclarations() {
         let digest = declarationDigest
         for attribute in attributes where attribute.type == Self.databaseHash && attribute.value.isEmpty {
@@ -76,8 +76,8 @@ extension AttributeTable {
         }
     }
 
-    /// Sixteen bytes that change with the declarations. The specification's hash is another one (AES-CMAC); to tell two
-    /// tables apart this one does as well.
+    /// Sixteen bytes that change with the declarations. The specification's hash differs (AES-CMAC), but this digest
+    /// also distinguishes two tables.
     private var declarationDigest: [UInt8] {
         var hashes: [UInt64] = [0xCBF2_9CE4_8422_2325, 0x6C62_272E_07BB_0142]
         for attribute in attributes {
@@ -89,7 +89,7 @@ extension AttributeTable {
         return hashes.flatMap { hash in (0..<8).map { UInt8(truncatingIfNeeded: hash >> (8 * $0)) } }
     }
 
-    /// The handles that differ in another table, in whole services of both.
+    /// Returns the handle range that differs in another table, in whole services of both.
     func changes(to other: AttributeTable) -> ClosedRange<AttributeHandle>? {
         let handles = Set(attributes.map(\.handle)).union(other.attributes.map(\.handle))
         let changed = handles.filter { handle in
@@ -107,7 +107,7 @@ extension AttributeTable {
 }
 
 extension ServedAttribute {
-    /// The value, where it is one that says what is served.
+    /// The value of a declaration, otherwise empty.
     fileprivate var declaration: [UInt8] {
         [0x2800, 0x2801, 0x2802, 0x2803].contains(type) ? value : []
     }

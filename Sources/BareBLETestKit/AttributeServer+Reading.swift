@@ -32,7 +32,7 @@ extension AttributeServer {
         var room = Int(mtu) - 2
         var entries: [ATTReadByTypeResponse.Entry] = []
         for attribute in table.range(request.startHandle, request.endHandle) where attribute.type == request.type {
-            // Only the first value's refusal is an answer; a later one ends the list.
+            // Only the first value's error is a response; a later one ends the list.
             if attribute.refusesRead, !entries.isEmpty { break }
             let value = Array(try attribute.read().prefix(longest))
             guard room >= value.count + 2, entries.first.map({ $0.value.count == value.count }) ?? true else { break }
@@ -94,7 +94,7 @@ extension AttributeServer {
         return ATTFindByTypeValueResponse(entries: entries).bytes
     }
 
-    /// The whole value under a handle that a client wants to read.
+    /// Returns the complete value of a handle that a client reads.
     private func value(at handle: AttributeHandle) throws(Refusal) -> [UInt8] {
         guard let attribute = table[handle] else { throw Refusal(code: .invalidHandle, handle: handle) }
         return try attribute.read()

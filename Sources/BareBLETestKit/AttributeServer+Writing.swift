@@ -1,7 +1,7 @@
 internal import BLECore
 
 extension AttributeServer {
-    /// Writes a whole value; what the device sends because of it is appended to `pushed`.
+    /// Writes a complete value. PDUs that the device sends as a result are appended to `pushed`.
     mutating func write(
         _ value: [UInt8], to handle: AttributeHandle, _ pushed: inout [[UInt8]]
     ) throws(Refusal) {
@@ -35,7 +35,7 @@ extension AttributeServer {
         return ATTPrepareWriteResponse(handle: request.handle, offset: request.offset, part: request.part).bytes
     }
 
-    /// Carries out all prepared writes or, when one does not fit, none of them.
+    /// Executes all prepared writes, or none if one of them does not fit.
     mutating func executeWrite(
         _ request: ATTExecuteWriteRequest, _ pushed: inout [[UInt8]]
     ) throws(Refusal) -> [UInt8] {
@@ -49,7 +49,7 @@ extension AttributeServer {
         var order: [AttributeHandle] = []
         for part in parts {
             if values[part.handle] == nil { order.append(part.handle) }
-            // The first part begins a new value, unless it continues the old one.
+            // The first part begins a new value, unless its offset continues the old one.
             var value = values[part.handle] ?? (part.offset == 0 ? [] : table[part.handle]?.value ?? [])
             guard Int(part.offset) <= value.count else {
                 throw Refusal(code: .invalidOffset, handle: part.handle)

@@ -1,43 +1,43 @@
-// The server's side of the Attribute Protocol as a value: a PDU in, the PDUs to send out.
+// The server role of the Attribute Protocol as a state machine: one PDU in, the PDUs to send out.
 //
-// Duties: answer every request exactly once, with a response or an Error Response; carry out commands in silence; keep
-// what belongs to one connection (the MTU, prepared writes, client configurations, the indication that waits for its
-// confirmation) and forget it when the link ends; keep values over connections.
+// Responsibilities: send exactly one response or Error Response to every request; execute commands without a response;
+// keep the state of one connection (the MTU, prepared writes, client configurations, the unconfirmed indication) and
+// discard it when the link ends; keep values across connections.
 //
-// Invariants
-// - No answer is longer than the MTU in force when its request arrived.
-// - One indication at most waits for its confirmation; the following ones queue up behind it.
-// - Nothing in here knows the time or a socket: `VirtualPeripheral` moves the bytes, and tests call it directly.
+// Invariants:
+// - No response is longer than the MTU in effect when its request arrived.
+// - At most one indication is unconfirmed; the next ones are queued.
+// - It knows neither time nor sockets: `VirtualPeripheral` moves the bytes, and tests call it directly.
 //
-// It is written for tests, so it does what the specification says and nothing kind besides.
+// It is written for tests, so it follows the specification strictly and is not lenient beyond it.
 
 public import BLECore
 
-/// The server's side of the Attribute Protocol as a value: one PDU in, the PDUs to send out.
+/// The server role of the Attribute Protocol as a state machine: one PDU in, the PDUs to send out.
 ///
 /// Spec: Core Vol 3 Part F, 3.4.
 public struct AttributeServer: Sendable {
-    /// How many prepared writes it keeps for one client.
+    /// The maximum number of prepared writes.
     static let prepareQueueLength = 64
-    /// The longest value that an attribute can have.
+    /// The maximum length of an attribute value, in bytes.
     static let longestValue = 512
 
     package var table: AttributeTable
     private let maximumMTU: UInt16
-    /// The MTU in force, 23 until the client asks for another.
+    /// The MTU in effect; 23 until the client requests another.
     public private(set) var mtu: UInt16 = 23
-    /// How many requests have been answered, over all connections; commands and confirmations do not count.
+    /// The number of requests handled, over all connections, without commands and confirmations.
     public private(set) var requestCount = 0
-    /// How many requests were answered with an Error Response.
+    /// The number of Error Responses sent.
     public private(set) var errorCount = 0
 
     var prepared: [ATTPrepareWriteRequest] = []
     private var waitingIndications: [[UInt8]] = []
     private var awaitsConfirmation = false
-    /// What the client knows of the last change of the services.
+    /// The client's awareness of the last change of the services.
     var awareness = Awareness.aware
 
-    /// A server of what `device` describes.
+    /// Creates a server of `device`.
     public init(_ device: VirtualDevice) {
         self.init(table: AttributeTable(device), maximumMTU: device.maximumMTU)
     }
@@ -47,7 +47,7 @@ public struct AttributeServer: Sendable {
         self.maximumMTU = min(max(maximumMTU, 23), 517)
     }
 
-    /// Takes one PDU from the client; returns what the server sends because of it, in order.
+    /// Processes one PDU from the client and returns the PDUs to send, in order.
     public mutating func received(_ pdu: [UInt8]) -> [[UInt8]] {
         guard let first = pdu.first else { return [] }
         let opcode = ATTOpcode(rawValue: first)
@@ -66,10 +66,10 @@ public struct AttributeServer: Sendable {
         }
     }
 
-    /// The PDU that sends `value` unasked, as the client has asked for it.
+    /// Returns the PDU that notifies or indicates `value`, depending on the client's configuration.
     ///
-    /// `nil` when the client has not asked, or when an earlier indication still waits for its confirmation; in that case
-    /// the value follows as soon as that has come.
+    /// `nil` if the client has not subscribed, or if an earlier indication is unconfirmed; in the latter case, the
+    /// value is sent after the confirmation.
     public mutating func send(_ value: [UInt8], of handle: AttributeHandle) -> [UInt8]? {
         guard let configured = configuration(of: handle) else { return nil }
         let part = Array(value.prefix(Int(mtu) - 3))
@@ -84,27 +84,28 @@ public struct AttributeServer: Sendable {
         return indication
     }
 
-    /// The handle of the first value of that kind.
+    /// Returns the handle of the first value with this UUID.
     public func handle(of uuid: BluetoothUUID) -> AttributeHandle? {
         table.valueHandle(of: uuid)
     }
 
-    /// The value under a handle, as the server keeps it.
+    /// Returns the current value of a handle.
     public func value(of handle: AttributeHandle) -> [UInt8]? {
         table[handle]?.value
     }
 
-    /// Replaces the value under a handle, as the device itself may do at any time.
+    /// Replaces the value of a handle, as the device itself may do at any time.
     public mutating func setValue(_ value: [UInt8], of handle: AttributeHandle) {
         table[handle]?.value = value
     }
 
-    /// Whether the client has asked for the values of the characteristic with that value handle.
+    /// Returns a Boolean value that indicates whether the client is subscribed to the characteristic with this value
+    /// handle.
     public func isSubscribed(to handle: AttributeHandle) -> Bool {
         configuration(of: handle).map { $0 & 3 != 0 } ?? false
     }
 
-    /// Forgets what belongs to the connection that has ended.
+    /// Discards the state of the connection that has ended.
     public mutating func disconnected() {
         mtu = 23
         prepared = []
@@ -117,7 +118,7 @@ public struct AttributeServer: Sendable {
         }
     }
 
-    /// Begins again with the values that the device is described with; what was counted stays.
+    /// Restores the initial values of the device; the counters are preserved.
     mutating func restart(_ device: VirtualDevice) {
         table = AttributeTable(device)
         disconnected()
@@ -125,7 +126,7 @@ public struct AttributeServer: Sendable {
 
     // MARK: Requests
 
-    /// Why a request is not carried out, and at which handle.
+    /// The reason for rejecting a request, and the handle.
     struct Refusal: Error {
         var code: ATTErrorCode
         var handle: AttributeHandle = 0
@@ -177,7 +178,7 @@ public struct AttributeServer: Sendable {
 
     private mutating func confirmed() -> [[UInt8]] {
         guard awaitsConfirmation else { return [] }
-        // The only indication that a client may miss without noticing is that of a change.
+        // The only indication that a client may miss is that of a change.
         awareness = .aware
         guard !waitingIndications.isEmpty else {
             awaitsConfirmation = false

@@ -1,7 +1,7 @@
 internal import BLECore
 
 extension AttributeTable {
-    /// Gives every attribute of a device its handle. What does not fit below 0xFFFF is left out.
+    /// Assigns a handle to every attribute of a device. Attributes beyond 0xFFFF are omitted.
     init(_ device: VirtualDevice) {
         var layout = Layout()
         for service in device.services { layout.add(service) }
@@ -11,7 +11,7 @@ extension AttributeTable {
     }
 }
 
-/// Hands out handles in order.
+/// Assigns handles in order.
 private struct Layout {
     var attributes: [ServedAttribute] = []
     private var ranges: [(start: AttributeHandle, end: AttributeHandle)] = []
@@ -35,7 +35,7 @@ private struct Layout {
         attributes[position].role = .group(end: end)
     }
 
-    /// An include names handles of its service, which may stand further behind.
+    /// Resolves includes, which may refer to a later service.
     mutating func resolveIncludes(_ services: [VirtualService]) {
         for (position, index) in pendingIncludes
         where attributes.indices.contains(position) && ranges.indices.contains(index)

@@ -1,13 +1,13 @@
 package import BLECore
 
-/// One attribute of a server: what a client sees under its handle, and what the device does about it.
+/// One attribute of a server: its value and handle, and the device's behavior on access.
 package struct ServedAttribute: Sendable {
-    /// What an attribute is for, as far as the server treats it in its own way.
+    /// The role of an attribute, if the server treats it specially.
     package enum Role: Sendable, Hashable {
         case plain
-        /// The end of the group that this declaration opens.
+        /// A declaration, with the end of its group.
         case group(end: AttributeHandle)
-        /// The client configuration of the characteristic whose value has this handle.
+        /// The client configuration of the characteristic with this value handle.
         case clientConfiguration(value: AttributeHandle)
     }
 
@@ -15,9 +15,9 @@ package struct ServedAttribute: Sendable {
     package var type: BluetoothUUID
     package var value: [UInt8]
     package var role = Role.plain
-    /// Why a read is refused; `nil` when it is not.
+    /// The error for reads, or `nil` if they are permitted.
     package var readError: ATTErrorCode?
-    /// Why a write is refused; `nil` when it is not.
+    /// The error for writes, or `nil` if they are permitted.
     package var writeError: ATTErrorCode? = .writeNotPermitted
     package var onRead: ReadAction?
     package var onWrite: WriteAction?
@@ -34,7 +34,7 @@ package struct ServedAttribute: Sendable {
         return readError != nil
     }
 
-    /// What a read gives, before it is cut to the MTU.
+    /// Returns the value that a read returns, before it is truncated to the MTU.
     func read() throws(AttributeServer.Refusal) -> [UInt8] {
         if let readError { throw AttributeServer.Refusal(code: readError, handle: handle) }
         switch onRead {
@@ -47,7 +47,7 @@ package struct ServedAttribute: Sendable {
 
 /// The attributes of a server, sorted by handle.
 package struct AttributeTable: Sendable {
-    /// The types that the server itself deals with.
+    /// The types that the server handles itself.
     enum Declaration {
         static let primaryService: BluetoothUUID = 0x2800
         static let secondaryService: BluetoothUUID = 0x2801
@@ -59,7 +59,7 @@ package struct AttributeTable: Sendable {
     package private(set) var attributes: [ServedAttribute]
     private var positions: [AttributeHandle: Int] = [:]
 
-    /// A table of these attributes; of two with one handle the later is left out.
+    /// Creates a table of attributes; the later one of two with the same handle is omitted.
     package init(_ attributes: [ServedAttribute]) {
         self.attributes = []
         for attribute in attributes.sorted(by: { $0.handle < $1.handle }) where positions[attribute.handle] == nil {
@@ -76,17 +76,17 @@ package struct AttributeTable: Sendable {
         }
     }
 
-    /// The attributes from `start` to `end`, both included.
+    /// Returns the attributes from `start` through `end`.
     func range(_ start: AttributeHandle, _ end: AttributeHandle) -> some Sequence<ServedAttribute> {
         attributes.lazy.drop { $0.handle < start }.prefix { $0.handle <= end }
     }
 
-    /// The handle of the first value of that kind.
+    /// Returns the handle of the first value with this UUID.
     func valueHandle(of uuid: BluetoothUUID) -> AttributeHandle? {
         attributes.first { $0.type == uuid }?.handle
     }
 
-    /// The handle of the client configuration that belongs to the value with that handle.
+    /// Returns the handle of the client configuration for this value handle.
     func clientConfiguration(of value: AttributeHandle) -> AttributeHandle? {
         attributes.first { $0.role == .clientConfiguration(value: value) }?.handle
     }

@@ -1,8 +1,8 @@
 package import BLECore
 
-/// The links of a capture whose packets come one by one.
+/// Collects the links of a capture, packet by packet.
 package struct CapturedLinks {
-    /// A link that is being read.
+    /// A link in progress.
     private struct Unfinished {
         let peer: PeerID?
         let isWhole: Bool
@@ -19,7 +19,7 @@ package struct CapturedLinks {
         }
 
         mutating func add(_ event: Dialogue.Event, at time: Duration, packet: Int) {
-            // As in a dialogue that `Recorder` writes: how long the peer took counts.
+            // As in a dialogue written by `Recorder`, only the peer's response time is preserved.
             let pause = time - lastTime
             if case .sent = event {
             } else if pause >= .milliseconds(1) {
@@ -35,12 +35,12 @@ package struct CapturedLinks {
     private var traffic = AttributeTraffic()
     private var number = 0
 
-    /// None yet, of a file that is called `source`.
+    /// Creates an empty collection for a file called `source`.
     package init(source: String) {
         self.source = source
     }
 
-    /// Takes the next packet.
+    /// Processes the next packet.
     package mutating func received(_ packet: CapturedPacket) {
         number += 1
         for occurrence in traffic.received(packet) {
@@ -60,7 +60,7 @@ package struct CapturedLinks {
 
     /// The links so far, in the order in which they began.
     package var links: [RecordedLink] {
-        // Those of other programs are known by their events alone.
+        // Links of other programs have events but no packets.
         unfinished.filter(\.hasPackets).map {
             RecordedLink(
                 peer: $0.peer, dialogue: Dialogue(steps: $0.steps), source: source, isWhole: $0.isWhole,

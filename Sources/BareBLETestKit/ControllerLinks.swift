@@ -1,37 +1,38 @@
 internal import BLECore
 internal import BareBLE
 
-/// What the controller has told of links, so that a recording has each of them once.
+/// The links that the controller has reported, so that a recording contains each of them once.
 ///
-/// A link is seen twice: on its socket, and in the controller's events, which come before or behind. The events count where they come
-/// first; else the recorder has made some up, and those that follow are left out. Links of other programs have events alone.
+/// A link is seen twice: on its socket and in the controller's events, in either order. If the events come first, they
+/// are used; otherwise the recorder has synthesized events, and the controller's are omitted. Links of other programs
+/// only have events.
 struct ControllerLinks: Sendable {
-    private struct Told {
+    private struct Reported {
         let peer: PeerID?
     }
 
-    private var told: [ConnectionHandle: Told] = [:]
-    /// Links whose events are left out from now on.
+    private var reported: [ConnectionHandle: Reported] = [:]
+    /// The links whose further events are omitted.
     private var hidden: Set<ConnectionHandle> = []
 
     /// The handles that the controller uses.
-    var handles: Set<ConnectionHandle> { hidden.union(told.keys) }
+    var handles: Set<ConnectionHandle> { hidden.union(reported.keys) }
 
-    /// The handle of a link to this peer that has no socket yet.
+    /// Returns the handle of a link to this peer that has no socket yet.
     func handle(of peer: PeerID?, besides used: [ConnectionHandle]) -> ConnectionHandle? {
         guard let peer else { return nil }
-        return told.first { $0.value.peer == peer && !used.contains($0.key) }?.key
+        return reported.first { $0.value.peer == peer && !used.contains($0.key) }?.key
     }
 
-    /// A link's socket has ended; answers whether the event of its end has to be made up.
+    /// Handles the end of a link's socket. Returns true if the disconnection event must be synthesized.
     mutating func mustMakeUpEnd(of link: Recorder.Link) -> Bool {
         if link.isMadeUp { return true }
-        guard told.removeValue(forKey: link.handle) != nil else { return false }
+        guard reported.removeValue(forKey: link.handle) != nil else { return false }
         hidden.insert(link.handle)
         return true
     }
 
-    /// Takes a packet; answers whether it belongs into the recording, in which `links` are up.
+    /// Processes a packet. Returns true if it belongs in the recording, in which `links` are connected.
     mutating func shows(_ packet: TracedHCIPacket, besides links: some Sequence<Recorder.Link>) -> Bool {
         guard packet.type == .event, Self.mayConcernLinks(packet.bytes), let event = try? HCIEvent(packet.bytes.span)
         else { return true }
@@ -41,23 +42,23 @@ struct ControllerLinks: Sendable {
                     && (link.handle == complete.handle || link.peer.map { $0 == complete.peer } ?? false)
             }
             if isSeen {
-                told[complete.handle] = nil
+                reported[complete.handle] = nil
                 hidden.insert(complete.handle)
             } else {
-                told[complete.handle] = Told(peer: complete.peer)
+                reported[complete.handle] = Reported(peer: complete.peer)
                 hidden.remove(complete.handle)
             }
             return !isSeen
         }
         if case .disconnectionComplete(let end) = event, end.status.isSuccess {
             hidden.remove(end.handle)
-            // One whose beginning was not told either could be taken for the end of one that was made up.
-            return told.removeValue(forKey: end.handle) != nil
+            // Without a reported beginning, the end could be taken for that of a synthesized link.
+            return reported.removeValue(forKey: end.handle) != nil
         }
         return true
     }
 
-    /// Most events are advertisements, which need no second look.
+    /// Most events are advertisements, which are skipped quickly.
     private static func mayConcernLinks(_ event: [UInt8]) -> Bool {
         switch event.first {
         case 0x05: true

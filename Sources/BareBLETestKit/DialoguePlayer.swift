@@ -1,62 +1,63 @@
-// Plays the server's side of a dialogue as a value: the client's PDU in, what the server does next out.
+// Plays the server's side of a dialogue as a state machine: the client's PDU in, the server's actions out.
 //
-// Invariants
-// - Each PDU of the client is compared with the next `<` line, byte for byte; the first that differs ends the play. Where the
-//   rules let one pass another, its line is moved to the front, its answer with it.
-// - Between two `<` lines everything the server does comes in the order of the file.
-// - In a patient play what the client sends during a wait is looked at after it: a client of today may be quicker than the one
-//   that was recorded, and the server's lines keep their places all the same.
+// Invariants:
+// - Each PDU of the client is compared with the next `<` line, byte for byte; the first difference ends the dialogue.
+//   If the rules permit reordering, the matching line is moved to the front together with its response.
+// - Between two `<` lines, the server acts in the order of the file.
+// - In patient mode, PDUs that the client sends during a wait are handled after it: a client may be faster than the
+//   recorded one, and the server's lines still keep their order.
 
 internal import BLECore
 
-/// How a dialogue went.
+/// The result of a dialogue.
 public struct DialogueReport: Hashable, Sendable, CustomStringConvertible {
-    /// What differed from the file.
+    /// A difference from the file.
     public enum Difference: Hashable, Sendable {
-        /// The client sent another PDU than this line has.
+        /// The client sent another PDU than this line.
         case unexpected(line: Int, expected: [UInt8], got: [UInt8])
-        /// The client sent something behind the last line that asks for it.
+        /// The client sent a PDU after the last line that expects one.
         case surplus(got: [UInt8])
-        /// The client hung up when this line was due.
+        /// The client disconnected although this line was expected.
         case ended(line: Int, expected: [UInt8])
     }
 
-    /// The first difference; `nil` when there was none.
+    /// The first difference, if any.
     public var difference: Difference?
-    /// How many lines were played.
+    /// The number of lines played.
     public var playedSteps: Int
-    /// How many lines the file has.
+    /// The number of lines in the file.
     public var allSteps: Int
 
-    /// Whether the whole file was played without a difference.
+    /// A Boolean value that indicates whether the whole file was played without a difference.
     public var isComplete: Bool { difference == nil && playedSteps == allSteps }
 
-    /// A sentence such as "line 12: expected 0a0300, got 0a0400".
+    /// A message such as "line 12: expected 0a0300, got 0a0400".
     public var description: String {
         switch difference {
         case .unexpected(let line, let expected, let got):
             "line \(line): expected \(Hex.encode(expected)), got \(Hex.encode(got))"
-        case .surplus(let got): "behind the last line: got \(Hex.encode(got))"
-        case .ended(let line, let expected): "line \(line): expected \(Hex.encode(expected)), but the client hung up"
+        case .surplus(let got): "after the last line: got \(Hex.encode(got))"
+        case .ended(let line, let expected):
+            "line \(line): expected \(Hex.encode(expected)), but the client disconnected"
         case .none: "\(playedSteps) of \(allSteps) lines played"
         }
     }
 }
 
-/// What the player wants done, in this order.
+/// An action for the owner of the player, in order.
 enum DialogueAction: Hashable {
     case send([UInt8])
-    /// To be followed by `waited`.
+    /// Wait, then call `waited`.
     case wait(Duration)
     case hangUp
 }
 
 struct DialoguePlayer: Sendable {
-    /// What a player puts up with.
+    /// The deviations that a player tolerates.
     struct Rules: Hashable, Sendable {
-        /// Whether a PDU that comes during a wait is kept until its end.
+        /// True to defer PDUs that arrive during a wait until its end.
         var isPatient = false
-        /// What may pass what; `nil`: nothing.
+        /// The permitted reordering, or `nil` for none.
         var order: RequestOrder?
     }
 
@@ -78,12 +79,12 @@ struct DialoguePlayer: Sendable {
 
     var isOver: Bool { difference != nil || position == steps.count }
 
-    /// The link is open: lines of the server that stand before the client's first are due.
+    /// Handles the start of the link: the server's lines before the client's first are due.
     mutating func begin() -> [DialogueAction] {
         proceed()
     }
 
-    /// The client sent a PDU.
+    /// Handles a PDU of the client.
     mutating func received(_ pdu: [UInt8]) -> [DialogueAction] {
         guard difference == nil else { return [] }
         if rules.isPatient, isWaiting {
@@ -102,7 +103,7 @@ struct DialoguePlayer: Sendable {
         return proceed()
     }
 
-    /// A wait is over.
+    /// Handles the end of a wait.
     mutating func waited() -> [DialogueAction] {
         isWaiting = false
         var actions = proceed()
@@ -110,9 +111,9 @@ struct DialoguePlayer: Sendable {
         return actions
     }
 
-    /// The client hung up.
+    /// Handles the end of the client's connection.
     mutating func ended() {
-        // What came during a wait was sent all the same.
+        // PDUs deferred during a wait were sent nevertheless.
         while difference == nil, isWaiting, !early.isEmpty { _ = waited() }
         guard difference == nil, let step = steps.dropFirst(position).first(where: { $0.event.isClients }),
             case .sent(let expected) = step.event
@@ -140,10 +141,10 @@ struct DialoguePlayer: Sendable {
     }
 }
 
-// MARK: - Another order
+// MARK: - Reordering
 
 extension DialoguePlayer {
-    /// Moves a later line with this PDU, and what answers it, to the front, if it may pass the lines before it.
+    /// Moves a later line with this PDU to the front, together with its response, if the lines before it permit that.
     private mutating func bringForward(_ pdu: [UInt8]) -> Bool {
         guard let order = rules.order else { return false }
         for index in steps.indices.dropFirst(position) {
@@ -160,7 +161,7 @@ extension DialoguePlayer {
         return false
     }
 
-    /// Where the answer to the line at `index` stands, with the wait before it; nothing for a line that has none.
+    /// Returns the indices of the response to the line at `index` and of the wait before it; empty if there is none.
     private func answer(to index: Int) -> [Int] {
         guard case .sent(let pdu) = steps[index].event, ATTOpcode(rawValue: pdu.first ?? 0).isRequest else { return [] }
         var wait: Int?

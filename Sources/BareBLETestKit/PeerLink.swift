@@ -1,18 +1,20 @@
 internal import BLECore
 package import BLELinux
 
-/// The peer's end of a socketpair: packets in to a handler, packets out in order, whatever room the kernel has.
+/// The peer's end of a socketpair: delivers received packets to a handler and sends packets in order, with flow
+/// control.
 ///
-/// To be used on its loop only; the actor that owns it lives there, and closes it before it goes.
+/// Use it on its loop only. The actor that owns it runs there and closes it before its own deinitialization.
 package final class PeerLink {
     private let loop: EventLoop
     private var socket: LinkSocket
     private var outgoing: [[UInt8]] = []
     private var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
     private var isClosed = false
-    /// Whether nothing crosses the link for now; what is sent waits.
+    /// True while the link is held; outgoing packets wait.
     private var isHeld = false
-    /// Whether the kernel's buffer is full; what is sent waits until the loop says that there is room.
+    /// True while the kernel's buffer is full; outgoing packets wait until the loop reports that the socket is
+    /// writable.
     private var isAwaitingRoom = false
     private var handler: (() -> Void)?
 
@@ -21,13 +23,13 @@ package final class PeerLink {
         self.socket = socket
     }
 
-    /// The link at this end, connected or connecting, whatever has arrived on it so far.
+    /// Adopts this end of a link, connected or connecting, with whatever has already arrived.
     package convenience init(adopting descriptor: Int32, on loop: EventLoop) {
         self.init(loop: loop, socket: LinkSocket(adopting: descriptor))
         while case .packet = socket.receive(into: &buffer) {}
     }
 
-    /// Opens a link; the other end's descriptor belongs to the caller.
+    /// Opens a link. The caller owns the descriptor of the other end.
     package static func open(on loop: EventLoop) throws(TestLinkError) -> (link: PeerLink, other: Int32) {
         do throws(SystemCallError) {
             let (ours, other) = try LinkSocket.pair()
@@ -37,10 +39,10 @@ package final class PeerLink {
         }
     }
 
-    /// Calls `packet` for each packet, in order, and `ended` once when the other end is gone.
+    /// Calls `packet` for each packet, in order, and `ended` once when the other end is closed.
     package func start(packet: @escaping ([UInt8]) -> Void, ended: @escaping () -> Void) {
         let handler = { [weak self] in
-            // A handler may close the link, and the last reference to it may go with that.
+            // A handler may close the link and thereby release the last reference to it.
             guard let link = self else { return }
             while !link.isClosed, !link.isHeld {
                 switch link.socket.receive(into: &link.buffer) {
@@ -56,7 +58,7 @@ package final class PeerLink {
         loop.onReadable(socket.descriptor, handler)
     }
 
-    /// Lets nothing cross the link until `release`: the peer is out of reach.
+    /// Suspends the link in both directions until `release`, as if the peer were out of range.
     package func hold() {
         guard !isClosed else { return }
         isHeld = true
@@ -100,13 +102,13 @@ package final class PeerLink {
             link.loop.onWritable(link.socket.descriptor, nil)
             link.flush()
         }
-        // Where the kernel does not watch the descriptor, the next packet tries again.
+        // If the kernel cannot watch the descriptor, the next packet tries again.
         isAwaitingRoom = failure == nil
     }
 }
 
 extension EventLoop {
-    /// The thread on which all peers of the test kit live: never the one of the code under test.
+    /// The thread of all test kit peers, which is never that of the code under test.
     package static let peers: EventLoop = {
         let loop = EventLoop()
         loop.start()

@@ -1,9 +1,9 @@
 package import BLECore
 
 extension RecordedLink {
-    /// The link as a dialogue for a test: each packet with its name, and without pauses, because a test need not wait.
+    /// Returns the link as a dialogue for a test: each packet with its name, and without pauses.
     ///
-    /// `ScriptedPeripheral` plays it for a client that does what was done then. It holds all values in clear.
+    /// `ScriptedPeripheral` plays it for a client that repeats the session. It contains all values in clear text.
     package func fixture(named name: String) -> Dialogue {
         let file = source.split(separator: "/").last.map(String.init) ?? source
         var headers = [Dialogue.Header("test", name), Dialogue.Header("origin", "recorded, \(file)")]
@@ -25,7 +25,7 @@ extension RecordedLink {
         return Dialogue(headers: headers, steps: steps)
     }
 
-    /// How many packets it has.
+    /// The number of packets.
     package var packetCount: Int {
         dialogue.steps.count { step in
             switch step.event {

@@ -1,26 +1,26 @@
 public import BLECore
 internal import BLELinux
 
-/// One link of a recording: who was at the other end, and what was exchanged.
+/// One link of a recording: its peer and the packets exchanged.
 public struct RecordedLink: Hashable, Sendable {
-    /// The header of a dialogue that names the peer.
+    /// The dialogue header with the peer.
     static let peerHeader = "peer"
-    /// The longest recording that is read.
+    /// The maximum size of a recording, in bytes.
     static let longestFile = 1 << 26
 
-    /// The peer's address, where the recording has it.
+    /// The peer's address, if recorded.
     public let peer: PeerID?
-    /// What was exchanged; `<` is what the client sent, and a step's `line` is the line of its file, or the number of its packet in
-    /// a capture.
+    /// The packets exchanged; `<` is what the client sent. A step's `line` is the line in the file, or the packet
+    /// number in a capture.
     public let dialogue: Dialogue
-    /// The file that it was read from, or a name.
+    /// The file, or a name.
     public let source: String
-    /// Whether its beginning was recorded.
+    /// True if the beginning of the link was recorded.
     package let isWhole: Bool
-    /// Whether the file is a capture, so that places in it are packets and not lines.
+    /// True if the file is a capture, so that positions in it are packets and not lines.
     let isCapture: Bool
 
-    /// A link from a dialogue; the peer is its header `peer`.
+    /// Creates a link from a dialogue. The peer is in its header `peer`.
     public init(_ dialogue: Dialogue, source: String = "dialogue") {
         self.init(
             peer: dialogue.header(Self.peerHeader).flatMap { PeerID($0) }, dialogue: dialogue, source: source,
@@ -35,12 +35,12 @@ public struct RecordedLink: Hashable, Sendable {
         self.isCapture = isCapture
     }
 
-    /// The links of a file, in the order in which they began.
+    /// Returns the links of a file, in the order in which they began.
     ///
     /// - Parameters:
-    ///   - path: a dialogue, or a capture of the traffic between a host and its controller (btsnoop, pcap, pcapng). Links in which
-    ///     the host was the peripheral are left out.
-    /// - Throws: `ReplayError.unreadable`.
+    ///   - path: A dialogue, or a capture of HCI traffic (btsnoop, pcap, pcapng). Links in which the host was the
+    ///     peripheral are omitted.
+    /// - Throws: `ReplayError.unreadable` if the file cannot be read.
     public static func links(in path: String) throws(ReplayError) -> [RecordedLink] {
         let bytes: [UInt8]?
         do throws(SystemCallError) {

@@ -1,16 +1,16 @@
 internal import BLECore
 internal import BareBLE
 
-// What the kernel and the controller would have exchanged. ATT's packets are seen on a socket, and get the frames that carry them.
-// Connections and their ends that no controller has told of are written as the events that a reader of the file needs to tell links
-// apart, with usual values where none is known.
+// Synthesizes the traffic between kernel and controller. ATT packets are seen on a socket and wrapped in frames.
+// Connections and disconnections that the controller has not reported become events, with typical values where none are
+// known, because readers of the file need them to separate links.
 
 extension Recorder {
     /// HCI_LE_Connection_Complete. Spec: Core Vol 4 Part E, 7.7.65.1.
     static func connection(
         to peer: PeerID?, handle: ConnectionHandle, number: Int, _ time: Duration
     ) -> [UInt8] {
-        // Links without an address get one that no device has: random, static, numbered.
+        // Links without an address get an unused one: static random, numbered.
         let unnamed = PeerID(address: BluetoothAddress(rawValue: 0xC0DE_0000_0000 | UInt64(number)), type: .random)
         let peer = peer ?? unnamed
         let parameters = ConnectionParameters.balanced
@@ -44,7 +44,7 @@ extension Recorder {
         return event(writer.bytes, time)
     }
 
-    /// Whether it was this side that ended the link.
+    /// Returns true if this side ended the link.
     static func isOurs(_ reason: DisconnectReason) -> Bool {
         switch reason {
         case .requested, .detached, .attTimeout, .protocolViolation: true
@@ -52,10 +52,11 @@ extension Recorder {
         }
     }
 
-    /// An ATT PDU in an L2CAP frame in one HCI ACL Data packet. Spec: Core Vol 4 Part E, 5.4.2; Vol 3 Part A, 3.1.
+    /// Encodes an ATT PDU as an L2CAP frame in one HCI ACL Data packet. Spec: Core Vol 4 Part E, 5.4.2; Vol 3 Part A,
+    /// 3.1.
     static func data(_ pdu: [UInt8], isOutgoing: Bool, handle: ConnectionHandle, _ time: Duration) -> [UInt8] {
         var writer = ByteWriter()
-        // The first packet of a frame: 00 from a host, 10 from a controller.
+        // The first fragment of a frame: 00 from a host, 10 from a controller.
         writer.u16(handle | (isOutgoing ? 0 : 0x2000))
         writer.u16(UInt16(clamping: pdu.count + 4))
         writer.u16(UInt16(clamping: pdu.count))
@@ -66,7 +67,7 @@ extension Recorder {
         return BTSnoopWriter().record(packet) ?? []
     }
 
-    /// A packet as it was seen.
+    /// Encodes a traced packet.
     static func packet(_ traced: TracedHCIPacket, _ time: Duration) -> [UInt8] {
         let kind: CapturedPacket.Kind =
             switch traced.type {
@@ -88,7 +89,7 @@ extension Recorder {
 
     // MARK: Dialogues
 
-    /// The top of a link's file.
+    /// Returns the headers of a link's file.
     static func header(_ link: TracedLink) -> [UInt8] {
         // A header ends with its line.
         let peer = link.peer.split(whereSeparator: \.isNewline).joined(separator: " ")
@@ -97,7 +98,7 @@ extension Recorder {
         return Array(Dialogue(headers: headers, steps: []).text.utf8)
     }
 
-    /// The lines of an event. How long the peer took is kept; how long the client took is the client's affair.
+    /// Returns the lines of an event. Only the peer's response time is preserved, not the client's.
     static func lines(_ event: Dialogue.Event, after pause: Duration) -> [UInt8] {
         var steps: [Dialogue.Step] = []
         if case .sent = event {

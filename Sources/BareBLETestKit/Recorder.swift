@@ -1,20 +1,21 @@
-// Saves live sessions to files, while they go on.
+// Records live sessions to files.
 //
-// Duties
-// - Take what a central traces, on its event loop, and give it back at once: the loop only puts bytes into a queue.
-// - Write the queue from a task of its own: a btsnoop file for all links, and a dialogue for each.
-// - Never disturb the session: a file that cannot be written ends the recording, and the failure waits for who asks.
+// Responsibilities:
+// - Receive what a central traces, on its event loop, and return at once: the loop only appends bytes to a queue.
+// - Write the queue from a separate task: a btsnoop file for all links, and a dialogue for each.
+// - Never disturb the session: a file that cannot be written ends the recording, and the failure is kept in
+//   `failure`.
 //
-// Invariants
-// - The queue is bounded. A recording with holes would be no record of a session, so one that overflows ends.
-// - Files are touched by `RecordingFiles` alone, in the order of the queue.
-// - After a failure nothing is queued any more.
+// Invariants:
+// - The queue is bounded. A recording with gaps would be useless, so an overflow ends it.
+// - Only `RecordingFiles` accesses files, in queue order.
+// - After a failure, nothing is queued.
 
 internal import BLECore
 internal import BLELinux
 public import BareBLE
 
-/// Saves what a central's links exchange, as it happens.
+/// Records the traffic of a central's links.
 ///
 ///     let recorder = try Recorder(btsnoop: "visit.btsnoop", dialogue: "visit.dialogue")
 ///     var configuration = Configuration()
@@ -22,10 +23,11 @@ public import BareBLE
 ///     …                                               // the session
 ///     try await recorder.finish()
 ///
-/// The btsnoop file holds all links and opens in Wireshark, `btmon -r` and `blescan replay`; a dialogue is text and holds one.
-/// `Replay` plays both back. The files hold every value that was exchanged, secrets too; only their owner may read them.
+/// The btsnoop file contains all links and opens in Wireshark, `btmon -r` and `blescan replay`; a dialogue is text and
+/// contains one link. `Replay` plays both back. The files contain every value exchanged, including secrets, and are
+/// readable only by their owner.
 public final class Recorder: Sendable {
-    /// How many bytes may wait for the disk.
+    /// The maximum number of bytes that wait for the disk.
     public static let capacity = 1 << 20
 
     let queue = Lock(Queue())
@@ -34,7 +36,7 @@ public final class Recorder: Sendable {
     private let isCapturing: Bool
     private let whenFailed: (@Sendable (RecorderError) -> Void)?
 
-    /// What waits to be written, and what is needed to say it.
+    /// The queue of pending writes, with the state to create them.
     struct Queue {
         var waiting: [RecordingFiles.Job] = []
         var waitingBytes = 0
@@ -45,31 +47,32 @@ public final class Recorder: Sendable {
         var controller = ControllerLinks()
         var linkCount = 0
         var packetCount = 0
-        /// What to add to a moment of the loop's clock to make a time of day.
+        /// The offset from the loop's clock to the time of day.
         var offset: Duration?
     }
 
-    /// A link that is up.
+    /// An established link.
     struct Link {
         let peer: PeerID?
         let handle: ConnectionHandle
-        /// Whether the recorder has written its beginning, because the controller has told of none.
+        /// True if the recorder has synthesized its beginning, because the controller had not reported it.
         let isMadeUp: Bool
         var lastTime: BootInstant
     }
 
-    /// Makes the files, and empties those that are there.
+    /// Creates the files, truncating existing ones.
     ///
     /// - Parameters:
-    ///   - btsnoop: where all links go, or `nil`.
-    ///   - dialogue: where the first link goes, or `nil`; the others go beside it: `visit.dialogue`, `visit-2.dialogue`.
-    /// - Throws: `RecorderError.cannotCreate`.
+    ///   - btsnoop: The path of the file for all links, or `nil`.
+    ///   - dialogue: The path of the file for the first link, or `nil`; further links get numbered files:
+    ///     `visit.dialogue`, `visit-2.dialogue`.
+    /// - Throws: `RecorderError.cannotCreate` if a file cannot be created.
     public convenience init(btsnoop: String? = nil, dialogue: String? = nil) throws(RecorderError) {
         try self.init(btsnoop: btsnoop, dialogue: dialogue, capacity: Self.capacity)
     }
 
-    /// A recorder for which fewer or more bytes may wait, that may leave files alone that are there, and that tells of a failure
-    /// when it comes, once.
+    /// Creates a recorder with another queue capacity that may keep existing files, and that reports a failure once,
+    /// when it occurs.
     package init(
         btsnoop: String?, dialogue: String?, capacity: Int = Recorder.capacity, isReplacing: Bool = true,
         whenFailed: (@Sendable (RecorderError) -> Void)? = nil
@@ -80,7 +83,7 @@ public final class Recorder: Sendable {
         files = try RecordingFiles(btsnoop: btsnoop, dialogue: dialogue, isReplacing: isReplacing)
     }
 
-    /// Has centrals that are made with `configuration` recorded. What traces them already goes on doing so.
+    /// Records the centrals that are created with `configuration`. Existing tracing continues.
     public func attach(to configuration: inout Configuration) {
         if isCapturing {
             let others = configuration.traceHCI
@@ -100,18 +103,18 @@ public final class Recorder: Sendable {
         }
     }
 
-    /// Why the recording has ended before its time; `nil` while all is well.
+    /// The failure that ended the recording early, if any.
     public var failure: RecorderError? { queue.withLock { $0.failure } }
 
-    /// How many links have been recorded.
+    /// The number of links recorded.
     public var linkCount: Int { queue.withLock { $0.linkCount } }
 
-    /// How many ATT packets have been recorded.
+    /// The number of ATT packets recorded.
     public var packetCount: Int { queue.withLock { $0.packetCount } }
 
-    /// Ends the recording: returns when the files are whole. What the links exchange from now on is not recorded.
+    /// Ends the recording and returns when the files are complete. Later traffic is not recorded.
     ///
-    /// - Throws: `RecorderError`, when the recording had ended before.
+    /// - Throws: `RecorderError` if the recording has failed before.
     public func finish() async throws(RecorderError) {
         try await finish(removingEmpty: false)
     }
@@ -129,7 +132,7 @@ public final class Recorder: Sendable {
     }
 }
 
-// MARK: - What is traced
+// MARK: - Tracing
 
 extension Recorder {
     private func begin(_ traced: TracedLink) -> Int {
@@ -170,7 +173,7 @@ extension Recorder {
                 queue.links[number] = nil
                 let lines = Self.isOurs(reason) ? [] : Self.lines(.linkLost, after: moment - link.lastTime)
                 let rest = [RecordingFiles.Job.line(number, lines), .close(number)]
-                // The controller may have said so before.
+                // The controller may have reported it before.
                 guard queue.controller.mustMakeUpEnd(of: link) else { return rest }
                 return [.packet(Self.disconnection(of: link.handle, reason, queue.clock(moment)))] + rest
             }
@@ -184,7 +187,7 @@ extension Recorder {
         }
     }
 
-    /// Puts what `jobs` makes into the queue, and has it written if nobody does so.
+    /// Appends the jobs to the queue, and starts a writer if none is running.
     private func add(_ jobs: (inout Queue) -> [RecordingFiles.Job]) {
         var overflow: RecorderError?
         let isWriterNeeded = queue.withLock { queue in
@@ -206,7 +209,7 @@ extension Recorder {
 }
 
 extension Recorder.Queue {
-    /// The recording ends here; answers whether it had not ended before.
+    /// Ends the recording with a failure. Returns true if it had not ended before.
     mutating func fail(_ failure: RecorderError) -> Bool {
         let isFirst = self.failure == nil
         if isFirst { self.failure = failure }
@@ -216,7 +219,7 @@ extension Recorder.Queue {
         return isFirst
     }
 
-    /// A number that no link has now.
+    /// An unused handle.
     fileprivate var freeHandle: ConnectionHandle {
         let used = Set(links.values.map(\.handle)).union(controller.handles)
         let start = linkCount % 0x0E00
@@ -224,7 +227,7 @@ extension Recorder.Queue {
             ?? 0
     }
 
-    /// The time of day of a moment, so that times of one recording never jump.
+    /// Returns the time of day of an instant; the offset is fixed, so that times within a recording never jump.
     fileprivate mutating func clock(_ moment: BootInstant) -> Duration {
         let offset = offset ?? WallClock.now() - (moment - .zero)
         self.offset = offset

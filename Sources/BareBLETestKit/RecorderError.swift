@@ -1,20 +1,20 @@
-/// Why a session is not recorded, or not any further.
+/// A failure that prevents or ends a recording.
 ///
-/// What was written before the failure can be read, apart from the last packet perhaps.
+/// What was written before the failure remains readable, possibly except for the last packet.
 public enum RecorderError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The file could not be made; the number of the system's error.
+    /// The file could not be created; with the system's error number.
     case cannotCreate(path: String, errno: Int32)
-    /// The file could not be written any further, for example because the disk is full.
+    /// Writing to the file failed, for example because the disk is full.
     case cannotWrite(path: String, errno: Int32)
-    /// The disk was so slow that too many packets waited for it.
+    /// The disk was too slow, so that too many bytes were queued.
     case tooSlow(waitingBytes: Int)
 
-    /// A sentence about it.
+    /// A message that describes the failure.
     public var description: String {
         switch self {
-        case .cannotCreate(let path, let errno): "the recording \(path) cannot be made [errno \(errno)]"
-        case .cannotWrite(let path, let errno): "the recording \(path) cannot be written any further [errno \(errno)]"
-        case .tooSlow(let count): "the disk is too slow for the recording: \(count) bytes wait for it"
+        case .cannotCreate(let path, let errno): "the recording \(path) cannot be created [errno \(errno)]"
+        case .cannotWrite(let path, let errno): "writing the recording \(path) failed [errno \(errno)]"
+        case .tooSlow(let count): "the disk is too slow for the recording: \(count) bytes are queued"
         }
     }
 }

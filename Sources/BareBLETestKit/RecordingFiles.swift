@@ -1,17 +1,17 @@
 internal import BLECore
 internal import BLELinux
 
-/// The files of a recording; written in the order of the queue, away from the event loop.
+/// The files of a recording, written in queue order, off the event loop.
 actor RecordingFiles {
-    /// One thing to write.
+    /// A pending write.
     enum Job: Sendable {
         /// A record of the btsnoop file.
         case packet([UInt8])
-        /// A link's dialogue begins.
+        /// The start of a link's dialogue.
         case open(Int, header: [UInt8])
         /// Lines of a link's dialogue.
         case line(Int, [UInt8])
-        /// A link's dialogue ends.
+        /// The end of a link's dialogue.
         case close(Int)
 
         var byteCount: Int {
@@ -40,11 +40,11 @@ actor RecordingFiles {
             }
             btsnoop = (file, path)
         }
-        // The first link's is made now, so that a path that is no good is told at once.
+        // The first link's file is created now, so that an invalid path is reported at once.
         if let dialogue { dialogues[1] = try Self.create(dialogue, isReplacing) }
     }
 
-    /// Writes until nothing waits; returns the failure that ended the recording here.
+    /// Writes until the queue is empty. Returns the failure that ended the recording, if any.
     func write(_ queue: Lock<Recorder.Queue>) -> RecorderError? {
         while true {
             let jobs = queue.withLock { queue in

@@ -1,21 +1,23 @@
-// Plays recordings back: each link is a `ScriptedPeripheral` of its own, with the rules that a live client needs.
+// Plays recordings back: each link is a `ScriptedPeripheral`, with the rules that a live client needs.
 //
-// Invariants
-// - Every recorded link is played once, in the order of the recording; those of one peer in their order where it is named.
-// - The first difference ends its link: the client sees a lost link and never waits for a peer that lost the thread.
+// Invariants:
+// - Every recorded link is played once, in the order of the recording; links of one peer in their order if it is
+//   given.
+// - The first difference ends its link: the client sees a lost link and never waits for a response that cannot come.
 
 public import BLECore
 internal import BLELinux
 
-/// A peer, or several, that answer as they did when they were recorded.
+/// One or several peers that respond as recorded.
 ///
 ///     let replay = try Replay("visit.btsnoop")
 ///     let device = try await central.attach(descriptor: replay.connect())
 ///     …                                               // the same client code
 ///     try await replay.finish()
 ///
-/// A client that sends what was sent then gets what was received then. Values that came unasked come at their recorded place between
-/// its requests. Whatever else it does ends the link, and `finish()` says where: the line, and both packets.
+/// A client that repeats the recorded requests receives the recorded responses. Notifications and indications come at
+/// their recorded position between requests. Any other PDU ends the link, and `finish()` reports the position and both
+/// packets.
 public actor Replay {
     /// The recorded links, in the order in which they began.
     public nonisolated let links: [RecordedLink]
@@ -25,14 +27,14 @@ public actor Replay {
     private let speed: Double
     private var players: [Int: ScriptedPeripheral] = [:]
 
-    /// Plays the links of some files: captures, or dialogues, one link in each.
+    /// Creates a replay of captures, or of dialogues with one link each.
     ///
     /// - Parameters:
-    ///   - paths: the files, in the order in which their links are made.
-    ///   - order: which requests may pass each other.
-    ///   - timeScale: what the peer's recorded pauses are multiplied with: 1 for the pace of the recording, 0 for none.
-    ///   - time: the virtual time of the central that is tested, if it lives in one.
-    /// - Throws: `ReplayError.unreadable`.
+    ///   - paths: The files, in the order in which their links are established.
+    ///   - order: The permitted reordering of requests.
+    ///   - timeScale: The factor for the peer's recorded pauses: 1 for the original pace, 0 for none.
+    ///   - time: The virtual time of the central under test, if any.
+    /// - Throws: `ReplayError.unreadable` if a file cannot be read.
     public init(
         _ paths: String..., order: RequestOrder = .recorded, timeScale: Double = 0, time: VirtualTime? = nil
     ) throws(ReplayError) {
@@ -41,7 +43,7 @@ public actor Replay {
         self.init(links, order: order, timeScale: timeScale, time: time)
     }
 
-    /// Plays links that were read already.
+    /// Creates a replay of links.
     public init(
         _ links: [RecordedLink], order: RequestOrder = .recorded, timeScale: Double = 0, time: VirtualTime? = nil
     ) {
@@ -51,16 +53,16 @@ public actor Replay {
         speed = timeScale.isFinite ? min(max(timeScale, 0), 1000) : 0
     }
 
-    /// Isolates the play to the loop of its peers.
+    /// The executor of the loop of its peers.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Connects to the next recorded link; returns the client's end, which the caller owns.
+    /// Connects to the next recorded link and returns the client's end, which the caller owns.
     ///
     /// - Parameters:
-    ///   - peer: whose next link; anybody's when left out.
-    /// - Throws: `ReplayError.noSuchLink`, `.noLink`.
+    ///   - peer: The peer of the link, or `nil` for any.
+    /// - Throws: `ReplayError.noSuchLink` if there is no such link left, `.noLink` if the system has no sockets left.
     public func connect(to peer: PeerID? = nil) async throws(ReplayError) -> Int32 {
         let next = links.indices.first { players[$0] == nil && (peer == nil || links[$0].peer == peer) }
         guard let next else { throw .noSuchLink(peer: peer) }
@@ -73,9 +75,9 @@ public actor Replay {
         }
     }
 
-    /// Checks that everything was played: waits until each link is through, or its client has hung up.
+    /// Checks that everything was played: waits until each link has ended or its client has disconnected.
     ///
-    /// - Throws: `ReplayError.difference`, `.notConnected`: the first one, in the order of the links.
+    /// - Throws: `ReplayError.difference` or `.notConnected`, the first one in the order of the links.
     public func finish() async throws(ReplayError) {
         // A client that has lost one link may never end the others.
         if let difference = await difference { throw difference }
@@ -83,7 +85,7 @@ public actor Replay {
             guard let player = players[index] else { throw .notConnected(link) }
             if let difference = await player.finish().difference { throw .difference(link, difference) }
         }
-        // What came behind the last line of a link, while the others were waited for.
+        // Differences after the last line of a link, while waiting for the others.
         if let difference = await difference { throw difference }
     }
 
@@ -97,7 +99,7 @@ public actor Replay {
         }
     }
 
-    /// The dialogue with the pauses that this play makes.
+    /// Returns the dialogue with scaled pauses.
     private func paced(_ dialogue: Dialogue) -> Dialogue {
         var dialogue = dialogue
         let speed = speed

@@ -1,17 +1,18 @@
 internal import BLECore
 
-/// In which order a client may send what was recorded.
+/// The order in which a client may send the recorded requests.
 public enum RequestOrder: Hashable, Sendable {
-    /// As it was recorded.
+    /// As recorded.
     case recorded
-    /// Reads may pass each other; all else stays in its place.
+    /// Reads may be reordered; everything else keeps its position.
     case readsInAnyOrder
-    /// Anything may pass anything.
+    /// Any order.
     case any
 
-    /// Whether `packet` may be sent before `earlier`, which was recorded first.
+    /// Returns true if `packet` may be sent before `earlier`, which was recorded first.
     func mayPass(_ packet: [UInt8], _ earlier: [UInt8]) -> Bool {
-        // What answers the peer is sent by the reader of the link, while requests wait for their turn: nobody orders the two.
+        // Confirmations and responses are sent as packets arrive, while requests wait for their turn: their relative
+        // order is undefined.
         if Self.isAnswer(packet) != Self.isAnswer(earlier) { return true }
         return switch self {
         case .recorded: false

@@ -1,15 +1,15 @@
 public import BLECore
 internal import BLELinux
 
-/// A peer that plays the server's side of a dialogue and says where the client left the text.
+/// A peer that plays the server's side of a dialogue and reports where the client deviates from it.
 ///
 ///     let peer = ScriptedPeripheral(try Dialogue(text))
 ///     let descriptor = try await peer.connect()           // the client's end
 ///     …
 ///     #expect(await peer.finish().isComplete)
 ///
-/// At the first PDU that differs from the file it hangs up, so that a test never waits for a peer that lost the thread.
-/// It is played once.
+/// At the first PDU that differs from the file it disconnects, so that a test never waits for a response that cannot
+/// come. It can be played once.
 public actor ScriptedPeripheral {
     private nonisolated let loop: EventLoop
     private var player: DialoguePlayer
@@ -17,19 +17,19 @@ public actor ScriptedPeripheral {
     private var hasEnded = false
     private var waiting: [CheckedContinuation<DialogueReport, Never>] = []
 
-    /// A peer that plays `dialogue`, in which `<` is the client.
+    /// Creates a peer that plays `dialogue`, in which `<` is the client.
     public init(_ dialogue: Dialogue) {
         loop = .peers
         player = DialoguePlayer(dialogue)
     }
 
-    /// A peer that plays `dialogue` in a virtual time, as the central that it is tested with must do.
+    /// Creates a peer that plays `dialogue` in the virtual time of the central under test.
     public init(_ dialogue: Dialogue, time: VirtualTime) {
         loop = time.loop
         player = DialoguePlayer(dialogue)
     }
 
-    /// A peer that plays a recording.
+    /// Creates a peer that plays a recording.
     init(_ dialogue: Dialogue, _ rules: DialoguePlayer.Rules, loop: EventLoop) {
         self.loop = loop
         player = DialoguePlayer(dialogue, rules)
@@ -39,15 +39,15 @@ public actor ScriptedPeripheral {
         link?.close()
     }
 
-    /// Isolates the peer to its loop: the test kit's own thread, or that of its virtual time.
+    /// The executor of the peer's loop: the test kit's thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds its loop. The loop's handlers are inside the actor already: they enter it by `assumeIsolated`.
+        // The actor owns its loop. The loop's handlers already run on the actor: they enter it with `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Opens the link; returns the client's end of it, which the caller owns.
+    /// Opens the link and returns the client's end of it, which the caller owns.
     ///
-    /// - Throws: `TestLinkError` the second time, and when the system has no descriptors left.
+    /// - Throws: `TestLinkError` on a second call, and if the system has no descriptors left.
     public func connect() throws(TestLinkError) -> Int32 {
         guard link == nil, !hasEnded else { throw .connectedAlready }
         let (link, other) = try PeerLink.open(on: loop)
@@ -66,10 +66,11 @@ public actor ScriptedPeripheral {
         return other
     }
 
-    /// How far the play is.
+    /// The progress so far.
     public var report: DialogueReport { player.report }
 
-    /// How the play went, as soon as it is over: at the last line, at the first difference, or when the client hangs up.
+    /// Waits for the end of the dialogue (the last line, the first difference, or the client's disconnect) and returns
+    /// the result.
     public func finish() async -> DialogueReport {
         if player.isOver || hasEnded { return player.report }
         return await withCheckedContinuation { waiting.append($0) }

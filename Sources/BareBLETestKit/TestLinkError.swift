@@ -1,13 +1,13 @@
-/// Why a peer of the test kit could not be reached.
+/// A failure to reach a peer of the test kit.
 public enum TestLinkError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The system gave no pair of sockets; the number of its error.
+    /// The system has no sockets left; with its error number.
     case noSocketPair(errno: Int32)
-    /// The peer is connected already, and has one link at a time.
+    /// The peer is already connected and has one link at a time.
     case connectedAlready
-    /// The device has no characteristic of that kind.
+    /// The device has no characteristic with this UUID.
     case noSuchCharacteristic(String)
 
-    /// A sentence about it.
+    /// A message that describes the failure.
     public var description: String {
         switch self {
         case .noSocketPair(let errno): "the system gave no pair of sockets [errno \(errno)]"

@@ -1,7 +1,7 @@
 internal import BLECore
 
 extension VirtualDevice {
-    /// A heart rate belt: device information, heart rate once a second, battery level.
+    /// A heart rate belt: device information, a heart rate every second, and a battery level.
     public static var heartRate: VirtualDevice {
         let beats: [UInt8] = [72, 73, 74, 75, 75, 74, 73, 72]
         // Flags 0x16: skin contact, beats in one byte, RR intervals in 1/1024 s.
@@ -37,7 +37,7 @@ extension VirtualDevice {
             services: [.genericAccess(name: "Virtual battery", appearance: 0), .battery(level: 64)])
     }
 
-    /// A serial line over Bluetooth that sends back what it is sent, on the 128-bit UUIDs that such devices share.
+    /// A serial line over Bluetooth that echoes its input, with the 128-bit UUIDs of the Nordic UART Service.
     public static var uart: VirtualDevice {
         VirtualDevice(
             name: "Virtual UART",
@@ -55,7 +55,7 @@ extension VirtualDevice {
             ])
     }
 
-    /// A device with a value of 512 bytes that can be read and written, and others that refuse to be read.
+    /// A device with a readable and writable value of 512 bytes, and others that reject reads.
     public static var longValue: VirtualDevice {
         let long = (0..<512).map { UInt8(truncatingIfNeeded: $0) }
         return VirtualDevice(
@@ -73,7 +73,7 @@ extension VirtualDevice {
             ])
     }
 
-    /// The belt with a Database Hash, by which who knows it already can tell that in one request.
+    /// The belt with a Database Hash, by which a client can validate its cache in one request.
     private static var heartRateWithHash: VirtualDevice {
         var device = heartRate
         device.services = device.services.map { service in
@@ -82,17 +82,18 @@ extension VirtualDevice {
         return device
     }
 
-    /// What the specification calculates for these attributes, most significant octet first.
+    /// The hash that the specification defines for these attributes, most significant octet first.
     private static let heartRateHash: [UInt8] = [
         0xC3, 0xE9, 0x14, 0x7E, 0x89, 0x51, 0xA3, 0xE0, 0xFB, 0xA3, 0xFA, 0x99, 0xE8, 0xF6, 0x2F, 0x7C,
     ]
 
-    /// The ready-made devices by the names that `demo:NAME` uses; `heart-rate` has a Database Hash besides.
+    /// The preset devices, by the names that `demo:NAME` uses; `heart-rate` also has a Database Hash.
     public static var presets: [(name: String, device: VirtualDevice)] {
         [("heart-rate", .heartRateWithHash), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
     }
 
-    /// 9D5A0001-3C7E-4B1F-8A26-E4710C95B3D8, which nobody else has; 0xFFF0 and its neighbours belong to members of the SIG.
+    /// 9D5A0001-3C7E-4B1F-8A26-E4710C95B3D8, generated for this purpose; 0xFFF0 and its neighbours are assigned to SIG
+    /// members.
     private static let longValueService = BluetoothUUID(high: 0x9D5A_0001_3C7E_4B1F, low: 0x8A26_E471_0C95_B3D8)
 
     /// 6E40000n-B5A3-F393-E0A9-E50E24DCCA9E.
@@ -118,9 +119,9 @@ extension VirtualService {
         VirtualService(0x1801, [VirtualCharacteristic(0x2A05, .indicate)])
     }
 
-    /// Generic Attribute of a device whose services may change: Service Changed, Client Supported Features, and a Database
-    /// Hash. The hash is `hash`, or sixteen bytes that change with the services; they are not what the specification
-    /// calculates.
+    /// Generic Attribute of a device whose services may change: Service Changed, Client Supported Features and a
+    /// Database Hash. The hash is `hash`, or 16 bytes that change with the services and are not the hash that the
+    /// specification defines.
     public static func genericAttribute(databaseHash hash: [UInt8]?) -> VirtualService {
         VirtualService(
             0x1801,
@@ -130,12 +131,12 @@ extension VirtualService {
             ])
     }
 
-    /// Battery: a level in percent that can be read, and sent when `notify` is called.
+    /// Battery: a level in percent that can be read, and notified with `notify`.
     public static func battery(level: UInt8) -> VirtualService {
         VirtualService(0x180F, [VirtualCharacteristic(0x2A19, [.read, .notify], value: [level])])
     }
 
-    /// Device Information: who made the device and what it is.
+    /// Device Information: manufacturer name and model number.
     public static func deviceInformation(manufacturer: String, model: String) -> VirtualService {
         VirtualService(
             0x180A,

@@ -1,6 +1,6 @@
 public import BLECore
 
-/// What a `VirtualPeripheral` serves: its services in the order of their handles, described in a few lines.
+/// The services of a `VirtualPeripheral`, in handle order, described in a few lines.
 ///
 ///     let lamp = VirtualDevice(name: "Lamp", services: [
 ///         VirtualService(0xFFF0, [
@@ -9,17 +9,17 @@ public import BLECore
 ///         ])
 ///     ])
 ///
-/// Handles begin at 1 and follow one another: the service, then each characteristic's declaration, value, client
-/// configuration (if it can notify or indicate) and descriptors. Ready-made devices are `heartRate`, `uart` and others.
+/// Handles begin at 1 and are consecutive: the service, then each characteristic's declaration, value, client
+/// configuration (if it can notify or indicate) and descriptors. Preset devices are `heartRate`, `uart` and others.
 public struct VirtualDevice: Sendable {
-    /// What the device calls itself. It has no effect on the services.
+    /// The device's name. It has no effect on the services.
     public var name: String
-    /// The services, in the order of their handles.
+    /// The services, in handle order.
     public var services: [VirtualService]
-    /// The largest MTU that the device agrees to, 23 to 517.
+    /// The maximum MTU that the device accepts, 23 to 517.
     public var maximumMTU: UInt16
 
-    /// Describes a device.
+    /// Creates a device.
     public init(name: String, services: [VirtualService], maximumMTU: UInt16 = 517) {
         self.name = name
         self.services = services
@@ -29,18 +29,19 @@ public struct VirtualDevice: Sendable {
 
 /// A service of a `VirtualDevice`.
 public struct VirtualService: Sendable {
-    /// What kind of service it is.
+    /// The service's UUID.
     public var uuid: BluetoothUUID
-    /// Whether clients find it by themselves; else only through another service's include.
+    /// A Boolean value that indicates whether this is a primary service; clients find secondary services only through
+    /// includes.
     public var isPrimary: Bool
-    /// The places in the device's list of the services that this one includes.
+    /// The included services, as indices into the device's list of services.
     public var includes: [Int]
-    /// The characteristics, in the order of their handles.
+    /// The characteristics, in handle order.
     public var characteristics: [VirtualCharacteristic]
-    /// The service's own handle; `nil`, and any handle that is taken already, means the next one.
+    /// The service's handle; `nil`, or a handle already in use, selects the next one.
     public var handle: AttributeHandle?
 
-    /// Describes a service.
+    /// Creates a service.
     public init(
         _ uuid: BluetoothUUID, isPrimary: Bool = true, includes: [Int] = [], handle: AttributeHandle? = nil,
         _ characteristics: [VirtualCharacteristic]
@@ -55,22 +56,22 @@ public struct VirtualService: Sendable {
 
 /// A characteristic of a `VirtualService`.
 public struct VirtualCharacteristic: Sendable {
-    /// What kind of value it is.
+    /// The characteristic's UUID.
     public var uuid: BluetoothUUID
-    /// What its declaration says that can be done with it. Reads and writes that are not listed are refused.
+    /// The properties of the declaration. Reads and writes that are not listed are rejected.
     public var properties: CharacteristicProperties
-    /// The value at the beginning; at most 512 bytes.
+    /// The initial value, at most 512 bytes.
     public var value: [UInt8]
-    /// What the device does when the value is read, instead of giving it out.
+    /// The action on a read, instead of returning the value.
     public var onRead: ReadAction?
-    /// What the device does when the value is written, besides keeping it.
+    /// The action on a write, in addition to storing the value.
     public var onWrite: WriteAction?
-    /// The values it sends unasked, once a client has asked for them.
+    /// The values that are sent once a client has subscribed.
     public var plan: NotifyPlan?
-    /// Further descriptors; the client configuration needs no mention.
+    /// Further descriptors, except for the client configuration.
     public var descriptors: [VirtualDescriptor]
 
-    /// Describes a characteristic.
+    /// Creates a characteristic.
     public init(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: [UInt8] = [],
         onRead: ReadAction? = nil, onWrite: WriteAction? = nil, plan: NotifyPlan? = nil,
@@ -86,51 +87,51 @@ public struct VirtualCharacteristic: Sendable {
     }
 }
 
-/// A descriptor of a `VirtualCharacteristic`, readable and not writable.
+/// A descriptor of a `VirtualCharacteristic`, read-only.
 public struct VirtualDescriptor: Sendable {
-    /// What kind of descriptor it is.
+    /// The descriptor's UUID.
     public var uuid: BluetoothUUID
-    /// Its value.
+    /// The descriptor's value.
     public var value: [UInt8]
 
-    /// Describes a descriptor.
+    /// Creates a descriptor.
     public init(_ uuid: BluetoothUUID, value: [UInt8]) {
         self.uuid = uuid
         self.value = value
     }
 }
 
-/// What a virtual device does when a value is read.
+/// The action of a virtual device on a read.
 public enum ReadAction: Sendable {
-    /// It refuses with this error.
+    /// Rejects the read with this error.
     case refuse(ATTErrorCode)
-    /// It gives out what the closure returns. A long value is asked for once a piece.
+    /// Returns the result of the closure, which is called for each part of a long value.
     case compute(@Sendable () -> [UInt8])
 }
 
-/// What a virtual device does when a value is written.
+/// The action of a virtual device on a write.
 public enum WriteAction: Sendable {
-    /// It refuses with this error, and keeps the old value. Write commands are refused in silence.
+    /// Rejects the write with this error and keeps the old value. Write commands are dropped without an error.
     case refuse(ATTErrorCode)
-    /// It sends the written value from the first characteristic of that kind, if the client has asked for its values.
+    /// Sends the written value from the first characteristic with this UUID, if the client has subscribed to it.
     case echo(BluetoothUUID)
-    /// It calls the closure; an error refuses the write.
+    /// Calls the closure; an error rejects the write.
     case call(@Sendable ([UInt8]) -> ATTErrorCode?)
 }
 
-/// The values that a characteristic sends unasked, in a row, once a client has switched them on.
+/// A series of values that a characteristic sends once a client has subscribed.
 ///
-/// The plan starts anew with every connection, stops when the client switches it off, and uses indications where the
-/// client asked for those alone.
+/// The plan restarts with every connection and stops when the client unsubscribes. It uses indications if the client
+/// enabled only those.
 public struct NotifyPlan: Sendable, Hashable {
-    /// The values, used in turn.
+    /// The values, sent in turn.
     public var values: [[UInt8]]
     /// The time between two values.
     public var interval: Duration
-    /// How many values are sent; `nil` for no end.
+    /// The number of values to send, or `nil` for no limit.
     public var count: Int?
 
-    /// Describes a plan.
+    /// Creates a plan.
     public init(_ values: [[UInt8]], every interval: Duration, count: Int? = nil) {
         self.values = values
         self.interval = interval

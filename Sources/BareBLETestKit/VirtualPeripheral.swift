@@ -1,24 +1,24 @@
-// A GATT server in this process, on one end of a SEQPACKET socketpair: what the code under test has on the other end cannot
-// be told from an L2CAP link.
+// A GATT server in this process, on one end of a SEQPACKET socketpair. To the code under test, the other end is
+// indistinguishable from an L2CAP link.
 //
-// Duties: move PDUs between the socket and the `AttributeServer`, run the notify plans, keep a transcript, and misbehave on
-// request: answer late, not at all, or hang up.
+// Responsibilities: move PDUs between the socket and the `AttributeServer`, run the notify plans, keep a transcript,
+// and misbehave on request: respond late, not at all, or disconnect.
 //
-// Invariants
-// - Everything runs on one loop, that of the test kit or of a virtual time; the actor is isolated to it, so a readable socket
-//   enters it at once.
-// - One link at a time. Values survive it, client configurations do not.
-// - A link keeps its peripheral alive: it goes away when nobody holds it and no client is connected.
+// Invariants:
+// - Everything runs on one loop, that of the test kit or of a virtual time. The actor is isolated to it, so a
+//   readable socket enters it at once.
+// - There is one link at a time. Values outlive it, client configurations do not.
+// - A link keeps its peripheral alive: it is released when it has no references and no client is connected.
 
 public import BLECore
 package import BLELinux
 
-/// A GATT server to test a client against, without a radio.
+/// A GATT server for testing a client without a radio.
 ///
 ///     let peripheral = VirtualPeripheral(.heartRate)
 ///     let descriptor = try await peripheral.connect()     // the client's end
 public actor VirtualPeripheral {
-    /// How many PDUs the transcript keeps; later ones are only counted.
+    /// The maximum number of PDUs in the transcript; later ones are only counted.
     public static let transcriptLength = 65_536
 
     package nonisolated let loop: EventLoop
@@ -26,26 +26,27 @@ public actor VirtualPeripheral {
     var server: AttributeServer
     var device: VirtualDevice
     var link: PeerLink?
-    /// A link that the device forgot when it was reset; the client does not know of that yet.
+    /// A link that the device forgot on reset, which the client does not know yet.
     var forgottenLink: PeerLink?
-    /// Told that the device ended its link, before it does.
+    /// Called before the device ends its link.
     var hangingUp: (@Sendable () -> Void)?
-    /// Told that the client's end is gone.
+    /// Called when the client's end is closed.
     var clientGone: (@Sendable () -> Void)?
     private var answers = true
     var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
-    /// Decides what is sent because of a PDU of the client's, instead of the server.
+    /// Overrides the PDUs that are sent in response to a client's PDU.
     private var behaviour: Behaviour?
-    /// Told of each PDU that the client has sent, before it is answered, and of each that was sent to it.
+    /// Called with each PDU that the client has sent, before the response, and with each PDU that was sent to it.
     var exchanged: (@Sendable (_ isClients: Bool) -> Void)?
-    /// How many links the peripheral has had.
+    /// The number of links so far.
     public private(set) var connectionCount = 0
-    /// How many PDUs the client has sent, over all connections.
+    /// The number of PDUs received from clients, over all connections.
     public private(set) var receivedCount = 0
 
-    /// What is sent because of a PDU of the client's, and how much later each; `answer` is what the server makes of a PDU.
+    /// Returns the PDUs to send in response to a client's PDU, each with its delay; `answer` returns the server's own
+    /// responses to a PDU.
     package typealias Behaviour =
         @Sendable (_ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])]
 
@@ -54,12 +55,13 @@ public actor VirtualPeripheral {
         var timer: TimerID?
     }
 
-    /// A peripheral that serves `device` and answers `latency` after each request, on a thread of the test kit's own.
+    /// Creates a peripheral that serves `device` and responds `latency` after each request, on a thread of the test
+    /// kit.
     public init(_ device: VirtualDevice, latency: Duration = .zero) {
         self.init(device, latency: latency, loop: .peers)
     }
 
-    /// A peripheral that lives in a virtual time, as the central that it is tested with must do.
+    /// Creates a peripheral in the virtual time of the central under test.
     public init(_ device: VirtualDevice, latency: Duration = .zero, time: VirtualTime) {
         self.init(device, latency: latency, loop: time.loop)
     }
@@ -71,17 +73,17 @@ public actor VirtualPeripheral {
         server = AttributeServer(device)
     }
 
-    /// Isolates the peripheral to its loop: the test kit's own thread, or that of its virtual time.
+    /// The executor of the peripheral's loop: the test kit's thread, or that of its virtual time.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds its loop. The loop's handlers are inside the actor already: they enter it by `assumeIsolated`.
+        // The actor owns its loop. The loop's handlers already run on the actor: they enter it with `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 
     // MARK: The link
 
-    /// Opens a link; returns the client's end of it, which the caller owns.
+    /// Opens a link and returns the client's end of it, which the caller owns.
     ///
-    /// - Throws: `TestLinkError` when it is connected already, or when the system has no descriptors left.
+    /// - Throws: `TestLinkError` if it is already connected, or if the system has no descriptors left.
     public func connect() throws(TestLinkError) -> Int32 {
         guard link == nil else { throw .connectedAlready }
         let (link, other) = try PeerLink.open(on: loop)
@@ -105,12 +107,12 @@ public actor VirtualPeripheral {
             })
     }
 
-    /// Ends the link; what the client has sent and was not answered stays unanswered.
+    /// Disconnects the link; outstanding requests get no response.
     public func disconnect() {
         guard let link else { return }
         clientGone = nil
         hangingUp.take()?()
-        // The radio has ended it meanwhile.
+        // The radio has ended it in the meantime.
         guard self.link != nil else { return }
         link.close()
         self.link = nil
@@ -120,25 +122,25 @@ public actor VirtualPeripheral {
         record(.linkLost)
     }
 
-    /// Whether a client is connected.
+    /// A Boolean value that indicates whether a client is connected.
     public var isConnected: Bool { link != nil }
 
-    /// From now on the peripheral reads requests, and says nothing to them.
+    /// Stops responding; requests are still read.
     public func stopAnswering() {
         answers = false
     }
 
-    /// Ends `stopAnswering`. What went unanswered meanwhile stays so.
+    /// Responds again. Requests received in the meantime get no response.
     public func resumeAnswering() {
         answers = true
     }
 
     // MARK: Values
 
-    /// Sends a value of the first characteristic of that kind, and keeps it as the value that reads give.
+    /// Notifies or indicates a value of the first characteristic with this UUID, and stores it as the value for reads.
     ///
-    /// - Returns: Whether the client had asked for it; else nothing was sent.
-    /// - Throws: `TestLinkError.noSuchCharacteristic`.
+    /// - Returns: `true` if the client was subscribed; otherwise nothing was sent.
+    /// - Throws: `TestLinkError.noSuchCharacteristic` if the device has no such characteristic.
     @discardableResult
     public func notify(_ uuid: BluetoothUUID, _ value: [UInt8]) throws(TestLinkError) -> Bool {
         let handle = try handle(of: uuid)
@@ -148,19 +150,19 @@ public actor VirtualPeripheral {
         return true
     }
 
-    /// The value that the first characteristic of that kind has now.
+    /// Returns the current value of the first characteristic with this UUID.
     ///
-    /// - Throws: `TestLinkError.noSuchCharacteristic`.
+    /// - Throws: `TestLinkError.noSuchCharacteristic` if the device has no such characteristic.
     public func value(_ uuid: BluetoothUUID) throws(TestLinkError) -> [UInt8] {
         server.value(of: try handle(of: uuid)) ?? []
     }
 
-    /// Serves `device` from now on, as after an update of its software, and announces it to a client that has asked for that.
+    /// Serves `device` from now on, as after a firmware update, and indicates the change to a subscribed client.
     ///
     /// - Parameters:
-    ///   - device: what it serves.
-    ///   - isAnnounced: whether the client is told at all.
-    /// - Returns: The handles that changed; `nil` when nothing did.
+    ///   - device: The device to serve.
+    ///   - isAnnounced: Pass `false` to send no Service Changed indication.
+    /// - Returns: The handle range of the change, or `nil` if nothing changed.
     @discardableResult
     public func changeServices(to device: VirtualDevice, isAnnounced: Bool = true) -> ClosedRange<AttributeHandle>? {
         self.device = device
@@ -173,43 +175,44 @@ public actor VirtualPeripheral {
         return range
     }
 
-    /// Refuses the next request of a client that asked for robust caching with Database Out Of Sync.
+    /// Rejects the next request of a client with robust caching with Database Out Of Sync.
     public func becomeUnaware() {
         server.becomeUnaware()
     }
 
-    /// Puts something between the client and the server, for peers that break the rules; `nil` takes it away.
+    /// Overrides the server's responses, for peers that violate the protocol; `nil` removes the override.
     package func behave(_ behaviour: Behaviour?) {
         self.behaviour = behaviour
     }
 
-    /// Sends any PDU as it is, for peers that break the rules.
+    /// Sends any PDU unchecked, for peers that violate the protocol.
     public func send(raw pdu: [UInt8]) {
         send(pdu)
     }
 
-    // MARK: What happened
+    // MARK: Statistics
 
-    /// How many requests were answered, over all connections.
+    /// The number of requests handled, over all connections.
     public var requestCount: Int { server.requestCount }
 
-    /// How many requests were answered with an Error Response.
+    /// The number of Error Responses sent.
     public var errorCount: Int { server.errorCount }
 
-    /// The MTU that was agreed on, 23 without an exchange.
+    /// The negotiated MTU, 23 without an exchange.
     public var mtu: UInt16 { server.mtu }
 
-    /// Whether the client has asked for the values of the first characteristic of that kind.
+    /// Returns a Boolean value that indicates whether the client is subscribed to the first characteristic with this
+    /// UUID.
     public func isSubscribed(to uuid: BluetoothUUID) -> Bool {
         server.handle(of: uuid).map { server.isSubscribed(to: $0) } ?? false
     }
 
-    /// Everything that was exchanged, from the client's side: `<` is what the client sent.
+    /// All PDUs exchanged, from the client's point of view: `<` is what the client sent.
     public var transcript: Dialogue {
         Dialogue(steps: steps)
     }
 
-    // MARK: Inside
+    // MARK: Internals
 
     private func handle(of uuid: BluetoothUUID) throws(TestLinkError) -> AttributeHandle {
         guard let handle = server.handle(of: uuid) else { throw .noSuchCharacteristic(uuid.description) }
@@ -238,7 +241,7 @@ public actor VirtualPeripheral {
         updatePlans()
     }
 
-    /// Does something after a while, if the link is still the same.
+    /// Runs `body` after a delay, if the link is still the same.
     private func later(_ delay: Duration, _ body: @escaping @Sendable (isolated VirtualPeripheral) -> Void) {
         let connection = connectionCount
         _ = loop.schedule(at: loop.now() + delay) { [weak self] in
@@ -264,7 +267,7 @@ public actor VirtualPeripheral {
         if keepsTranscript, steps.count < Self.transcriptLength { steps.append(Dialogue.Step(event)) }
     }
 
-    /// From now on nothing is written down, so that memory does not grow over days.
+    /// Stops the transcript, so that memory does not grow over days.
     package func keepNoTranscript() {
         keepsTranscript = false
     }

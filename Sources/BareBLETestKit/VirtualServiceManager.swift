@@ -3,7 +3,7 @@ internal import BLELinux
 public import BareBLE
 internal import Glibc
 
-/// A service manager in this process: it listens where daemons notify, and keeps the descriptors that they store.
+/// A service manager in this process: it receives daemons' notifications and stores their descriptors.
 ///
 /// ```swift
 /// let manager = try VirtualServiceManager()
@@ -14,22 +14,22 @@ internal import Glibc
 public actor VirtualServiceManager {
     private static let lastNumber = Lock(0)
 
-    /// Where it listens, as `NOTIFY_SOCKET` would say it.
+    /// Its socket address, for `NOTIFY_SOCKET`.
     public nonisolated let address: String
     private let descriptor: Int32
-    /// All assignments that it was sent, in order, without those that go with descriptors.
+    /// All assignments received, in order, except those that accompany descriptors.
     public private(set) var assignments: [String] = []
     private var stored: [(name: String, number: Int32)] = []
     private var takesBarriers = true
 
-    /// Isolates the manager to the test kit's own thread.
+    /// The executor of the test kit's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe EventLoop.peers.asUnownedSerialExecutor()
     }
 
-    /// Begins to listen, at an abstract address of its own or at `path`.
+    /// Starts to listen on an abstract address of its own, or at `path`.
     ///
-    /// - Throws: `TestLinkError` when the system has no sockets left, or will not have one at `path`.
+    /// - Throws: `TestLinkError` if the system has no sockets left or cannot bind one at `path`.
     public init(path: String? = nil) throws(TestLinkError) {
         let number = Self.lastNumber.withLock { number in
             number += 1
@@ -42,7 +42,7 @@ public actor VirtualServiceManager {
         } catch {
             throw .noSocketPair(errno: error.errno)
         }
-        // What arrives before that waits in the socket.
+        // What arrives earlier waits in the socket.
         Task(executorPreference: EventLoop.peers) { await self.listen() }
     }
 
@@ -52,7 +52,7 @@ public actor VirtualServiceManager {
         }
     }
 
-    // Not an isolated one: Swift 6.3 ends with "circular reference" where it optimises a program that uses it.
+    // Not isolated: Swift 6.3 fails with "circular reference" when it optimizes a program that uses it.
     deinit {
         for entry in stored { MemoryFile.close(entry.number) }
         Task(executorPreference: EventLoop.peers) { [descriptor] in
@@ -61,7 +61,7 @@ public actor VirtualServiceManager {
         }
     }
 
-    /// What a process with this number, or this one, would find in its environment.
+    /// Returns the environment variables of a process with this number, or of this one.
     public nonisolated func environment(
         processID: Int32? = nil, watchdog: Duration? = nil
     ) -> ServiceEnvironment {
@@ -70,23 +70,23 @@ public actor VirtualServiceManager {
         return ServiceEnvironment(variables: variables, processID: processID ?? getpid())
     }
 
-    /// The names of what is stored, sorted, one for each descriptor.
+    /// The names of the stored descriptors, sorted, one for each.
     public var storedNames: [String] { stored.map(\.name).sorted() }
 
-    /// Hands what is stored to the next run of the daemon, and forgets it: the numbers belong to the caller and are open
-    /// across exec.
+    /// Returns the stored descriptors for the next run of the daemon and forgets them. They are owned by the caller and
+    /// remain open across exec.
     public func takeStored() -> [(name: String, number: Int32)] {
         defer { stored = [] }
         for entry in stored { LinkSocket.setLivesAcrossExec(true, entry.number) }
         return stored
     }
 
-    /// From now on the manager keeps daemons that wait for it waiting.
+    /// Stops acknowledging barriers, so that daemons that wait for one keep waiting.
     public func ignoreBarriers() {
         takesBarriers = false
     }
 
-    /// Waits until the assignments are as wanted.
+    /// Waits until the assignments satisfy a condition.
     public func wait(until isEnough: @Sendable ([String]) -> Bool) async {
         while !isEnough(assignments), !Task.isCancelled { await Task.yield() }
     }

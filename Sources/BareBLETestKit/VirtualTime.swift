@@ -2,11 +2,11 @@ public import BLECore
 package import BLELinux
 public import BareBLE
 
-/// A time that stands while anything happens and leaps over all waiting, for a test of whole daemons.
+/// A time that stands still while any task can run and then jumps to the next deadline, for tests of whole daemons.
 ///
-/// Everything that is made with the same virtual time runs on one thread. When nobody on it has anything to do, time goes on to the
-/// next deadline: a minute of back-off, an hour of silence and the 30 seconds of the protocol take no time, and the same test
-/// has the same order of events every time.
+/// Everything created with the same virtual time runs on one thread. When nothing is left to run, time advances to the
+/// next deadline: a minute of back-off, an hour of silence and the protocol's 30 seconds take no real time, and the
+/// order of events is the same in every run.
 ///
 ///     try await VirtualTime.run { time in
 ///         let central = Central(time: time)
@@ -15,13 +15,13 @@ public import BareBLE
 ///         try await time.clock.sleep(for: .seconds(3600))
 ///     }
 ///
-/// To be exact, a test keeps to these rules: it waits on `clock` or on the library, never on another clock; it makes all its
-/// centrals and peers with the same time; and it starts tasks by groups, by `async let` or with `task(_:)`, because a
-/// plain `Task { }` runs on another thread, which this time does not know of.
+/// For deterministic results, a test waits on `clock` or on the library, never on another clock; it creates all its
+/// centrals and peers with the same time; and it starts tasks with groups, with `async let` or with `task(_:)`, because
+/// a plain `Task { }` runs on a thread that this time does not control.
 public struct VirtualTime: Sendable {
     package let loop: EventLoop
 
-    /// The clock that goes by this time, to wait on. A central's own `clock` is the same.
+    /// The clock of this time, for waiting. A central's own `clock` is the same.
     public let clock: CentralClock
 
     private init() {
@@ -29,12 +29,12 @@ public struct VirtualTime: Sendable {
         clock = CentralClock(loop: loop)
     }
 
-    /// Runs `body` in a virtual time of its own, which begins at zero.
+    /// Runs `body` in a new virtual time, which begins at zero.
     ///
-    /// The thread that serves it ends with `body`. What still waits for a deadline then is given up, so a test stops its daemon
-    /// before it returns.
+    /// The thread ends with `body`. Pending deadlines are abandoned then, so a test must stop its daemon before it
+    /// returns.
     ///
-    /// - Throws: What `body` throws.
+    /// - Throws: Rethrows the error of `body`.
     public static func run<Value: Sendable>(
         _ body: @concurrent @Sendable @escaping (VirtualTime) async throws -> Value
     ) async rethrows -> Value {
@@ -50,10 +50,10 @@ public struct VirtualTime: Sendable {
         }
     }
 
-    /// The time now.
+    /// The current instant.
     public var now: BootInstant { loop.now() }
 
-    /// Starts a task that this time knows of.
+    /// Starts a task in this time.
     @discardableResult
     public func task<Value: Sendable>(
         _ body: @concurrent @Sendable @escaping () async throws -> Value
@@ -61,13 +61,13 @@ public struct VirtualTime: Sendable {
         Task(executorPreference: loop) { try await body() }
     }
 
-    /// Waits until nobody in this time has anything to do any more before the next deadline.
+    /// Waits until nothing is left to run before the next deadline.
     public func settle() async {
         try? await clock.sleep(for: .nanoseconds(1))
     }
 
-    /// Runs `body`, which leaves the thread of this time, and lets no deadline pass meanwhile: to read a file, or to ask a real
-    /// program.
+    /// Runs `body`, which leaves the thread of this time, and stops time meanwhile: to read a file, or to wait for a
+    /// real program.
     public func hold<Value: Sendable>(_ body: () async throws -> Value) async rethrows -> Value {
         loop.hold()
         defer { loop.release() }
@@ -76,7 +76,7 @@ public struct VirtualTime: Sendable {
 }
 
 extension Central {
-    /// A central that lives in a virtual time. It has no radio: it connects to descriptors and to sockets.
+    /// Creates a central in a virtual time. It has no radio: it connects to descriptors and sockets.
     public init(_ configuration: Configuration = Configuration(), time: VirtualTime) {
         self.init(configuration, loop: time.loop)
     }

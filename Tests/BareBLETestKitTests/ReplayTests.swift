@@ -87,7 +87,9 @@ struct ReplayTests {
             }
             // As the printer of packets calls it.
             let text = error.description
-            #expect(text.hasPrefix("visit.dialogue, line \(write.line): recorded was Write Request (0x12) "), "\(text)")
+            #expect(
+                text.hasPrefix("visit.dialogue, line \(write.line): the recording has Write Request (0x12) "), "\(text)"
+            )
             #expect(text.contains("02], but the client sent Write Request (0x12) "), "\(text)")
             #expect(text.hasSuffix(" [\(Hex.encode(pdu))]"), "\(text)")
         }

@@ -1,17 +1,18 @@
 internal import BLECore
 
-/// What a peripheral on a `VirtualRadio` sends unasked, and how often.
+/// The advertisement of a peripheral on a `VirtualRadio`.
 public struct VirtualAdvertisement: Hashable, Sendable {
-    /// The advertising data. More than 31 bytes make an extended advertisement, which older controllers do not hear.
+    /// The advertising data. More than 31 bytes require an extended advertisement, which legacy controllers do not
+    /// receive.
     public var data: [UInt8]
-    /// What scanners that ask get besides; `nil` when nothing is sent.
+    /// The data of the scan response, or `nil` for none.
     public var scanResponse: [UInt8]?
-    /// From one advertisement to the next.
+    /// The advertising interval.
     public var interval: Duration
-    /// Whether it can be connected to.
+    /// A Boolean value that indicates whether the advertisement is connectable.
     public var isConnectable: Bool
 
-    /// An advertisement of any bytes.
+    /// Creates an advertisement from raw data.
     public init(
         _ data: [UInt8], scanResponse: [UInt8]? = nil, interval: Duration = .milliseconds(100),
         isConnectable: Bool = true
@@ -22,14 +23,15 @@ public struct VirtualAdvertisement: Hashable, Sendable {
         self.isConnectable = isConnectable
     }
 
-    /// The usual advertisement of a device: its 16-bit services and, where it fits, its name; else that is in the scan response.
+    /// Creates the usual advertisement of a device: its 16-bit services and, if it fits, its name; otherwise the name
+    /// is in the scan response.
     public init(_ device: VirtualDevice, interval: Duration = .milliseconds(100), isConnectable: Bool = true) {
         var data: [UInt8] = [0x02, 0x01, 0x06]
-        // Generic Access and Generic Attribute are in every device, and in no advertisement.
+        // Every device has Generic Access and Generic Attribute, and none advertises them.
         let services = device.services.filter { $0.isPrimary && $0.uuid != 0x1800 && $0.uuid != 0x1801 }.map(\.uuid)
         let short = services.compactMap(\.short).prefix(6)
         if !short.isEmpty { data += Self.structure(0x03, short.flatMap(\.littleEndianBytes)) }
-        // One long identifier is all that a legacy packet has room for.
+        // A legacy packet has space for only one long UUID.
         let long = services.first { $0.short == nil }
         if let long, data.count <= 13 {
             data += Self.structure(short.count == services.count - 1 ? 0x07 : 0x06, long.attBytes)
@@ -41,7 +43,7 @@ public struct VirtualAdvertisement: Hashable, Sendable {
             isConnectable: isConnectable)
     }
 
-    /// Whether it needs more than a legacy packet.
+    /// True if the data need an extended advertisement.
     var isLong: Bool { data.count > 31 }
 
     private static func structure(_ type: UInt8, _ bytes: [UInt8]) -> [UInt8] {
@@ -49,20 +51,20 @@ public struct VirtualAdvertisement: Hashable, Sendable {
     }
 }
 
-/// How well a peripheral on a `VirtualRadio` is heard.
+/// The distance of a peripheral on a `VirtualRadio`.
 public enum VirtualProximity: Hashable, Sendable {
-    /// Beside the antenna: -35 dBm.
+    /// Next to the antenna: -35 dBm.
     case immediate
     /// In the room: -60 dBm.
     case near
-    /// At the end of the reach: -90 dBm.
+    /// At the limit of the range: -90 dBm.
     case far
-    /// Not heard at all; links that are up die of it, after their supervision time.
+    /// Not received; established links end after their supervision timeout.
     case outOfRange
-    /// Heard with this strength, in dBm.
+    /// Received with this signal strength, in dBm.
     case heard(Int8)
 
-    /// The strength; `nil` when nothing is heard.
+    /// The signal strength, or `nil` if out of range.
     var rssi: Int8? {
         switch self {
         case .immediate: -35
@@ -74,18 +76,18 @@ public enum VirtualProximity: Hashable, Sendable {
     }
 }
 
-/// What a program may do with the adapters of a `VirtualRadio`.
+/// The program's permissions for the adapters of a `VirtualRadio`.
 public struct VirtualPermissions: OptionSet, Hashable, Sendable {
-    /// A bit for each.
+    /// The raw bits.
     public let rawValue: UInt8
 
-    /// The permissions with these bits.
+    /// Creates a set of permissions from raw bits.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// Scan and send commands: CAP_NET_RAW. Without it, connects are left to the kernel.
+    /// Scanning and sending commands: CAP_NET_RAW. Without it, the kernel establishes connections.
     public static let commands = VirtualPermissions(rawValue: 1 << 0)
-    /// Switch adapters on: CAP_NET_ADMIN.
+    /// Switching adapters on: CAP_NET_ADMIN.
     public static let administration = VirtualPermissions(rawValue: 1 << 1)
 }

@@ -1,9 +1,9 @@
 package import BLECore
 
-// The events of a controller, as packets.
+// The events of the controller, encoded.
 
 extension VirtualController {
-    /// The longest piece of advertising data that one extended report holds.
+    /// The maximum advertising data of one extended report, in bytes.
     private static let longestPiece = 229
 
     func complete(_ opcode: HCIOpcode, _ returned: [UInt8]) -> Action {
@@ -70,7 +70,8 @@ extension VirtualController {
         event(0x3E, [0x0C, 0x00] + handle.littleEndianBytes + [transmit.rawValue, receive.rawValue])
     }
 
-    /// A report in the legacy event. Event types: 0 connectable, 2 scannable only, 3 neither, 4 scan response.
+    /// Encodes a report in the legacy event. Event types: 0 connectable, 2 scannable, 3 nonconnectable, 4 scan
+    /// response.
     ///
     /// Spec: HCI_LE_Advertising_Report, Core Vol 4 Part E, 7.7.65.2.
     package static func report(
@@ -85,10 +86,10 @@ extension VirtualController {
         return event(0x3E, writer.bytes)
     }
 
-    /// What this controller tells of an advertisement that it heard: a report, or several for a long one.
+    /// Returns the reports for an advertisement that this controller receives: one, or several for long data.
     package func reports(of peer: PeerID, _ advertisement: VirtualAdvertisement, rssi: Int8) -> [[UInt8]] {
         guard reportsExtended else {
-            // Controllers without the extended commands do not hear what is longer than a legacy packet.
+            // Controllers without the extended commands do not receive extended advertisements.
             guard !advertisement.isLong else { return [] }
             let type: UInt8 = advertisement.isConnectable ? 0 : advertisement.scanResponse == nil ? 3 : 2
             let report = Self.report(of: peer, eventType: type, data: advertisement.data, rssi: rssi)
@@ -114,11 +115,11 @@ extension VirtualController {
             rest = rest.dropFirst(piece.count)
             var writer = ByteWriter()
             writer.array([0x0D, 0x01])
-            // Bit 5: the next report goes on with the data.
+            // Bit 5: the next report continues the data.
             writer.u16(eventType | (rest.isEmpty ? 0 : 0x20))
             writer.u8(peer.type == .public ? 0 : 1)
             writer.u48(peer.address.rawValue)
-            // Primary PHY 1M; the secondary one only where there is a second packet. No set number, no transmit power.
+            // Primary PHY 1M; a secondary PHY only if there is an auxiliary packet. No SID, no transmit power.
             let isLegacy = eventType & 0x10 != 0
             writer.array([0x01, isLegacy ? 0x00 : 0x01, isLegacy ? 0xFF : 0x00, 0x7F])
             writer.i8(rssi)

@@ -1,40 +1,41 @@
-// A Bluetooth controller as a value: a command in, events and what the radio has to do out. It answers as the specification
-// says a controller does, and where controllers differ, as the stricter ones do: it takes no call while it scans.
+// A Bluetooth controller as a state machine: a command in, events and actions for the radio out. It behaves as the
+// specification requires and, where controllers differ, as the stricter ones: it accepts no connection attempt while
+// scanning.
 //
-// Duties: answer every command once; know whether it scans, whom it calls, and its links.
+// Responsibilities: respond to every command once; track scanning, the connection attempt and the links.
 //
-// Invariants
-// - It has the legacy commands or the extended ones as well; a report and the end of a call come in the event that belongs to the
-//   command which asked for it.
-// - Nothing in here knows the time, a socket or the peers: `VirtualRadio` does, and tests that want a controller of their own.
+// Invariants:
+// - It has the legacy commands, or the extended ones in addition. Reports and the completion of an attempt use the
+//   event type that belongs to the command that requested them.
+// - It knows neither time, sockets nor peers: `VirtualRadio` does, as do tests that need a controller of their own.
 
 package import BLECore
 
-/// A controller without a radio under it.
+/// A controller without a radio.
 package struct VirtualController: Sendable {
-    /// What the owner has to do, in this order.
+    /// An action for the owner, in order.
     package enum Action: Hashable, Sendable {
-        /// Hand this packet to everybody who listens.
+        /// Send this packet to all listeners.
         case send([UInt8])
-        /// Scanning or calling has begun or ended.
+        /// Scanning or a connection attempt began or ended.
         case listeningChanged
-        /// The link is to be ended.
+        /// Disconnect the link.
         case hangUp(ConnectionHandle)
-        /// The link is to run like this.
+        /// Change the link's connection parameters.
         case update(ConnectionHandle, ConnectionParameters)
-        /// The link is to use these PHYs, for sending and receiving.
+        /// Change the link's PHYs, for transmitting and receiving.
         case changePHY(ConnectionHandle, PHY, PHY)
     }
 
-    /// A call that is out.
+    /// A pending connection attempt.
     package struct Call: Hashable, Sendable {
         package let peer: PeerID
         package let parameters: ConnectionParameters
-        /// Whether its end is told by the enhanced event.
+        /// True if it completes with the enhanced event.
         let isExtended: Bool
     }
 
-    /// A link that is up.
+    /// An established link.
     package struct Link: Hashable, Sendable {
         package let peer: PeerID
         package var parameters: ConnectionParameters
@@ -52,23 +53,23 @@ package struct VirtualController: Sendable {
     package let address: BluetoothAddress
     private let isExtended: Bool
     package private(set) var isScanning = false
-    /// Whether it asks advertisers for their scan responses.
+    /// True if the scan is active.
     package private(set) var isActive = false
-    /// Whether reports come in the extended event.
+    /// True if reports use the extended event.
     var reportsExtended = false
     package private(set) var call: Call?
     package var links: [ConnectionHandle: Link] = [:]
 
-    /// A controller that was just switched on.
+    /// Creates a controller in its state after reset.
     package init(address: BluetoothAddress, isExtended: Bool) {
         self.address = address
         self.isExtended = isExtended
     }
 
-    /// Whether it hears advertisers now.
+    /// True while it receives advertisements.
     package var isListening: Bool { isScanning || call != nil }
 
-    /// A command has come in.
+    /// Processes a command.
     package mutating func received(_ command: HCICommandPacket) -> [Action] {
         let opcode = command.opcode
         switch opcode {
@@ -96,7 +97,7 @@ package struct VirtualController: Sendable {
 
     private var supportedCommands: [UInt8] {
         var octets = [UInt8](repeating: 0xFF, count: 64)
-        // Octets 36 and 37 hold what came with extended advertising.
+        // Octets 36 and 37 contain the commands of extended advertising.
         if !isExtended { for octet in 36...37 { octets[octet] = 0 } }
         return octets
     }
@@ -109,7 +110,7 @@ package struct VirtualController: Sendable {
     }
 }
 
-// MARK: - Scanning and calling
+// MARK: - Scanning and initiating
 
 extension VirtualController {
     private mutating func scanning(_ command: HCICommandPacket) -> [Action] {
@@ -119,7 +120,7 @@ extension VirtualController {
         case .leSetScanParameters, .leSetExtendedScanParameters:
             if isScanning { return [complete(opcode, .commandDisallowed)] }
             reportsExtended = opcode == .leSetExtendedScanParameters
-            // Whether to scan actively: the first byte, or the first one behind own type, policy and PHYs.
+            // Active scanning: the first byte, or the first one after own address type, policy and PHYs.
             isActive = command.parameters.dropFirst(reportsExtended ? 3 : 0).first == 1
             return [complete(opcode, .success)]
         default:
@@ -142,7 +143,8 @@ extension VirtualController {
         return [status(opcode, .success), .listeningChanged]
     }
 
-    /// The peer that is called was heard: the call ends with a link, which may be given its number, or with the status.
+    /// Handles an advertisement of the peer of the pending attempt: the attempt completes with a link, optionally with
+    /// this handle, or with the status.
     package mutating func answer(
         _ status: HCIStatus, rssi: Int8, as number: ConnectionHandle? = nil
     ) -> (handle: ConnectionHandle?, actions: [Action]) {
@@ -153,14 +155,14 @@ extension VirtualController {
         return (handle, callEnded(.success, call, handle))
     }
 
-    /// The kernel has made a link by its own means.
+    /// Registers a link that the kernel has established by itself.
     package mutating func accept(_ peer: PeerID, rssi: Int8) -> ConnectionHandle {
         let handle = nextHandle
         links[handle] = Link(peer: peer, parameters: .balanced, rssi: rssi)
         return handle
     }
 
-    /// Forgets everything, without a word about it.
+    /// Resets everything, without an event.
     package mutating func reset() {
         self = VirtualController(address: address, isExtended: isExtended)
     }
@@ -232,9 +234,9 @@ extension VirtualController.Call {
     fileprivate init?(_ command: HCICommandPacket) {
         isExtended = command.opcode == .leExtendedCreateConnection
         var reader = ByteReader(command.parameters.span)
-        // Behind the scan's interval and window and the filter policy, or behind the filter policy and our own type.
+        // After the scan interval, window and filter policy, or after the filter policy and own address type.
         guard reader.skip(isExtended ? 2 : 5), let type = reader.u8(), let address = reader.address(),
-            // Behind our own type, or behind the PHYs and the first one's interval and window.
+            // After own address type, or after the PHYs and the first scan interval and window.
             reader.skip(isExtended ? 5 : 1), let parameters = reader.linkParameters()
         else { return nil }
         peer = PeerID(address: address, type: type & 1 == 0 ? .public : .random)
@@ -243,7 +245,7 @@ extension VirtualController.Call {
 }
 
 extension ByteReader {
-    /// Interval, latency and time-out, as commands have them.
+    /// Reads interval, latency and timeout as encoded in commands.
     fileprivate mutating func linkParameters() -> ConnectionParameters? {
         guard let shortest = u16(), let longest = u16(), let latency = u16(), let timeout = u16() else { return nil }
         return ConnectionParameters(intervalMin: shortest, intervalMax: longest, latency: latency, timeout: timeout)

@@ -1,10 +1,10 @@
 internal import BLECore
 internal import BLELinux
 
-// What a virtual radio does to its peripherals.
+// Actions of a virtual radio on its peripherals.
 
 extension VirtualPeripheral {
-    /// Takes one end of a link that a virtual radio has made.
+    /// Adopts one end of a link that a virtual radio has established.
     package func connect(
         over descriptor: Int32, hangingUp: @Sendable @escaping () -> Void, clientGone: @Sendable @escaping () -> Void
     ) {
@@ -13,25 +13,25 @@ extension VirtualPeripheral {
         begin(PeerLink(adopting: descriptor, on: loop))
     }
 
-    /// The radio ended the link.
+    /// Handles the end of the link by the radio.
     package func connectionLost() {
         hangingUp = nil
         clientGone = nil
         disconnect()
     }
 
-    /// The radio ended the link that `restart` forgot.
+    /// Handles the end, by the radio, of the link that `restart` forgot.
     package func forgottenConnectionLost() {
         forgottenLink?.close()
         forgottenLink = nil
     }
 
-    /// Lets nothing cross the link, because the peripheral is out of reach, or lets it cross again.
+    /// Suspends the link because the peripheral is out of range, or resumes it.
     package func hold(_ isHeld: Bool) {
         if isHeld { link?.hold() } else { link?.release() }
     }
 
-    /// Forgets everything but what it is, as when its battery is taken out: the link is not ended but dead.
+    /// Loses all state but the description, as without a battery: the link is dead but not disconnected.
     package func restart() {
         hangingUp = nil
         clientGone = nil
@@ -44,7 +44,8 @@ extension VirtualPeripheral {
         record(.linkLost)
     }
 
-    /// Calls a handler on the loop with each PDU, before a client's is answered and after the peripheral's own was sent.
+    /// Calls a handler on the loop with each PDU: before the response to a client's, and after the peripheral's own was
+    /// sent.
     package func observe(_ handler: (@Sendable (_ isClients: Bool) -> Void)?) {
         exchanged = handler
     }

@@ -2,16 +2,16 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// The adapters: what may happen to them, and the way of a command and of an event.
+// The adapters: their state changes, and the paths of commands and events.
 
 extension VirtualRadio {
-    /// Plugs in another adapter, which is on.
+    /// Adds another adapter, which is switched on.
     ///
-    /// - Parameter isExtended: Whether its controller has the extended commands of Bluetooth 5.
+    /// - Parameter isExtended: Pass true for a controller with the extended commands of Bluetooth 5.
     /// - Returns: Its name, such as `hci1`.
     @discardableResult
     public func addAdapter(isExtended: Bool = true) -> String {
-        // The numbers, and with them the addresses, of those that were pulled out are still theirs.
+        // Unplugged adapters keep their numbers and thereby their addresses.
         let others = Array(controllers.keys) + unplugged.map(\.index)
         let index = others.max().map { $0 + 1 } ?? 0
         machine.withLock { machine in
@@ -23,13 +23,14 @@ extension VirtualRadio {
         return "hci\(index)"
     }
 
-    /// Whether an adapter scans now, for whichever program: a scan outlives a program that does not end it.
+    /// Returns a Boolean value that indicates whether an adapter scans, for any program. A scan outlives a program that
+    /// does not end it.
     public func isScanning(_ name: String = "hci0") -> Bool {
         guard let index = index(of: name) else { return false }
         return controllers[index]?.controller.isScanning ?? false
     }
 
-    /// Switches an adapter off, as `hciconfig down` does: its links end, and commands are refused.
+    /// Switches an adapter off, like `hciconfig down`: its links end, and commands are rejected.
     public func powerOff(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         setPower(index, false)
@@ -42,14 +43,14 @@ extension VirtualRadio {
         setPower(index, true)
     }
 
-    /// Resets an adapter, as `hciconfig reset` does: its links end, and it goes on empty.
+    /// Resets an adapter, like `hciconfig reset`: its links end, and its state is cleared.
     public func reset(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         fallSilent(index)
         send(VirtualController.commandComplete(.reset, [0]), index)
     }
 
-    /// Pulls an adapter out.
+    /// Unplugs an adapter.
     public func unplug(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         machine.withLock { $0.adapters.removeAll { $0.index == index } }
@@ -61,13 +62,13 @@ extension VirtualRadio {
         if let controller = controllers.removeValue(forKey: index)?.controller { unplugged.append((index, controller)) }
     }
 
-    /// Plugs an adapter in again that was pulled out; its number is another one if wanted. Does nothing when no adapter of this
-    /// name was pulled out, or the new name is taken.
+    /// Plugs in an adapter that was unplugged, optionally under another name. Does nothing if no adapter of this name
+    /// was unplugged, or if the new name is in use.
     ///
     /// - Parameters:
-    ///   - name: What it was called when it was pulled out.
-    ///   - newName: What it is called now; `nil` for the same.
-    ///   - isUp: Whether somebody has switched it on already; the kernel does not.
+    ///   - name: The name when it was unplugged.
+    ///   - newName: The new name, or `nil` for the same.
+    ///   - isUp: Pass true to switch it on as well; the kernel does not.
     public func plugIn(_ name: String = "hci0", as newName: String? = nil, isUp: Bool = false) {
         guard let old = Self.number(of: name), let new = Self.number(of: newName ?? name), controllers[new] == nil,
             let place = unplugged.lastIndex(where: { $0.index == old })
@@ -81,12 +82,12 @@ extension VirtualRadio {
         }
     }
 
-    /// Gives the program these permissions and no others. An adapter that is in use asks when it is opened again.
+    /// Sets the program's permissions. An adapter in use checks them when it is opened again.
     public func setPermissions(_ permissions: VirtualPermissions) {
         machine.withLock { $0.permissions = permissions }
     }
 
-    /// Switches the Low Energy side of a dual-mode adapter on or off.
+    /// Enables or disables LE on a dual-mode adapter.
     public func setLowEnergy(_ isOn: Bool, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         _ = machine.withLock { machine in
@@ -94,13 +95,13 @@ extension VirtualRadio {
         }
     }
 
-    /// Has an adapter's controller take commands without a word, or answer them again.
+    /// Makes an adapter's controller ignore commands, or respond again.
     package func silence(_ isSilent: Bool, _ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         controllers[index]?.isSilent = isSilent
     }
 
-    // MARK: Inside
+    // MARK: Internals
 
     private func index(of name: String) -> UInt16? {
         machine.withLock { machine in machine.adapters.first { $0.name == name }?.index }
@@ -118,7 +119,7 @@ extension VirtualRadio {
         machine.withLock { _ = $0.setPower(of: index, isUp) }
     }
 
-    /// Ends what an adapter was doing, without an event: it is the kernel that knows.
+    /// Ends the activities of an adapter without events; only the kernel knows.
     private func fallSilent(_ index: UInt16) {
         for handle in (controllers[index]?.links.keys.sorted() ?? []) {
             end(index, handle, .localHostTerminated, tell: false)
@@ -182,7 +183,7 @@ extension VirtualRadio {
         }
     }
 
-    /// Hands an event to all programs that use the adapter: LE events by one socket, all others by the other.
+    /// Sends an event to all programs that use the adapter: LE events on one socket, all others on the other.
     func send(_ packet: [UInt8], _ index: UInt16) {
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
             if packet.dropFirst().first == 0x3E { client.reports.send(packet) } else { client.commands.send(packet) }

@@ -2,16 +2,16 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// Advertisements and calls: who is heard by whom, and when.
+// Advertisements and connection attempts: which adapter receives which peripheral, and when.
 
 extension VirtualRadio {
-    /// The adapters whose controllers hear advertisers now.
+    /// The adapters whose controllers receive advertisements.
     private var listening: [UInt16] {
         controllers.filter { isUp($0.key) && ($0.value.controller.isListening || !$0.value.kernelCalls.isEmpty) }
             .map(\.key).sorted()
     }
 
-    /// Sets the timer to the next advertisement that somebody may hear.
+    /// Sets the timer to the next advertisement that an adapter may receive.
     func scheduleAdvertisements() {
         if let advertisingTimer { loop.cancel(advertisingTimer) }
         advertisingTimer = nil
@@ -21,7 +21,7 @@ extension VirtualRadio {
             guard placements[index].due < now, let interval = placements[index].advertisement?.interval else {
                 continue
             }
-            // While nobody listened the beat went on.
+            // Advertising events also pass while no adapter receives.
             let beat = interval.saturatedNanoseconds
             let (beats, rest) = (now - placements[index].start).saturatedNanoseconds.quotientAndRemainder(
                 dividingBy: beat)
@@ -73,7 +73,7 @@ extension VirtualRadio {
         return running.controller.call?.peer == peer || running.kernelCalls.contains { $0.peer == peer }
     }
 
-    /// A call reaches its peer, if both still want it.
+    /// Completes a connection attempt, if it is still pending and the peer still advertises.
     private func answer(_ peripheral: VirtualPeripheral, to adapter: UInt16) {
         guard let index = placement(of: peripheral), placements[index].isHeard, isUp(adapter),
             let rssi = placements[index].proximity.rssi, isCalled(placements[index].peer, by: adapter)
@@ -96,7 +96,7 @@ extension VirtualRadio {
             let call = controllers[adapter]?.kernelCalls.remove(at: position)
         else { return }
         guard status.isSuccess else {
-            // The kernel has a number for many of them; the others are ENOSYS.
+            // The kernel maps only some statuses to their own errno; the others are ENOSYS.
             return call.fate.withLock { $0 = status == .connectionLimitExceeded ? EMLINK : ENOSYS }
         }
         guard let handle = controllers[adapter]?.controller.accept(peer, rssi: rssi) else { return }
@@ -106,6 +106,6 @@ extension VirtualRadio {
 }
 
 extension VirtualRadio.Placement {
-    /// Whether it is on air.
+    /// True if it is advertising within range.
     var isHeard: Bool { advertisement != nil && proximity.rssi != nil && !isLinked }
 }

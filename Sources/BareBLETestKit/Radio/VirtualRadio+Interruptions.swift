@@ -1,27 +1,27 @@
 public import BLECore
 internal import BLELinux
 
-/// What may happen to a link in the middle of something.
+/// A fault on a link at a chosen moment.
 public enum VirtualInterruption: Hashable, Sendable {
-    /// The peripheral ends the link, for the reason that the controller then tells.
+    /// The peripheral disconnects, with the reason that the controller then reports.
     case hangUp(HCIStatus)
-    /// The peripheral is not heard any more.
+    /// The peripheral goes out of range.
     case outOfRange
-    /// The peripheral is reset and forgets everything.
+    /// The peripheral is reset and loses its state.
     case reset
     /// The adapter of this name is switched off.
     case powerOff(String)
     /// The adapter of this name is reset.
     case adapterReset(String)
-    /// The adapter of this name is pulled out.
+    /// The adapter of this name is unplugged.
     case unplug(String)
 }
 
 extension VirtualRadio {
-    /// Interrupts a peripheral's link at an exact moment: with the PDU of this number, counted in both directions from now on.
+    /// Interrupts a peripheral's link at the PDU with this number, counted in both directions from now on.
     ///
-    /// If it is the client's, the peripheral has read it and does not answer; if it is the peripheral's own, it was sent, and the
-    /// client finds it together with what has happened. It happens once; zero takes an earlier one back.
+    /// If it is the client's PDU, the peripheral has read it and does not respond; if it is the peripheral's, it was
+    /// sent, and the client receives it together with the interruption. It happens once; 0 cancels an earlier one.
     public func interrupt(
         _ peripheral: VirtualPeripheral, afterPDU number: Int, by interruption: VirtualInterruption
     ) {
@@ -39,7 +39,7 @@ extension VirtualRadio {
         peripheral.assumeIsolated { $0.observe(observer) }
     }
 
-    /// Lets something happen to a peripheral and its links now.
+    /// Applies an interruption to a peripheral and its links now.
     package func happen(_ interruption: VirtualInterruption, to peripheral: VirtualPeripheral) {
         switch interruption {
         case .hangUp(let reason): hangUp(peripheral, because: reason)
@@ -51,7 +51,8 @@ extension VirtualRadio {
         }
     }
 
-    /// Tells the end of a peripheral's links, which ends them only with `finishEnd`: what it sends in between arrives behind the event.
+    /// Reports the end of a peripheral's links, which are closed later by `finishEnd`: what it sends in between arrives
+    /// after the event.
     package func announceEnd(of peripheral: VirtualPeripheral, because reason: HCIStatus) {
         forEachLink(of: peripheral) { adapter, handle in
             send(VirtualController.disconnectionComplete(handle, reason), adapter)
@@ -62,7 +63,7 @@ extension VirtualRadio {
         forEachLink(of: peripheral) { adapter, handle in end(adapter, handle, reason, tell: false) }
     }
 
-    /// Calls a handler on the loop with each HCI packet, before a command is answered and after an event was sent.
+    /// Calls a handler on the loop with each HCI packet: before a command is handled, and after an event was sent.
     package func observe(_ handler: (@Sendable (_ isCommand: Bool) -> Void)?) {
         exchanged = handler
     }

@@ -5,7 +5,7 @@ internal import Glibc
 // Links: from the controller's event to the descriptor, and to their end.
 
 extension VirtualRadio {
-    /// A link is up that nobody is attached to yet.
+    /// Registers a link that has no socket yet.
     func begin(
         _ handle: ConnectionHandle, _ adapter: UInt16, _ peripheral: VirtualPeripheral, _ peer: PeerID,
         fate: Lock<Int32?> = Lock(nil)
@@ -15,7 +15,7 @@ extension VirtualRadio {
         end(adapter, handle, .localHostTerminated, after: Self.unattachedTime)
     }
 
-    /// Gives the far end of a link to its peripheral.
+    /// Passes the far end of a link to its peripheral.
     func attach(_ adapter: UInt16, _ handle: ConnectionHandle, _ descriptor: Int32) {
         guard let link = controllers[adapter]?.links[handle] else { return _ = LinkEndpoint(descriptor) }
         controllers[adapter]?.links[handle]?.isAttached = true
@@ -25,7 +25,7 @@ extension VirtualRadio {
             peripheral.connect(over: descriptor) { [weak self] in
                 self?.assumeIsolated { $0.end(adapter, handle, .remoteUserTerminated, tell: true) }
             } clientGone: { [weak self] in
-                // The kernel keeps a link for a while that has no socket any more.
+                // The kernel keeps a link without a socket for a while.
                 self?.assumeIsolated { $0.end(adapter, handle, .localHostTerminated, after: Self.unattachedTime) }
             }
             if isHeld { peripheral.hold(true) }
@@ -33,7 +33,7 @@ extension VirtualRadio {
         if isHeld { loseTouch(adapter, handle) }
     }
 
-    /// The peer of a link is not heard any more.
+    /// Starts the supervision timeout of a link whose peer is out of range.
     func loseTouch(_ adapter: UInt16, _ handle: ConnectionHandle) {
         guard let running = controllers[adapter], running.links[handle]?.timer == nil,
             let parameters = running.controller.links[handle]?.parameters
@@ -41,7 +41,7 @@ extension VirtualRadio {
         end(adapter, handle, .connectionTimeout, after: parameters.supervisionTimeout)
     }
 
-    /// Takes back the end that was near.
+    /// Cancels the pending end of a link.
     func keepUp(_ adapter: UInt16, _ handle: ConnectionHandle) {
         controllers[adapter]?.links[handle]?.timer.map(loop.cancel)
         controllers[adapter]?.links[handle]?.timer = nil
@@ -54,7 +54,7 @@ extension VirtualRadio {
         }
     }
 
-    /// Ends a link; `tell` unless the controller cannot, because it was reset or is gone.
+    /// Ends a link. Pass true for `tell` unless the controller cannot report it, because it was reset or removed.
     func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, tell: Bool) {
         keepUp(adapter, handle)
         guard let link = controllers[adapter]?.links.removeValue(forKey: handle) else { return }
@@ -76,9 +76,9 @@ extension VirtualRadio {
         }
     }
 
-    // MARK: What the kernel is asked for
+    // MARK: Kernel requests
 
-    /// Connects a socket from the adapter with this address, to the link that is up or by the kernel's own means.
+    /// Connects a socket from the adapter with this address, to an established link or by the kernel's own means.
     func connect(
         from own: BluetoothAddress, to peer: PeerID, timeout: Duration
     ) -> Result<(descriptor: Int32, fate: Lock<Int32?>, isConnecting: Bool), SystemCallError> {

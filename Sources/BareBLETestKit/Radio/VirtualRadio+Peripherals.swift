@@ -1,15 +1,15 @@
 public import BLECore
 internal import BLELinux
 
-// The peripherals in the air: placing them, moving them, and what else may happen to them.
+// The peripherals: placing and moving them, and their faults.
 
 extension VirtualRadio {
-    /// Places a peripheral with an address and an advertisement that are usual for the device.
+    /// Adds a peripheral with a default address and advertisement for the device.
     ///
     /// - Parameters:
-    ///   - device: What it serves.
-    ///   - proximity: How far away it is.
-    ///   - latency: How long it takes to answer a request: on air at least one connection interval.
+    ///   - device: The device to serve.
+    ///   - proximity: The distance.
+    ///   - latency: The response time; on air, at least one connection interval.
     @discardableResult
     public func add(
         _ device: VirtualDevice, proximity: VirtualProximity = .near, latency: Duration = .milliseconds(30)
@@ -19,19 +19,19 @@ extension VirtualRadio {
         return peripheral
     }
 
-    /// A peripheral for this radio, which is not placed yet: in no other time can it be linked here.
+    /// Creates a peripheral for this radio without placing it. A peripheral of another time cannot be used here.
     public nonisolated func peripheral(_ device: VirtualDevice, latency: Duration = .zero) -> VirtualPeripheral {
         VirtualPeripheral(device, latency: latency, loop: loop)
     }
 
-    /// Places a peripheral that `peripheral(_:latency:)` or a virtual time has made; `nil` advertises nothing.
+    /// Places a peripheral that `peripheral(_:latency:)` or a virtual time has created; `nil` advertises nothing.
     ///
-    /// One that is here already gets the new address, advertisement and place.
+    /// If it is already placed, its address, advertisement and distance change.
     public func place(
         _ peripheral: VirtualPeripheral, as peer: PeerID, advertising advertisement: VirtualAdvertisement?,
         proximity: VirtualProximity = .near
     ) {
-        // A test's own mistake, and one that would make it depend on chance.
+        // A mistake of the test itself, which would make its result depend on chance.
         precondition(peripheral.loop === loop, "the peripheral lives in another time than the radio")
         if placement(of: peripheral) == nil {
             let now = loop.now()
@@ -47,13 +47,12 @@ extension VirtualRadio {
         move(peripheral, to: proximity)
     }
 
-    /// The address that a peripheral has now; `nil` when it is not here.
+    /// Returns the current address of a peripheral, or `nil` if it is not placed.
     public func id(of peripheral: VirtualPeripheral) -> PeerID? {
         placement(of: peripheral).map { placements[$0].peer }
     }
 
-    /// Moves a peripheral nearer or away. Out of range it is heard no more: its link ends after the supervision time, unless it
-    /// comes back before.
+    /// Moves a peripheral. Out of range, its link ends after the supervision timeout, unless it returns earlier.
     public func move(_ peripheral: VirtualPeripheral, to proximity: VirtualProximity) {
         change(peripheral) { $0.proximity = proximity }
         peripheral.assumeIsolated { $0.hold(proximity.rssi == nil) }
@@ -61,7 +60,7 @@ extension VirtualRadio {
         forEachLink(of: peripheral) { index, handle in
             if let rssi = proximity.rssi {
                 controllers[index]?.controller.links[handle]?.rssi = rssi
-                // One that the peripheral forgot when it was reset, or whose socket is gone, is lost for good.
+                // A link that the peripheral forgot on reset, or whose socket is closed, cannot recover.
                 if let link = controllers[index]?.links[handle], link.isAttached, !link.isForgotten, isLinked {
                     keepUp(index, handle)
                 }
@@ -71,20 +70,20 @@ extension VirtualRadio {
         }
     }
 
-    /// Takes a peripheral away for good, as out of range.
+    /// Removes a peripheral permanently, as if out of range.
     public func remove(_ peripheral: VirtualPeripheral) {
         move(peripheral, to: .outOfRange)
         placements.removeAll { $0.peripheral === peripheral }
         scheduleAdvertisements()
     }
 
-    /// Has a peripheral end its link, for the reason that the controller then tells.
+    /// Makes a peripheral disconnect, with the reason that the controller then reports.
     public func hangUp(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
         forEachLink(of: peripheral) { index, handle in end(index, handle, reason, tell: true) }
     }
 
-    /// Takes a peripheral's battery out and puts it in again: it forgets what was written to it, ends nothing, and advertises again
-    /// after `pause`. The central learns of it by the supervision time.
+    /// Power-cycles a peripheral: it loses written state, does not disconnect, and advertises again after `pause`. The
+    /// central detects it by the supervision timeout.
     public func reset(_ peripheral: VirtualPeripheral, advertisingAfter pause: Duration = .milliseconds(500)) {
         peripheral.assumeIsolated { $0.restart() }
         change(peripheral) { [loop] placement in
@@ -99,27 +98,27 @@ extension VirtualRadio {
         }
     }
 
-    /// Gives a peripheral another address, as those with private addresses take every quarter of an hour. A link stays.
+    /// Changes a peripheral's address, as devices with private addresses do every 15 minutes. An existing link is kept.
     public func changeAddress(of peripheral: VirtualPeripheral, to peer: PeerID) {
         change(peripheral) { $0.peer = peer }
     }
 
-    /// Changes what a peripheral advertises; `nil` ends it.
+    /// Changes a peripheral's advertisement; `nil` stops advertising.
     public func advertise(_ peripheral: VirtualPeripheral, _ advertisement: VirtualAdvertisement?) {
         change(peripheral) { $0.advertisement = advertisement }
     }
 
-    /// Has each connect to a peripheral take so much longer from the moment in which it is heard.
+    /// Delays each connection to a peripheral by this time after its advertisement was received.
     public func delayConnections(to peripheral: VirtualPeripheral, by delay: Duration) {
         change(peripheral) { $0.connectionDelay = delay }
     }
 
-    /// Has the next connects to a peripheral fail, once for each status.
+    /// Makes the next connections to a peripheral fail, one for each status.
     public func refuseConnections(to peripheral: VirtualPeripheral, with statuses: [HCIStatus]) {
         change(peripheral) { $0.refusals = statuses }
     }
 
-    // MARK: Inside
+    // MARK: Internals
 
     func placement(of peripheral: VirtualPeripheral) -> Int? {
         placements.firstIndex { $0.peripheral === peripheral }

@@ -4,7 +4,7 @@ package import BareBLE
 internal import Glibc
 
 extension VirtualRadio {
-    /// What the library asks of the kernel, answered by this radio.
+    /// The library's interface to the kernel, implemented by this radio.
     package nonisolated var system: AdapterSystem {
         var system = AdapterSystem.kernel
         system.list = { () throws(SystemCallError) in self.machine.withLock { $0.adapters } }
@@ -25,13 +25,13 @@ extension VirtualRadio {
             var socket = LinkSocket(adopting: answer.descriptor)
             let fate = answer.fate
             socket.toldReason = { fate.withLock(\.self) }
-            // One that is full polls as one that connects does.
+            // A full socket polls like one that is connecting.
             while answer.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             socket.isConnecting = answer.isConnecting
             return socket
         }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
-            // No peripheral here listens for channels.
+            // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)
         }
         system.hasLink = { index, address in
@@ -56,7 +56,7 @@ extension VirtualRadio {
 }
 
 extension VirtualRadio.Machine {
-    /// Answers whether the adapter is there.
+    /// Returns true if the adapter exists.
     mutating func setPower(of index: UInt16, _ isUp: Bool) -> Bool {
         guard let place = adapters.firstIndex(where: { $0.index == index }) else { return false }
         let known = adapters[place]
@@ -64,7 +64,7 @@ extension VirtualRadio.Machine {
         return true
     }
 
-    /// What the kernel refuses a command to an adapter with.
+    /// Returns the error with which the kernel rejects a command to an adapter.
     func refusal(of index: UInt16) -> Int32? {
         guard permissions.contains(.commands) else { return EPERM }
         return adapters.contains { $0.index == index && $0.isUp } ? nil : ENETDOWN

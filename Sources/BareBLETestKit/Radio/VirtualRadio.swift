@@ -1,16 +1,18 @@
-// A machine's Bluetooth without hardware: adapters in which a controller answers real HCI bytes, and the air between them and the
-// peripherals. Nothing of the library is left out: its adapter sends commands to this one as to the kernel's, and a link is a
-// descriptor with a peripheral at its other end.
+// A machine's Bluetooth without hardware: adapters whose controllers respond with real HCI bytes, and the air between
+// them and the peripherals. The library is used in full: it sends commands to these adapters as to the kernel's, and a
+// link is a descriptor with a peripheral at its other end.
 //
-// Duties: deliver each advertisement to the controllers that listen; let calls find their peers; keep the links, and end them as the
-// air, the peer, the adapter or the program does; say what the kernel would say of the adapters.
+// Responsibilities: deliver each advertisement to the listening controllers; connect attempts with their peers; keep
+// the links, and end them as the air, the peer, the adapter or the program does; report the adapters' state like the
+// kernel.
 //
-// Invariants
-// - Everything lives on the loop of the centrals that use it. Only what the kernel is asked from any thread is behind a lock.
-// - A peripheral that is linked does not advertise. It has one link at a time.
-// - Advertisements keep their own beat, n times the interval after the peripheral was placed; while nobody listens there is no timer.
-// - A link ends once. Its event goes out before its descriptor closes, as the kernel has it.
-// - A link that no socket is attached to within 2 s goes down, and so does one whose socket is gone.
+// Invariants:
+// - Everything runs on the loop of the centrals that use it. Only kernel requests from any thread are behind a lock.
+// - A connected peripheral does not advertise. It has one link at a time.
+// - Advertising events are at multiples of the interval after the peripheral was placed; without a listener there is
+//   no timer.
+// - A link ends once. Its event is sent before its descriptor closes, as in the kernel.
+// - A link without a socket for 2 s ends, and so does one whose socket is closed.
 
 internal import BLECore
 package import BLELinux
@@ -27,46 +29,47 @@ public import BareBLE
 ///         #expect(await device.disconnected() == .supervisionTimeout)
 ///     }
 ///
-/// It begins with one adapter, `hci0`, that is on. Its peripherals advertise, are connected to, go away and come back; the adapter can
-/// be switched off, reset and pulled out. Several centrals may share it, or have an adapter each.
+/// It starts with one adapter, `hci0`, which is switched on. Peripherals advertise, accept connections, disappear and
+/// return; the adapter can be switched off, reset and unplugged. Several centrals may share it, or have one adapter
+/// each.
 public actor VirtualRadio {
-    /// How long a link stays up that no socket is attached to.
+    /// The time that a link stays up without a socket.
     static let unattachedTime: Duration = .seconds(2)
 
     package nonisolated let loop: EventLoop
     nonisolated let machine: Lock<Machine>
 
     var controllers: [UInt16: RunningController] = [:]
-    /// In the order in which they were placed, which is the order in which they are heard.
+    /// In the order of placement, which is also the order of reception.
     var placements: [Placement] = []
     var advertisingTimer: TimerID?
-    /// The adapters that were pulled out.
+    /// The unplugged adapters.
     var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
-    /// Told of each HCI packet: of a command before it is answered, of an event after it was sent.
+    /// Called with each HCI packet: before a command is handled, and after an event was sent.
     var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
     private var lastAddress: UInt64 = 0
 
-    /// What the kernel says of the machine.
+    /// The kernel's view of the machine.
     struct Machine {
         var adapters: [ControllerInfo] = []
         var permissions: VirtualPermissions = [.commands, .administration]
-        /// The adapters whose LE side is off.
+        /// The adapters with LE disabled.
         var withoutLowEnergy: Set<UInt16> = []
     }
 
-    /// One controller with those who listen to it, and its links.
+    /// A controller with its listeners and links.
     struct RunningController {
         var controller: VirtualController
         var clients: [UInt64: Client] = [:]
         var links: [ConnectionHandle: RadioLink] = [:]
-        /// Connects that were left to the kernel.
+        /// Connections left to the kernel.
         var kernelCalls: [KernelCall] = []
-        /// Whether it leaves commands unanswered.
+        /// True if it ignores commands.
         var isSilent = false
     }
 
-    /// One program's pair of sockets.
+    /// The pair of sockets of one program.
     struct Client {
         let commands: PeerLink
         let reports: PeerLink
@@ -76,11 +79,11 @@ public actor VirtualRadio {
         let peripheral: VirtualPeripheral
         let peer: PeerID
         var isAttached = false
-        /// Whether the peripheral was reset and knows nothing of it any more.
+        /// True if the peripheral was reset and has no state of the link.
         var isForgotten = false
-        /// What the socket ends with, where no event tells.
+        /// The socket's error at the end, if no event reports it.
         let fate: Lock<Int32?>
-        /// When the link ends by itself, unless something happens.
+        /// The timer that ends the link, unless it is cancelled.
         var timer: TimerID?
     }
 
@@ -90,32 +93,32 @@ public actor VirtualRadio {
         let fate: Lock<Int32?>
     }
 
-    /// A peripheral in the air.
+    /// A placed peripheral.
     struct Placement {
         let peripheral: VirtualPeripheral
         var peer: PeerID
         var advertisement: VirtualAdvertisement?
         var proximity: VirtualProximity
-        /// Whether a link keeps it from advertising.
+        /// True if a link prevents advertising.
         var isLinked = false
-        /// When it advertises first, or did.
+        /// The instant of the first advertising event.
         var start: BootInstant
-        /// When it advertises next.
+        /// The instant of the next advertising event.
         var due: BootInstant
         var connectionDelay: Duration = .zero
-        /// What the next calls end with.
+        /// The statuses of the next connection attempts.
         var refusals: [HCIStatus] = []
-        /// Whether a call has reached it and is being answered.
+        /// True while a connection attempt is being completed.
         var isAnswering = false
     }
 
-    /// A radio with one adapter, on the library's own thread and in real time.
+    /// Creates a radio with one adapter, on the library's own thread and in real time.
     public init() {
         self.init(loop: .shared)
         loop.start()
     }
 
-    /// A radio with one adapter, in a virtual time.
+    /// Creates a radio with one adapter in a virtual time.
     public init(time: VirtualTime) {
         self.init(loop: time.loop)
     }
@@ -139,7 +142,7 @@ public actor VirtualRadio {
         }
     }
 
-    /// Isolates the radio to its loop, which is that of the centrals that use it.
+    /// The executor of the radio's loop, which is that of the centrals that use it.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe loop.asUnownedSerialExecutor()
     }
@@ -148,14 +151,14 @@ public actor VirtualRadio {
         BluetoothAddress(rawValue: 0x00AA_0100_0042 + UInt64(number))
     }
 
-    /// An address that no other peripheral here has, of the static random kind.
+    /// Returns an unused static random address.
     func newAddress() -> PeerID {
         lastAddress += 1
         return PeerID(address: BluetoothAddress(rawValue: 0xC0FF_EE00_0000 + lastAddress), type: .random)
     }
 }
 
-/// The far end of a connect that the kernel has to answer.
+/// The far end of a connection that the kernel completes.
 final class LinkEndpoint: Sendable {
     private let socket: Lock<Int32>
 
@@ -168,7 +171,7 @@ final class LinkEndpoint: Sendable {
         if descriptor >= 0 { _ = LinkSocket(adopting: descriptor) }
     }
 
-    /// The descriptor, which the caller owns from now on; -1 when it was taken before.
+    /// Returns the descriptor, which the caller owns from now on, or -1 if it was taken before.
     func take() -> Int32 {
         socket.withLock { descriptor in
             defer { descriptor = -1 }
@@ -178,7 +181,7 @@ final class LinkEndpoint: Sendable {
 }
 
 extension Central {
-    /// A central on the adapters of a virtual radio, in the time that the radio lives in.
+    /// Creates a central on the adapters of a virtual radio, in the time of the radio.
     public init(_ configuration: Configuration = Configuration(), radio: VirtualRadio) {
         self.init(
             configuration,
