@@ -60,6 +60,8 @@ public actor Peripheral {
     var changeObservers: [UInt64: StreamBuffer<ServiceChange>] = [:]
     /// What has changed and was not told to observers yet.
     var untoldChanges = HandleRanges()
+    /// What was at those handles before.
+    var untoldServices: [GATTService] = []
     var rediscoveryTimer: TimerID?
     /// What is being looked for, so that nobody else has to.
     var searches: [UInt64: Search] = [:]

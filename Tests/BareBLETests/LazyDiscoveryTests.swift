@@ -5,10 +5,12 @@ import Testing
 /// A caller that names the service pays for that one: the peer counts the requests. The first is the MTU exchange.
 @Suite struct LazyDiscoveryTests {
     private let central = Central()
+    /// What the library asks of its own accord is counted in NamedServiceChangeTests.
+    private let options = ConnectOptions(observesServiceChanges: false)
 
     @Test func findsJustTheServiceThatIsNamed() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [87])
         // Find By Type Value twice, Read By Type, and the read.
         #expect(await peripheral.transcript.requests == ["02", "06", "06", "08", "0a"])
@@ -25,7 +27,7 @@ import Testing
 
     @Test func subscribesAndWritesInTheServiceThatIsNamed() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         let beats = try await device.subscribe(to: .uuid(0x2A37, service: 0x180D))
         // Two, one, and the configuration, whose place needs no asking.
         #expect(await peripheral.requestCount == 1 + 3 + 1)
@@ -37,7 +39,7 @@ import Testing
 
     @Test func whatIsAbsentIsAskedForOnce() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         for _ in 0..<3 {
             await #expect(throws: BLEError(.attributeNotFound, during: "", because: "")) {
                 try await device.read(.uuid(0x2A19, service: 0x1812))
@@ -48,7 +50,7 @@ import Testing
 
     @Test func withoutAServiceAReadStillAsksByType() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         _ = try await device.read(.uuid(0x2A19, service: 0x180F))
         let before = await peripheral.requestCount
         #expect(try await device.read(0x2A38) == [1])
@@ -73,7 +75,7 @@ import Testing
 
     @Test func whatIsKnownCostsNothing() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         let first = try await device.discover(services: [0x180F])
         let before = await peripheral.requestCount
         #expect(try await device.discover(services: [0x180F]) == first)
@@ -91,14 +93,16 @@ import Testing
     @Test func aPartIsCachedAsWell() async throws {
         let virtual = CachingTests.device(.battery(level: 50), .deviceInformation(manufacturer: "M", model: "1"))
         let peripheral = VirtualPeripheral(virtual)
-        let device = try await central.attach(to: peripheral)
+        let device = try await central.attach(to: peripheral, options)
         _ = try await device.read(.uuid(0x2A19, service: 0x180F))
         let cache = try #require(try await device.cache())
         #expect(cache.coverage == .services([0x180F: .structure]))
         await device.disconnect()
         await peripheral.disconnect()
         let before = await peripheral.requestCount
-        let again = try await central.attach(to: peripheral, ConnectOptions(cache: GATTCache(bytes: cache.bytes)))
+        let again = try await central.attach(
+            to: peripheral,
+            ConnectOptions(cache: GATTCache(bytes: cache.bytes), observesServiceChanges: false))
         #expect(try await again.read(.uuid(0x2A19, service: 0x180F)) == [50])
         #expect(await peripheral.transcript.requests.dropFirst(before) == ["02", "08", "0a"])
     }

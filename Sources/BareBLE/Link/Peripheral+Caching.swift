@@ -169,7 +169,7 @@ extension Peripheral {
         } catch {
             // Nobody knows what the handles mean now.
             endSubscriptions(in: 1...0xFFFF)
-            tellServiceChange(1...0xFFFF)
+            tellServiceChange(1...0xFFFF, of: old.services)
             throw error
         }
         let new = knowledge.database
@@ -179,7 +179,7 @@ extension Peripheral {
         }
         // The subscription to announcements may have ended with the others.
         knowledgeGrew()
-        tellServiceChange(1...0xFFFF)
+        tellServiceChange(1...0xFFFF, of: old.services)
         observeAgain()
     }
 

@@ -22,6 +22,16 @@ extension Peripheral {
     /// How long a discovery may take, whatever the peer's pace is.
     static let discoveryTimeout: Duration = .seconds(60)
 
+    /// The services that are known now, in the order of handles: from a cache that was found valid, and from what was discovered or
+    /// listed. Nothing is asked of the peer. A service that the peer has announced to have changed is left out until it has
+    /// been found again.
+    public var services: [GATTService] {
+        guard let database = knowledge.database else { return [] }
+        return database.services.filter { service in
+            !knowledge.stale.ranges.contains { $0.overlaps(service.handles) }
+        }
+    }
+
     /// Finds out what the peer offers, and remembers it as `database`.
     ///
     /// What is known to this level already, from a cache or an earlier call, costs nothing. Reads and writes by handle need
@@ -162,13 +172,16 @@ extension Peripheral {
 extension Peripheral {
     /// The characteristic that `reference` means. What is not known of the peer is found first: only the service that the
     /// reference names, else everything.
+    ///
+    /// - Parameter reach: How far the discovery of a single service goes, if there must be one.
     func resolve(
-        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
+        _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, until deadline: BootInstant,
+        during operation: String
     ) async throws(BLEError) -> GATTCharacteristic {
         if let found = known(reference) { return found }
         switch reference {
         case .uuid(_, let service?, _):
-            try await know([service], to: .structure, until: deadline, during: operation)
+            try await know([service], to: .structure, reach: reach, until: deadline, during: operation)
         case .characteristic(let characteristic):
             try await settle(until: deadline, during: operation)
             // Nothing is known that speaks against it.

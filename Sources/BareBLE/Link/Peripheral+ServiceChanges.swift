@@ -5,8 +5,9 @@ internal import Logging
 // A peer may change its services while it is connected, and says so by an indication (Service Changed). What is known in
 // the range is then stale: subscriptions in it end, and it alone is found anew.
 //
-// The peer must be asked to say so. That is done behind the first request of the application once it is known where, so
-// that it costs the application nothing. One call asks at a time, the library's own or the application's; others wait for it and
+// The peer must be asked to say so. That is done after the first request that the application sends when handles of the peer
+// are known, so that it costs the application nothing. Where only single services were looked for, Generic Attribute is
+// looked for then as well. One call asks at a time, the library's own or the application's; others wait for it and
 // look again, so that nobody is told that changes are announced before the peer has agreed to do so.
 
 extension Peripheral {
@@ -57,7 +58,7 @@ extension Peripheral {
     func knowledgeGrew() {
         isObservingDue =
             policy.observesServiceChanges && policy.validation != .skipped && observation.isWanting
-            && (knowledge.serviceChangedHandle != nil || observation == .lost)
+            && (knowledge.serviceChangedHandle != nil || knowledge.lacksAnnouncer || observation == .lost)
         storeCache()
     }
 
@@ -90,10 +91,12 @@ extension Peripheral {
 
     private func observe(until deadline: BootInstant, during operation: String) async throws(BLEError) {
         if observation == .on { return }
-        let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: 0x1801)
+        let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: .genericAttribute)
         let characteristic: GATTCharacteristic
         do {
-            characteristic = try await resolve(reference, until: deadline, during: operation)
+            // With its configuration, which most often costs no request of its own there.
+            characteristic = try await resolve(
+                reference, reach: .subscribable, until: deadline, during: operation)
         } catch  where error.code == .attributeNotFound {
             if observation == .lost { observation = .off }
             throw BLEError(
@@ -162,12 +165,21 @@ extension Peripheral {
     }
 
     private func obey(_ handles: ClosedRange<AttributeHandle>) {
+        let known = knowledge.database?.services ?? []
         guard let range = knowledge.serviceChanged(handles) else { return }
+        remember(known.filter { $0.handles.overlaps(range) })
         perform(client.servicesChanged(in: range, at: loop.now()))
         endSubscriptions(in: range)
         forgetServices()
         untoldChanges.insert(range, atMost: DatabaseKnowledge.rangeLimit)
         rediscover()
+    }
+
+    /// Keeps for observers what was there; many changes before the next look name a service once.
+    private func remember(_ services: [GATTService]) {
+        let known = Set(untoldServices)
+        let room = max(0, GATTDatabase.attributeLimit - untoldServices.count)
+        untoldServices += services.filter { !known.contains($0) }.prefix(room)
     }
 
     /// Forgets what was learnt of the services as they were, and is not part of the database.
@@ -248,9 +260,11 @@ extension Peripheral {
     /// Nothing is stale any more.
     private func settled() {
         let changes = untoldChanges.ranges
+        let services = untoldServices
         untoldChanges = HandleRanges()
+        untoldServices = []
         knowledgeGrew()
-        for range in changes { tellServiceChange(range) }
+        for range in changes { tellServiceChange(range, of: services) }
         resumeSettling(true)
         if !changes.isEmpty { observeAgain() }
     }
@@ -260,8 +274,13 @@ extension Peripheral {
         if observation == .lost, !changeObservers.isEmpty { observeBehind() }
     }
 
-    func tellServiceChange(_ range: ClosedRange<AttributeHandle>) {
-        for buffer in changeObservers.inOrder { buffer.yield(ServiceChange(handles: range)) }
+    /// Reports a change in `range` to observers; `former` are services as they were, there and elsewhere.
+    func tellServiceChange(_ range: ClosedRange<AttributeHandle>, of former: [GATTService]) {
+        guard !changeObservers.isEmpty else { return }
+        let change = ServiceChange(
+            handles: range, formerServices: former.filter { $0.handles.overlaps(range) },
+            services: services.filter { $0.handles.overlaps(range) })
+        for buffer in changeObservers.inOrder { buffer.yield(change) }
     }
 
     /// The link is gone: who waits is told.

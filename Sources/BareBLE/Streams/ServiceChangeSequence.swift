@@ -5,6 +5,12 @@ internal import BLELinux
 public struct ServiceChange: Hashable, Sendable {
     /// The handles whose meaning has changed, in whole services.
     public let handles: ClosedRange<AttributeHandle>
+    /// The services that were known at these handles before, as they were: those that went, and those that may have changed. A
+    /// service that is in `services` as well is as it was.
+    public let formerServices: [GATTService]
+    /// The services that are known at these handles now, in the order of handles. Where the program has looked for single
+    /// services, those are found again when a call names them, and are not here.
+    public let services: [GATTService]
 }
 
 /// The changes of one peer's services, in the order in which they became known.

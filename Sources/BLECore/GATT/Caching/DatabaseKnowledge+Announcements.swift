@@ -2,6 +2,13 @@
 // has found out where. Such indications are kept until that is known.
 
 extension DatabaseKnowledge {
+    /// Whether handles are known that a change would make wrong, and not where the peer announces one, if it does.
+    ///
+    /// What a user lists by hand does not count: such a user decides alone what the peer is asked for.
+    package var lacksAnnouncer: Bool {
+        coverage != .nothing && !coverage.includes(.genericAttribute, to: .structure)
+    }
+
     /// The peer has indicated what an announcement would be, from a handle of which nothing is known.
     ///
     /// - Returns: Whether it can be one. Then `missedChanges` tells it as soon as it is known to be one, and where nobody
@@ -12,7 +19,7 @@ extension DatabaseKnowledge {
         guard serviceChangedHandle == nil, database?.type(at: handle) == nil else { return false }
         if runningDiscoveries == 0 {
             // Of a peer of which nothing is known, nothing can be wrong.
-            guard coverage != .nothing, !coverage.includes(.genericAttribute, to: .structure) else { return false }
+            guard lacksAnnouncer else { return false }
         }
         guard unplaced[handle] != nil || unplaced.count < Self.rangeLimit else { return false }
         unplaced[handle, default: HandleRanges()].insert(handles, atMost: Self.rangeLimit)

@@ -84,7 +84,7 @@ extension GATTDiscovery {
         let entries = try Self.response(to: ATTFindByTypeValueRequest.self, in: reply).entries
         let uuid = search.uuid
         try take(entries.map { ($0, uuid) }, isPrimary: true, isHidden: false, place: &search.place)
-        if search.place.count > 0 { return .namedServices(search) }
+        if search.place.count > 0, !uuid.isOfOneService { return .namedServices(search) }
         found.closeServices()
         return nil
     }
@@ -157,4 +157,11 @@ extension GATTDiscovery {
             pending.append(.services(ServiceSearch(isPrimary: isPrimary, hole: hole)))
         }
     }
+}
+
+extension BluetoothUUID {
+    /// Whether a peer has one service of this kind at most, so that nothing is asked about after the first one.
+    ///
+    /// Spec: Core Vol 3 Part C, 12; Part G, 7.
+    fileprivate var isOfOneService: Bool { self == 0x1800 || self == .genericAttribute }
 }
