@@ -36,6 +36,11 @@ package enum SystemFiles {
     /// The names in a directory, without `.` and `..`, sorted; empty when it cannot be read.
     package static func names(in directory: String) -> [String] {
         guard let stream = unsafe opendir(directory) else { return [] }
+        return unsafe names(readingAndClosing: stream)
+    }
+
+    /// The names in an open directory, without `.` and `..`, sorted.
+    static func names(readingAndClosing stream: OpaquePointer) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []
         while let entry = unsafe readdir(stream) {

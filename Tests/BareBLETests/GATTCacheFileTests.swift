@@ -87,6 +87,56 @@ import Testing
         #expect(folder.names == ["link"])
     }
 
+    /// Whether the link at `path` is another user's now; only root can give it away.
+    private func giveAway(_ path: String) -> Bool { unsafe lchown(path, 65_534, 65_534) == 0 }
+
+    // Row O33.
+    /// O33: between the look and the writing somebody else puts a link there, to a file that only we may write.
+    @Test(.enabled(if: getuid() == 0)) func aLinkOfAnotherUserIsRefused() throws {
+        let precious = folder.path + "/precious"
+        try Data("old".utf8).write(to: URL(filePath: precious))
+        let file = GATTCacheFile(folder.path + "/link", of: "AA:BB:CC:DD:EE:01")
+        #expect(file.mayBeReplaced)
+        try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: precious)
+        #expect(giveAway(file.path))
+        let error = #expect(throws: BLEError.self) { try file.save(cache) }
+        #expect(error?.code == .notPermitted)
+        #expect(error?.hint?.contains("nobody else writes") == true)
+        #expect(try Data(contentsOf: URL(filePath: precious)) == Data("old".utf8))
+        #expect(folder.names == ["link", "precious"])
+        // One on the way to the file is as bad.
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/ours", withDestinationPath: folder.path + "/link")
+        #expect(code { () throws(BLEError) in try GATTCacheFile(folder.path + "/ours").save(cache) } == .notPermitted)
+        #expect(try Data(contentsOf: URL(filePath: precious)) == Data("old".utf8))
+    }
+
+    /// Links of one's own may lead from directory to directory, and in a ring.
+    @Test func followsLinksFromWhereTheyAre() throws {
+        let manager = FileManager.default
+        try manager.createDirectory(atPath: folder.path + "/a/b", withIntermediateDirectories: true)
+        try manager.createSymbolicLink(atPath: folder.path + "/one", withDestinationPath: "a/two")
+        try manager.createSymbolicLink(atPath: folder.path + "/a/two", withDestinationPath: "b/three")
+        try Data("BLEC".utf8).write(to: URL(filePath: folder.path + "/a/b/three"))
+        try GATTCacheFile(folder.path + "/one").save(cache)
+        #expect(try GATTCacheFile(folder.path + "/a/b/three").load() == cache)
+        try manager.createSymbolicLink(atPath: folder.path + "/ring", withDestinationPath: "ring")
+        #expect(code { () throws(BLEError) in try GATTCacheFile(folder.path + "/ring").save(cache) } == .notPermitted)
+    }
+
+    /// What lies about under the name of a temporary file goes only where it is a plain file of this user.
+    @Test(.enabled(if: getuid() == 0)) func leavesTemporaryFilesOfOthers() throws {
+        let names = ["one.gatt.1.1.tmp", "one.gatt.1.2.tmp", "one.gatt.1.3.tmp"].map { folder.path + "/" + $0 }
+        try Data("theirs".utf8).write(to: URL(filePath: names[0]))
+        #expect(giveAway(names[0]))
+        #expect(unsafe mkfifo(names[1], 0o600) == 0)
+        try Data("ours".utf8).write(to: URL(filePath: names[2]))
+        try GATTCacheFile(folder.path + "/one.gatt").save(cache)
+        #expect(folder.names == ["one.gatt", "one.gatt.1.1.tmp", "one.gatt.1.2.tmp"])
+        try GATTCacheDirectory(folder.path).save(cache, for: try #require(PeerID("AA:BB:CC:DD:EE:0F/public")))
+        #expect(folder.names.contains("one.gatt.1.1.tmp"))
+    }
+
     /// Nobody who may write in the directory has us write elsewhere.
     @Test func ofADirectoryDoesNotFollowALink() throws {
         let peer = try #require(PeerID("C0:00:00:00:00:07/random"))
@@ -150,5 +200,47 @@ import Testing
         #expect(!folder.names.contains("0.gatt"))
         #expect(folder.names.contains("11.gatt"))
         #expect(try directory.file(for: peer)?.load() == cache)
+    }
+
+    // Row O34.
+    /// O34: addresses that come once do not push out a peer that comes again, however long its file was left alone.
+    @Test func aFloodOfAddressesTakesNoCacheThatIsInUse() throws {
+        let directory = GATTCacheDirectory(folder.path)
+        let stable = try #require(PeerID("AA:BB:CC:DD:EE:01/public"))
+        try directory.save(cache, for: stable)
+        #expect(try directory.load(for: stable) == cache)
+        for number in 0..<GATTCacheDirectory.capacity {
+            let name = folder.path + "/\(number).gatt"
+            try Data().write(to: URL(filePath: name))
+            let age = Date(timeIntervalSinceNow: Double(5_000 + number))
+            try FileManager.default.setAttributes([.modificationDate: age], ofItemAtPath: name)
+        }
+        try directory.save(cache, for: try #require(PeerID("AA:BB:CC:DD:EE:02/public")))
+        #expect(folder.names.count == GATTCacheDirectory.capacity)
+        #expect(folder.names.contains("AABBCCDDEE01-public.gatt"))
+        #expect(!folder.names.contains("0.gatt") && !folder.names.contains("1.gatt") && folder.names.contains("2.gatt"))
+        // Also when it is written again.
+        try directory.save(cache, for: stable)
+        try Data().write(to: URL(filePath: folder.path + "/more.gatt"))
+        try directory.save(cache, for: try #require(PeerID("AA:BB:CC:DD:EE:03/public")))
+        #expect(folder.names.contains("AABBCCDDEE01-public.gatt"))
+    }
+
+    // Row O34.
+    /// New peers have room where all others are in use: the one goes that was used longest ago.
+    @Test func newPeersHaveRoom() throws {
+        let directory = GATTCacheDirectory(folder.path)
+        for number in 0..<GATTCacheDirectory.capacity {
+            let name = folder.path + "/\(number).gatt"
+            try Data().write(to: URL(filePath: name))
+            #expect(unsafe chmod(name, 0o1600) == 0)
+            let age = Date(timeIntervalSinceNow: Double(number - 5_000))
+            try FileManager.default.setAttributes([.modificationDate: age], ofItemAtPath: name)
+        }
+        let peer = try #require(PeerID("AA:BB:CC:DD:EE:02/public"))
+        try directory.save(cache, for: peer)
+        #expect(folder.names.count == GATTCacheDirectory.capacity)
+        #expect(!folder.names.contains("0.gatt") && folder.names.contains("1.gatt"))
+        #expect(try directory.load(for: peer) == cache)
     }
 }

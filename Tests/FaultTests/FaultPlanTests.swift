@@ -39,7 +39,7 @@ import Testing
         #expect(folder.names == [])
         try StoredFile.replace(folder.path + "/file", with: [1, 2, 3])
         #expect(try StoredFile.read(folder.path + "/file", limit: 10) == [1, 2, 3])
-        #expect(plan.count(SystemCalls(.open)) == 4)
+        #expect(plan.count(SystemCalls(.open)) == 7)
         #expect(plan.count(SystemCalls(.fsync)) == 3)
         #expect(plan.openCount == 0)
     }

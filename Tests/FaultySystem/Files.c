@@ -79,6 +79,57 @@ off_t lseek(int fd, off_t offset, int from) { JUDGED(FAULTY_LSEEK, fd, NULL, -1,
 OPENING(open)
 OPENING(open64)
 
+// The path of a name in an open directory.
+struct place {
+    char path[1024];
+};
+
+static struct place place_of(int directory, const char *name) {
+    struct place place = {""};
+    ssize_t length = 0;
+    if (directory != AT_FDCWD && name[0] != '/') {
+        char link[64];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
+        length = readlink(link, place.path, sizeof place.path - 2);
+        if (length < 0) length = 0;
+        if (length) place.path[length++] = '/';
+    }
+    snprintf(place.path + length, sizeof place.path - (size_t)length, "%s", name);
+    return place;
+}
+
+#define OPENING_AT(name)                                                                               \
+    BEHIND(name)                                                                                       \
+    int name(int directory, const char *path, int flags, ...) {                                        \
+        va_list arguments;                                                                             \
+        va_start(arguments, flags);                                                                    \
+        mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(arguments, mode_t) : 0;                 \
+        va_end(arguments);                                                                             \
+        struct verdict verdict = judge(FAULTY_OPEN, -1, place_of(directory, path).path);               \
+        if (failed(verdict)) return (int)noted(verdict, FAULTY_OPEN, -1, -1);                          \
+        return opened(verdict, FAULTY_OPEN, behind_##name()(directory, path, flags, mode));            \
+    }
+OPENING_AT(openat)
+OPENING_AT(openat64)
+
+BEHIND(fstatat)
+int fstatat(int directory, const char *restrict name, struct stat *restrict status, int flags) {
+    JUDGED(
+        FAULTY_LSTAT, -1, place_of(directory, name).path, -1, behind_fstatat()(directory, name, status, flags));
+}
+
+BEHIND(renameat)
+int renameat(int directory, const char *name, int other_directory, const char *other) {
+    JUDGED(
+        FAULTY_RENAME, -1, place_of(other_directory, other).path, -1,
+        behind_renameat()(directory, name, other_directory, other));
+}
+
+BEHIND(unlinkat)
+int unlinkat(int directory, const char *name, int flags) {
+    JUDGED(FAULTY_UNLINK, -1, place_of(directory, name).path, -1, behind_unlinkat()(directory, name, flags));
+}
+
 BEHIND(fsync)
 int fsync(int fd) { JUDGED(FAULTY_FSYNC, fd, NULL, -1, behind_fsync()(fd)); }
 
@@ -122,6 +173,13 @@ DIR *opendir(const char *path) {
     struct verdict verdict = judge(FAULTY_OPENDIR, -1, path);
     if (failed(verdict)) return noted(verdict, FAULTY_OPENDIR, -1, -1), NULL;
     return noted(verdict, FAULTY_OPENDIR, -1, 0), behind_opendir()(path);
+}
+
+// It closes a descriptor that may have been opened by name.
+BEHIND(closedir)
+int closedir(DIR *stream) {
+    set_owner(dirfd(stream), 0);
+    return behind_closedir()(stream);
 }
 
 BEHIND(pipe2)

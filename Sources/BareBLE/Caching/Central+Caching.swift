@@ -30,9 +30,9 @@ extension Central {
         var policy = CachePolicy(options)
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
-        guard let file = directory.file(for: peer) else { return policy }
+        guard directory.file(for: peer) != nil else { return policy }
         let tell = tellTrouble(with: peer)
-        policy.load = { Self.load(file, tell) }
+        policy.load = { Self.load(peer, from: directory, tell) }
         policy.store = { [loop, disk] cache in
             do throws(WorkFailure) {
                 try await disk.run(on: loop) { Self.save(cache, for: peer, in: directory, tell) }
@@ -57,9 +57,11 @@ extension Central {
     }
 
     /// A file that cannot be used is as good as none; it is said once, because it is written anew.
-    private static func load(_ file: GATTCacheFile, _ tell: (String, BLEError?) -> Void) -> GATTCache? {
+    private static func load(
+        _ peer: PeerID, from directory: GATTCacheDirectory, _ tell: (String, BLEError?) -> Void
+    ) -> GATTCache? {
         do {
-            return try file.load()
+            return try directory.load(for: peer)
         } catch {
             tell("a cache is not used", error)
             return nil

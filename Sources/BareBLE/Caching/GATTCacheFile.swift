@@ -85,17 +85,13 @@ public struct GATTCacheFile: Hashable, Sendable {
 
     /// Writes the cache in the place of what was there.
     ///
-    /// A symbolic link stays one, and what it leads to is replaced.
+    /// A symbolic link of this user or of root stays one, and what it leads to is replaced. One of another user is refused.
     ///
-    /// - Throws: `BLEError` with `.notPermitted`, `.unusableCache` for a path that is a directory, a device, a pipe or a socket,
+    /// - Throws: `BLEError` with `.notPermitted`, also for a link of another user; `.unusableCache` for a path that is a directory, a device, a pipe or a socket,
     ///   `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
-        try save(cache, followingLink: true)
-    }
-
-    fileprivate func save(_ cache: GATTCache, followingLink: Bool) throws(BLEError) {
         do {
-            try StoredFile.replace(path, with: heading + cache.bytes, followingLink: followingLink)
+            try StoredFile.replace(path, with: heading + cache.bytes, followingLink: true)
         } catch {
             throw BLEError(error, cacheFile: path, during: "save the cache")
         }
@@ -116,9 +112,15 @@ public struct GATTCacheFile: Hashable, Sendable {
 /// Caches of many peers: a directory with one file for each, named by address and type.
 ///
 /// `Configuration.cacheDirectory` uses it without further ado.
+///
+/// A peer that connects again shows by that that it is worth its room: `load(for:)` marks its file (with the sticky bit, which means
+/// nothing else on a plain file). Addresses that were seen once compete for the rest, so a flood of them takes no other peer's cache.
 public struct GATTCacheDirectory: Hashable, Sendable {
-    /// How many peers are kept; the one that was not written for longest goes.
+    /// How many peers are kept. Where there are more, one goes that was never loaded, as long as there are more than
+    /// `newcomerCapacity` of those; else the one that was not used for longest.
     public static let capacity = 1_024
+    /// How many peers are kept in any case that were saved and never loaded.
+    public static let newcomerCapacity = 256
     private static let suffix = ".gatt"
 
     /// Where it is. It must exist.
@@ -131,26 +133,63 @@ public struct GATTCacheDirectory: Hashable, Sendable {
 
     /// The file of `peer`; `nil` for a peer whose address changes, since nobody would find it again, and another peer might.
     public func file(for peer: PeerID) -> GATTCacheFile? {
+        name(for: peer).map { GATTCacheFile("\(path)/\($0)") }
+    }
+
+    private func name(for peer: PeerID) -> String? {
         switch peer.kind {
         case .public, .static:
             let name = "\(peer)".split(separator: "/").joined(separator: "-").split(separator: ":").joined()
-            return GATTCacheFile("\(path)/\(name)\(Self.suffix)")
+            return name + Self.suffix
         case .resolvablePrivate, .nonResolvablePrivate, .reserved:
             return nil
         }
+    }
+
+    /// Reads the cache of `peer`, and notes that it is in use; `nil` when there is none.
+    ///
+    /// - Throws: `BLEError` as `GATTCacheFile.load()` does.
+    public func load(for peer: PeerID) throws(BLEError) -> GATTCache? {
+        guard let name = name(for: peer), let cache = try file(for: peer)?.load() else { return nil }
+        if let folder = try? StoredFolder(path) { folder.mark(name) }
+        return cache
     }
 
     /// Writes the cache of `peer`; does nothing for a peer whose address changes. A symbolic link of that name is replaced, not followed.
     ///
     /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
     public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
-        guard let file = file(for: peer) else { return }
-        // Also those of peers that do not come back.
-        StoredFile.removeRemains(in: path) { $0.hasSuffix(Self.suffix) }
-        try file.save(cache, followingLink: false)
-        for name in StoredFile.names(in: path, endingIn: Self.suffix).dropLast(Self.capacity) {
-            try GATTCacheFile("\(path)/\(name)").remove()
+        guard let name = name(for: peer) else { return }
+        do throws(SystemCallError) {
+            let folder = try StoredFolder(path)
+            var names = folder.names()
+            // Also those of peers that do not come back.
+            folder.removeRemains(among: names) { $0.hasSuffix(Self.suffix) }
+            let isInUse = folder.isMarked(name)
+            try folder.replace(name, with: cache.bytes)
+            if isInUse { folder.mark(name) }
+            names.removeAll { $0 == name || !$0.hasSuffix(Self.suffix) }
+            try makeRoom(in: folder, among: names, isInUse: isInUse)
+        } catch {
+            throw BLEError(error, cacheFile: "\(path)/\(name)", during: "save the cache")
         }
+    }
+
+    /// Removes what is too much beside the file that was just written.
+    private func makeRoom(
+        in folder: borrowing StoredFolder, among names: [String], isInUse: Bool
+    ) throws(SystemCallError) {
+        var excess = names.count + 1 - Self.capacity
+        // Files are looked at only when there are too many.
+        guard excess > 0 else { return }
+        let files = folder.files(among: names)
+        excess = min(excess, files.count)
+        let newcomers = files.filter { !$0.isMarked }
+        let newcomersInExcess = max(0, newcomers.count + (isInUse ? 0 : 1) - Self.newcomerCapacity)
+        let gone = newcomers.prefix(min(excess, newcomersInExcess))
+        for file in gone { try folder.remove(file.name) }
+        let kept = files.filter { !gone.contains($0) }
+        for file in kept.prefix(excess - gone.count) { try folder.remove(file.name) }
     }
 }
 
@@ -160,6 +199,11 @@ extension BLEError {
             switch error.errno {
             case EACCES, EPERM, EROFS:
                 (.notPermitted, "this user may not do that to the file", "Change its permissions, or name another.")
+            case ELOOP:
+                (
+                    .notPermitted, "it is a symbolic link that another user has made, or one of too many",
+                    "Name the file itself, in a directory where nobody else writes."
+                )
             case EISDIR, EINVAL:
                 (.unusableCache, "it is no plain file", "Name a file; it need not exist.")
             case EFBIG:

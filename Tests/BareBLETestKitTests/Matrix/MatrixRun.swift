@@ -208,7 +208,7 @@ private final class StateFolder: Sendable {
     }
 
     deinit {
-        for name in StoredFile.names(in: store.directory, endingIn: "") {
+        for name in SystemFiles.names(in: store.directory) {
             _ = unsafe unlink("\(store.directory)/\(name)")
         }
         _ = unsafe rmdir(store.directory)

@@ -1,0 +1,241 @@
+internal import CBluetooth
+internal import Glibc
+
+/// An open directory with files that are read whole and replaced whole.
+///
+/// All that is done here goes by a name in the directory that was opened, and no symbolic link of that name is followed: whoever may
+/// write in the directory, or exchange it, does not say what else is written.
+package struct StoredFolder: ~Copyable {
+    /// A file and when it was last written or marked.
+    package struct File: Hashable, Sendable {
+        /// Its name in the directory.
+        package let name: String
+        /// Whether it was marked.
+        package let isMarked: Bool
+        fileprivate let seconds: Int
+        fileprivate let nanoseconds: Int
+    }
+
+    private let descriptor: OwnedDescriptor
+
+    /// Opens a directory.
+    ///
+    /// - Throws: `SystemCallError`.
+    package init(_ path: String) throws(SystemCallError) {
+        descriptor = try Self.open(path, from: AT_FDCWD)
+    }
+
+    /// Opens a directory by a path from another one.
+    init(_ path: String, from other: borrowing StoredFolder) throws(SystemCallError) {
+        descriptor = try Self.open(path, from: other.descriptor.number)
+    }
+
+    private static func open(_ path: String, from base: Int32) throws(SystemCallError) -> OwnedDescriptor {
+        let flags = O_DIRECTORY | O_CLOEXEC
+        var number = SystemCallError.repeated { unsafe openat(base, path, O_RDONLY | flags) }
+        // Where names may be made and not listed, that is enough.
+        if number < 0, errno == EACCES {
+            number = SystemCallError.repeated { unsafe openat(base, path, pathOnly | flags) }
+        }
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+        return OwnedDescriptor(number)
+    }
+
+    /// O_PATH, which Glibc shows to nobody who has not asked for all that is GNU's.
+    private static let pathOnly: Int32 = 0o1000_0000
+    /// Marks a file: the bit means nothing to Linux on a plain file, and a new file does not have it.
+    private static let mark: mode_t = S_ISVTX
+
+    /// The names in it, sorted; empty when they cannot be listed.
+    package func names() -> [String] {
+        let number = SystemCallError.repeated {
+            unsafe openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
+        guard number >= 0 else { return [] }
+        guard let stream = unsafe fdopendir(number) else {
+            OwnedDescriptor.close(number)
+            return []
+        }
+        return unsafe SystemFiles.names(readingAndClosing: stream)
+    }
+
+    // MARK: What a name is
+
+    /// Where the symbolic link `name` leads; `nil` for what is none, and for nothing.
+    ///
+    /// - Throws: `SystemCallError`; with ELOOP for a link of a user who is neither this one nor root.
+    func destination(ofLink name: String) throws(SystemCallError) -> String? {
+        guard let status = try status(of: name), status.st_mode & S_IFMT == S_IFLNK else { return nil }
+        // The link itself is opened, so that its owner and where it leads are of one link.
+        let number = SystemCallError.repeated {
+            unsafe openat(descriptor.number, name, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC)
+        }
+        guard number >= 0 else { throw SystemCallError(call: "open", errno: errno) }
+        let link = OwnedDescriptor(number)
+        var opened = stat()
+        guard unsafe fstat(link.number, &opened) == 0 else { throw SystemCallError(call: "fstat", errno: errno) }
+        guard opened.st_mode & S_IFMT == S_IFLNK, opened.st_uid == geteuid() || opened.st_uid == 0 else {
+            throw SystemCallError(call: "open", errno: ELOOP)
+        }
+        var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+        let count = unsafe readlinkat(link.number, "", &bytes, bytes.count)
+        guard count > 0, count < bytes.count else {
+            throw SystemCallError(call: "readlinkat", errno: count < 0 ? errno : ENAMETOOLONG)
+        }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+
+    /// Whether `name` is a plain file, or a link that would be replaced; not where there is nothing.
+    ///
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no file: a name that is put in the place of a device or a pipe
+    ///   would take it away.
+    func hasFile(_ name: String) throws(SystemCallError) -> Bool {
+        guard !name.isEmpty else { throw SystemCallError(call: "open", errno: EISDIR) }
+        guard let status = try status(of: name) else { return false }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG, S_IFLNK: return true
+        case S_IFDIR: throw SystemCallError(call: "open", errno: EISDIR)
+        default: throw SystemCallError(call: "open", errno: EINVAL)
+        }
+    }
+
+    private func status(of name: String) throws(SystemCallError) -> stat? {
+        var status = stat()
+        if unsafe fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { return status }
+        if errno == ENOENT { return nil }
+        throw SystemCallError(call: "lstat", errno: errno)
+    }
+
+    private func isOwnFile(_ status: stat?) -> Bool {
+        status.map { $0.st_mode & S_IFMT == S_IFREG && $0.st_uid == geteuid() } ?? false
+    }
+
+    // MARK: Marks
+
+    /// Whether `name` is a file of this user that was marked.
+    package func isMarked(_ name: String) -> Bool {
+        guard let status = try? status(of: name), isOwnFile(status) else { return false }
+        return status.st_mode & Self.mark != 0
+    }
+
+    /// Marks a file of this user, and makes it the newest. Where that cannot be done, nothing happens.
+    package func mark(_ name: String) {
+        let number = SystemCallError.repeated {
+            unsafe openat(descriptor.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        }
+        guard number >= 0 else { return }
+        let file = OwnedDescriptor(number)
+        var status = stat()
+        guard unsafe fstat(file.number, &status) == 0, isOwnFile(status) else { return }
+        _ = fchmod(file.number, 0o600 | Self.mark)
+        _ = futimens(file.number, nil)
+    }
+
+    /// Those of `names` that are plain files, the one that was written or marked longest ago first.
+    package func files(among names: [String]) -> [File] {
+        var files: [File] = []
+        for name in names {
+            guard let status = try? status(of: name), status.st_mode & S_IFMT == S_IFREG else { continue }
+            files.append(
+                File(
+                    name: name, isMarked: status.st_mode & Self.mark != 0, seconds: status.st_mtim.tv_sec,
+                    nanoseconds: status.st_mtim.tv_nsec))
+        }
+        return files.sorted { ($0.seconds, $0.nanoseconds) < ($1.seconds, $1.nanoseconds) }
+    }
+
+    // MARK: Writing
+
+    /// Puts `bytes` in the place of what has that name, readable by its owner only; a symbolic link is replaced, not followed.
+    ///
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file.
+    package func replace(_ name: String, with bytes: [UInt8]) throws(SystemCallError) {
+        _ = try hasFile(name)
+        let temporary = try makeTemporary(of: name)
+        do throws(SystemCallError) {
+            try Self.write(bytes, to: temporary.file)
+            guard unsafe renameat(descriptor.number, temporary.name, descriptor.number, name) == 0 else {
+                throw SystemCallError(call: "rename", errno: errno)
+            }
+        } catch {
+            _ = unsafe unlinkat(descriptor.number, temporary.name, 0)
+            throw error
+        }
+        // The new name is on the disk when the directory is. A file system that cannot do that is no reason to fail.
+        _ = SystemCallError.repeated { fsync(descriptor.number) }
+    }
+
+    /// Removes the file; that there is none is no error.
+    ///
+    /// - Throws: `SystemCallError`.
+    package func remove(_ name: String) throws(SystemCallError) {
+        guard unsafe unlinkat(descriptor.number, name, 0) == 0 || errno == ENOENT else {
+            throw SystemCallError(call: "unlink", errno: errno)
+        }
+    }
+
+    /// A file that is not there yet under its own name.
+    private struct Temporary: ~Copyable {
+        let name: String
+        let file: OwnedDescriptor
+    }
+
+    private static let temporaryCount = Lock(0)
+
+    /// A new file that nobody else writes.
+    private func makeTemporary(of name: String) throws(SystemCallError) -> Temporary {
+        while true {
+            let number = Self.temporaryCount.withLock { count in
+                count += 1
+                return count
+            }
+            let temporary = "\(name).\(getpid()).\(number).tmp"
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+            let opened = SystemCallError.repeated { unsafe openat(descriptor.number, temporary, flags, 0o600) }
+            guard opened >= 0 else {
+                // Somebody of the same number left it behind.
+                guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
+                continue
+            }
+            let file = OwnedDescriptor(opened)
+            // The lock says that it is being written. Who takes it for a remain in the moment before may remove it.
+            let locked = SystemCallError.repeated { flock(file.number, LOCK_EX | LOCK_NB) }
+            let isTaken = locked != 0 && errno == EWOULDBLOCK
+            var status = stat()
+            guard unsafe fstat(file.number, &status) == 0 else {
+                let reason = errno
+                _ = unsafe unlinkat(descriptor.number, temporary, 0)
+                throw SystemCallError(call: "fstat", errno: reason)
+            }
+            if !isTaken, status.st_nlink > 0 { return Temporary(name: temporary, file: file) }
+        }
+    }
+
+    /// Removes what writers of this user have left behind that were killed, of each file whose name passes `isWanted`.
+    ///
+    /// What somebody writes at this moment is locked, and stays; on a file system without locks everything does. So does what
+    /// belongs to another user, or is no plain file.
+    package func removeRemains(among names: [String], of isWanted: (String) -> Bool) {
+        for name in names where name.hasSuffix(".tmp") {
+            let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.count > 3, parts.dropLast().suffix(2).allSatisfy({ Int($0) != nil }),
+                isWanted(parts.dropLast(3).joined(separator: ".")), isOwnFile(try? status(of: name))
+            else { continue }
+            let number = SystemCallError.repeated {
+                unsafe openat(descriptor.number, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            }
+            guard number >= 0 else { continue }
+            let file = OwnedDescriptor(number)
+            if SystemCallError.repeated({ flock(file.number, LOCK_EX | LOCK_NB) }) == 0 {
+                _ = unsafe unlinkat(descriptor.number, name, 0)
+            }
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to file: borrowing OwnedDescriptor) throws(SystemCallError) {
+        guard fchmod(file.number, 0o600) == 0 else { throw SystemCallError(call: "fchmod", errno: errno) }
+        try StoredFile.writeAll(bytes, to: file.number)
+        let result = SystemCallError.repeated { fsync(file.number) }
+        guard result == 0 else { throw SystemCallError(call: "fsync", errno: errno) }
+    }
+}
