@@ -63,7 +63,7 @@ let package = Package(
         .executableTarget(
             name: "blescan",
             dependencies: [
-                "BareBLE", "BareBLETestKit", "BLECore", "BLELinux",
+                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECore", "BLELinux",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -118,7 +118,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BareBLETests",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            dependencies: ["BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECore", "BLELinux"],
             swiftSettings: strict
         ),
         .testTarget(

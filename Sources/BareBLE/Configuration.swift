@@ -63,6 +63,14 @@ public struct Configuration: Sendable {
     /// The directory must exist. With it, each connection begins with one request, for the peer's Database Hash, and needs no
     /// discovery while that has not changed. Peers whose addresses change are left out. `GATTCacheDirectory` has the rest.
     public var cacheDirectory: String?
+    /// Computes the Database Hash of what was discovered, so that a cache is kept only where the peer's hash is that of its database;
+    /// `nil`: the peer is believed.
+    ///
+    /// With `import BareBLECrypto` it is `{ $0.hash }`. Databases that were discovered completely, at the level `full`, are checked,
+    /// before they are stored and when they are read from a cache. Called on the event loop; it must return quickly.
+    ///
+    /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
+    public var databaseHash: (@Sendable (_ message: DatabaseHashMessage) -> [UInt8])?
     /// Whether a peer's protocol errors close the link instead of being counted and tolerated.
     public var isStrict = false
     /// How long a peer may think about a request before the link closes: 30 s by the protocol, less in tests.

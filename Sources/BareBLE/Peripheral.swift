@@ -69,6 +69,8 @@ public actor Peripheral {
     var isResynchronizing = false
     /// Calls that wait until more is known, or nothing is stale any more.
     var settling: [UInt64: CheckedContinuation<Bool, Never>] = [:]
+    let databaseHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
+    var wrongDatabaseHashes = 0
     var storedCache: GATTCache?
     let writer: CacheWriter?
     /// Calls that wait until what is known has been stored.
@@ -126,6 +128,7 @@ public actor Peripheral {
         self.traceLinks = configuration.traceLinks
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
+        self.databaseHash = configuration.databaseHash
         self.troubles = LinkTroubles(of: troubles.page(of: name))
         self.policy = policy
         self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)

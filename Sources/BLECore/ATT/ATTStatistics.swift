@@ -12,6 +12,8 @@ public struct ATTStatistics: Hashable, Sendable {
     public var handleMismatches = 0
     /// Answers that belong to the request but are malformed.
     public var malformedAnswers = 0
+    /// Database Hashes, sent or stored, that were not those of the database; what they came with was not kept.
+    public var wrongDatabaseHashes = 0
     /// Answers out of turn with a known cause: a second MTU response, an answer to what had just ended, an error about
     /// a command; dropped.
     public var knownStrays = 0
@@ -88,6 +90,7 @@ extension ATTStatistics {
         body(oversizedValues, "values that are too long")
         body(shortValues, "values that are too short")
         body(valuesWithoutHandle, "values for handle 0")
+        body(wrongDatabaseHashes, "hashes of another database")
         body(malformedLists, "malformed lists of values")
         body(strayConfirmations, "confirmations of nothing")
         body(emptyPackets, "empty packets")

@@ -28,12 +28,14 @@ extension Peripheral {
             }
             knowledge.hashRead(reading)
         }
-        return knowledge.cache
+        checkHash()
+        return knowledge.isHashRefuted ? nil : knowledge.cache
     }
 
     /// Asks for the hash where a cache waits for it, or where one is to be stored: before anything else is asked, so that
     /// what is stored with it is never older than it says.
     func validateCache(until deadline: BootInstant) async throws(BLEError) {
+        dropForgedCache()
         guard knowledge.awaitsHash || policy.store != nil && !knowledge.isFromCache else { return }
         let reading = try await databaseHash(until: deadline, during: "connect")
         knowledge.hashRead(reading)
@@ -59,11 +61,55 @@ extension Peripheral {
         }
     }
 
+    // MARK: Checking
+
+    /// Whether `hash` is that of `database`; `nil` when nobody computes it. Peers differ in the order of the octets.
+    private func agrees(_ hash: [UInt8], with database: GATTDatabase) -> Bool? {
+        guard let databaseHash else { return nil }
+        var values: [AttributeHandle: [UInt8]] = [:]
+        for descriptor in database.descriptors where descriptor.uuid == .extendedProperties {
+            guard let owner = extendedProperties.first(where: { $0.key.handles.contains(descriptor.handle) }) else {
+                continue
+            }
+            let bits = owner.value.rawValue
+            values[descriptor.handle] = [UInt8(truncatingIfNeeded: bits), UInt8(truncatingIfNeeded: bits >> 8)]
+        }
+        // A value that nobody has read leaves open what the hash should be. A peer must not get around the check by that.
+        guard let message = DatabaseHashMessage(database, extendedProperties: values) else { return false }
+        let computed = databaseHash(message)
+        return hash == computed || hash == computed.reversed()
+    }
+
+    /// Compares the peer's hash with what was discovered: who repeats another peer's hash must not have its own services kept.
+    private func checkHash() {
+        guard let cache = knowledge.uncheckedHash, let hash = cache.databaseHash,
+            let agrees = agrees(hash, with: cache.database)
+        else { return }
+        knowledge.hashChecked(agrees: agrees)
+        if !agrees { tellWrongHash("the database hash is not that of the database; nothing is kept") }
+    }
+
+    /// Drops a cache that is not what its own hash says: it was made by an impostor, or by hand.
+    private func dropForgedCache() {
+        guard knowledge.awaitsHash, let cache = policy.cache, cache.coverage == .whole(.full),
+            let hash = cache.databaseHash, agrees(hash, with: cache.database) == false
+        else { return }
+        knowledge.dropUnchecked()
+        tellWrongHash("a cache is not what its hash says, and is not used")
+    }
+
+    private func tellWrongHash(_ message: String) {
+        wrongDatabaseHashes += 1
+        tell(.warning, message)
+    }
+
     // MARK: Storing
 
     /// Stores what is known, if it is to be stored and is not already.
     func storeCache() {
-        guard let writer, let cache = knowledge.cache, cache != storedCache else { return }
+        guard let writer else { return }
+        checkHash()
+        guard !knowledge.isHashRefuted, let cache = knowledge.cache, cache != storedCache else { return }
         storedCache = cache
         writer.write(cache)
     }

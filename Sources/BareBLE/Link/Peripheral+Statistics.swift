@@ -7,6 +7,7 @@ extension Peripheral {
     public var statistics: ATTStatistics {
         var statistics = client.statistics
         statistics.unwantedValues = unwantedValues
+        statistics.wrongDatabaseHashes = wrongDatabaseHashes
         statistics.droppedValues = droppedValues.count
         statistics.droppedByKernel = Int(socket?.droppedPackets ?? formerDrops)
         return statistics

@@ -1,6 +1,7 @@
 import ArgumentParser
 import BLECore
 import BareBLE
+import BareBLECrypto
 
 /// What every command that makes a connection understands.
 struct ConnectionOptions: ParsableArguments {
@@ -48,6 +49,7 @@ struct ConnectionOptions: ParsableArguments {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first
         configuration.preferredMTU = mtu
+        configuration.databaseHash = { $0.hash }
         if trace {
             let trace = Trace()
             configuration.trace = { trace.print($0) }

@@ -45,11 +45,16 @@ package struct DatabaseKnowledge: Sendable {
     private enum Hash: Hashable, Sendable {
         case unknown, absent
         case value([UInt8])
+        /// The peer sends one that is not that of its database.
+        case refuted
     }
 
     /// What the peer offers, as far as `coverage` says; what `stale` has of it must not be used.
     package private(set) var database: GATTDatabase? {
-        didSet { serviceChangedHandle = serviceChangedCharacteristic?.valueHandle }
+        didSet {
+            serviceChangedHandle = serviceChangedCharacteristic?.valueHandle
+            isHashChecked = false
+        }
     }
     /// Where the peer announces changes, if it does.
     package private(set) var serviceChangedHandle: AttributeHandle?
@@ -62,7 +67,11 @@ package struct DatabaseKnowledge: Sendable {
     package private(set) var hasListing = false
 
     private var unchecked: GATTCache?
-    private var hash = Hash.unknown
+    private var hash = Hash.unknown {
+        didSet { isHashChecked = false }
+    }
+    /// Whether the hash is known to be that of `database`.
+    private var isHashChecked = false
     private(set) var runningDiscoveries = 0
     private var isRediscovering = false
     private var changedMeanwhile = HandleRanges()
@@ -124,6 +133,27 @@ extension DatabaseKnowledge {
         // Where everything is known, so is whether it has one.
         return !coverage.includesAll(to: .structure) || !database.characteristics(.databaseHash).isEmpty
     }
+
+    /// What was found completely on this link, with a hash that nobody has compared with it yet.
+    package var uncheckedHash: GATTCache? {
+        guard !isHashChecked, !isFromCache, coverage == .whole(.full), let cache, cache.databaseHash != nil else {
+            return nil
+        }
+        return cache
+    }
+
+    /// The hash was compared with what was found.
+    package mutating func hashChecked(agrees: Bool) {
+        if !agrees { hash = .refuted }
+        isHashChecked = true
+    }
+
+    /// Whether the peer's hash is not that of its database: nothing of it is to be kept beyond the link, because what was found need
+    /// not be what the real peer has.
+    package var isHashRefuted: Bool { hash == .refuted }
+
+    /// The cache that waits for the peer's hash is not what its own hash says, and is dropped.
+    package mutating func dropUnchecked() { unchecked = nil }
 
     /// What is worth storing; `nil` while nothing is known for certain.
     package var cache: GATTCache? {
