@@ -13,10 +13,13 @@ import Testing
     private var socket: String { file + ".sock" }
 
     private static let hashed = VirtualDevice(
-        name: "Lamp",
-        services: [
-            .battery(level: 7), .genericAttribute(databaseHash: Array(repeating: 5, count: 16)),
-        ])
+        name: "Lamp", services: [.battery(level: 7), .genericAttribute(databaseHash: hash)])
+
+    /// What the specification calculates: AES-CMAC by OpenSSL, over the attributes put together by hand.
+    private static let hash: [UInt8] = [
+        0xAF, 0xF5, 0x3C, 0xEF, 0x4A, 0x82, 0x80, 0xB8,
+        0xFB, 0x65, 0x78, 0xF6, 0x16, 0xB3, 0xBF, 0xE6,
+    ]
 
     /// Runs one command against a device at the one path; answers what it printed, and the packets that the device got.
     private func run(

@@ -271,7 +271,7 @@ import Testing
     private func changes(of device: Peripheral) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Caching.md
         for try await change in try await device.serviceChanges() {
-            print("look again at", change.handles)
+            print("look again at", change.handles, change.formerServices, change.services)
         }
         // out
     }
