@@ -37,7 +37,7 @@ import Testing
         try AppendedFile("/dev/null", isReplacing: false).append([1])
     }
 
-    // Row O40.
+    // Row O39.
     @Test func onlyItsOwnFileIsRemoved() throws {
         let (made, moved) = (folder.appending(path: "made"), folder.appending(path: "moved"))
         let (others, manager) = (folder.appending(path: "others"), FileManager.default)

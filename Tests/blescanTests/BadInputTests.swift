@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    // Row O38.
+    // Row O37.
     /// A script may pass on what a device calls itself.
     @Test(arguments: [
         ["read", "demo:battery", "x\u{1b}]0;pwn\u{7}"], ["scan", "--\u{1b}]0;pwn\u{7}"],

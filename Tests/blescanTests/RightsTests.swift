@@ -69,7 +69,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
     }
 
-    // Row O36.
+    // Row O35.
     /// It waits for what stands for the sockets of a pretended machine.
     @Test(arguments: [(sudo, nobody, nothing), (login, "0", overrideFileAccess)])
     func doctorGivesUpItsRightsToo(_ environment: [String], _ user: String, _ capabilities: UInt64) async throws {
@@ -78,7 +78,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: user, capabilities) }
     }
 
-    // Row O36.
+    // Row O35.
     /// With CAP_NET_ADMIN only where something is to be switched on; the socket may be root's.
     @Test(arguments: [([], forRadio & ~(1 << 12)), (["--fix", "up"], forRadio)])
     func doctorConnectsWithTheRightsOfTheOthers(_ options: [String], _ capabilities: UInt64) async throws {
@@ -94,7 +94,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: "0", capabilities | Self.overrideFileAccess) }
     }
 
-    // Row O36.
+    // Row O35.
     @Test func doctorsRecordingIsTheCallers() async throws {
         let folder = try Self.folder()
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -132,7 +132,7 @@ struct CaptureCheckTests {
         #expect(check.unanswered == nil)
     }
 
-    // Row O37.
+    // Row O36.
     @Test("A handle that is used again ends its former link, and nothing is kept of that")
     func reusedHandle() throws {
         // LE Connection Complete: handle 1, central, D1:00:00:00:00:01; then the same as the peripheral.

@@ -108,7 +108,7 @@ def under_sudo_a_connection_and_its_files_are_the_callers():
     must_be_the_callers(recording)
 
 
-# Row O36.
+# Row O35.
 @test
 def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_controller():
     control(HCI_DOWN)
@@ -127,7 +127,7 @@ def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_con
     must_be_the_callers(recording)
 
 
-# Row O36.
+# Row O35.
 @test
 def under_sudo_a_diagnosis_unblocks_the_radio():
     switches = rfkill_switches()

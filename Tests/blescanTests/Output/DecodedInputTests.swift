@@ -105,7 +105,7 @@ import Testing
         #expect(table("0A09221B0AE280AE5C0042").contains(#"\u{1b}\u{a}\u{202e}\"#))
     }
 
-    // Row O38.
+    // Row O37.
     /// A name with a soft hyphen, marks of annotations, an invisible tag, and a character for private use: RFC 8259, 7 has how those
     /// beyond 16 bits are escaped.
     @Test func whatHasNoShapeIsEscapedInJSONToo() {

@@ -47,7 +47,7 @@ import Testing
         #expect(more == nil)
     }
 
-    // Row O39.
+    // Row O38.
     /// The program stores what `reserve` returns, signs, and crashes at any moment: no number comes twice.
     @Test func aCrashUsesNoCounterTwice() {
         var (stored, used): (UInt32?, [UInt32]) = (40, [])
