@@ -82,13 +82,13 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
                 require(scanCommandsOut == 0, "the scan has one command out at a time")
                 scanCommandsOut += 1
                 enqueue(packet, .scan)
-            case .tell(.paused):
+            case .notify(.paused):
                 require(owesPaused, "a pause is answered once")
                 owesPaused = false
-            case .tell(.ended):
+            case .notify(.ended):
                 require(owesEnded, "an end is answered once")
                 owesEnded = false
-            case .tell: break
+            case .notify: break
             }
         }
     }

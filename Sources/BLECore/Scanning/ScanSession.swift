@@ -1,55 +1,91 @@
-// The scan of one adapter: gets it going, keeps it going, and ends it.
+// The scan of one adapter: starts it, keeps it running, and ends it.
 //
-// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Begin each
-// time from the same place: disable, set parameters, enable; a scan of a program that died may still run. Notice when
-// somebody else touched the scan and set it up again. Notice a controller that has gone quiet.
+// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Arm the scan in
+// the same order each time: disable, set parameters, enable; a scan of a program that died may still run. Notice when
+// another program touched the scan and re-arm it. Notice a controller that has gone quiet.
 //
 // Invariants:
-// - One command of the session is out at a time; what is wanted meanwhile is kept in `wanted` and `isPaused` and looked at
-//   when the answer is there.
+// - One command of the session is out at a time. What is requested meanwhile is kept in `goal` and `pausing` and looked at
+//   when the response is there.
 // - Command Disallowed on enable and disable means "already so": what matters is whether reports come. On the parameters
-//   it means that a scan runs: disable and try once more, then say `scanBusy` and wait (row H14).
-// - Whatever fails is tried again after a pause that doubles up to 30 s, and starts small again after a healthy minute.
+//   it means that a scan runs: disable and retry once, then report `scanBusy` and wait (row H14).
+// - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
-// - The kernel turns scanning off around each of its own connects, and nobody turns it on again: somebody else's
-//   completion of a scan enable leads to a fresh start half a second later, not at once, because the kernel may be
-//   calling a peer just then.
-// - A report without data is no sign of life: stuck controllers go on sending those (row H16).
-// - A scan whose end the controller did not confirm is ended again, before the next call or after a pause.
-// - `pause` and `stop` are answered exactly once, by `paused` and `ended`, when the radio no longer scans for us.
+// - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
+//   completion of a scan enable leads to a re-arm half a second later, not at once, because the kernel may be
+//   initiating a connection just then.
+// - A report without data does not show that the controller works: stuck controllers go on sending those (row H16).
+// - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a pause.
+// - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
 //
-// The session never acts; it returns commands to send and events to tell, in order.
+// The session never acts; it returns commands to send and events to report, in order.
 
-/// Keeps a scan going on one adapter.
+/// Keeps a scan running on one adapter.
 package struct ScanSession: ~Copyable {
-    enum State {
+    /// Something that the owner of the session needs to know.
+    package enum Event: Hashable, Sendable {
+        /// The scan runs, for the first time or again.
+        case started
+        /// Another program changed the scan; it is re-armed in a moment.
+        case disturbed(by: HCIOpcode)
+        /// No report with data came for 90 s, so many times in a row; the scan is re-armed.
+        case stalled(count: Int)
+        /// A step failed; it is retried after `retry`.
+        case unable(HCICommandFailure, retry: Duration)
+        /// Another program or the kernel holds the scanner; the next attempt follows after `retry`.
+        case scanBusy(retry: Duration)
+        /// The pause that was requested has begun: the radio does not scan for us.
+        case paused
+        /// The stop that was requested is done: the radio no longer scans for us.
+        case ended
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Put this command into the adapter's queue, and call `commandFinished` with its result.
+        case send(HCICommandPacket)
+        /// Notify the owner.
+        case notify(Event)
+    }
+
+    private enum State {
         /// No scan of ours runs and no command is out.
         case resting
         /// Scan off is out; `again` when parameters were refused before.
         case disabling(again: Bool)
         /// The parameters are out; `again` when they were refused before.
-        case configuring(again: Bool)
-        /// Scan on is out.
-        case enabling
-        /// The scan runs.
-        case scanning(since: BootInstant)
-        /// The scan runs or not; it is set up anew at `until`.
+        case configuring(ScanPlan, again: Bool)
+        /// Scan on is out; another program may have changed the scan since.
+        case enabling(ScanPlan, wasDisturbed: Bool)
+        /// The scan runs; data came last, or it began, at `lastReport`.
+        case scanning(ScanPlan, since: BootInstant, lastReport: BootInstant)
+        /// The scan runs or not; it is re-armed, or disabled again, at `until`.
         case waiting(until: BootInstant)
         /// The adapter is down.
         case asleep
     }
 
+    /// What the owner wants.
+    private enum Goal {
+        case none
+        /// No scan, and to hear of its end.
+        case ended
+        case scan(ScanPlan)
+    }
+
+    private enum Pausing {
+        case no
+        /// Not acknowledged yet.
+        case requested
+        case acknowledged
+    }
+
     package let controller: Controller
-    var state = State.resting
-    var wanted: ScanPlan?
-    var configured: ScanPlan?
-    var isPaused = false
-    var owesPaused = false
-    var owesEnded = false
-    var wasDisturbed = false
-    var lastLife = BootInstant.zero
-    var attempts = 0
-    var stalls = 0
+    private var state = State.resting
+    private var goal = Goal.none
+    private var pausing = Pausing.no
+    private var attempts = 0
+    private var stalls = 0
 
     package init(_ controller: Controller) {
         self.controller = controller
@@ -80,100 +116,70 @@ package struct ScanSession: ~Copyable {
     package var nextDeadline: BootInstant? {
         switch state {
         case .resting, .asleep, .disabling, .configuring, .enabling: nil
-        case .scanning: lastLife + Self.patience
+        case .scanning(_, _, let lastReport): lastReport + Self.stallTimeout
         case .waiting(let until): until
         }
+    }
+
+    /// The plan to scan by now; `nil` while no scan should run.
+    private var target: ScanPlan? {
+        guard case .scan(let plan) = goal, case .no = pausing else { return nil }
+        return plan
     }
 }
 
 // MARK: - What is wanted
 
 extension ScanSession {
-    /// Scans under a plan from now on; also for a new plan while a scan runs.
+    /// Scans by a plan from now on; also for a new plan while a scan runs.
     package mutating func start(_ plan: ScanPlan, at now: BootInstant) -> [Action] {
+        let actions = acknowledgeStop()
         var plan = plan
         if !controller.hasCodedPHY { plan.phys = .le1M }
-        wanted = plan
+        goal = .scan(plan)
         attempts = 0
         stalls = 0
-        var actions = settleEnded()
-        actions += proceed(at: now)
-        return actions
+        return actions + proceed(at: now)
     }
 
-    /// Ends the scan; answered by `ended`.
+    /// Ends the scan; acknowledged by `ended`.
     package mutating func stop(at now: BootInstant) -> [Action] {
-        wanted = nil
-        owesEnded = true
+        goal = .ended
         return proceed(at: now)
     }
 
-    /// Makes way for a connect; answered by `paused`.
+    /// Makes way for a connection attempt; acknowledged by `paused`.
     package mutating func pause(at now: BootInstant) -> [Action] {
-        isPaused = true
-        owesPaused = true
+        pausing = .requested
         return proceed(at: now)
     }
 
     /// Scans again, if a scan is wanted.
     package mutating func resume(at now: BootInstant) -> [Action] {
-        isPaused = false
-        var actions: [Action] = []
-        if owesPaused {
-            owesPaused = false
-            actions.append(.tell(.paused))
-        }
+        let actions = acknowledgePause()
+        pausing = .no
         attempts = 0
-        actions += proceed(at: now)
-        return actions
+        return actions + proceed(at: now)
     }
 }
 
 // MARK: - What happens
 
 extension ScanSession {
-    /// The command that was sent last has been answered, or failed for the reason given.
+    /// The command that was sent last has its response, or failed for the reason given.
     package mutating func commandFinished(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
-        let refused = failure?.status == .commandDisallowed
-        // There is nobody to be told anything more, not even that the scan is unwanted.
-        if hasCommandOut, failure?.reason == .adapterLost { return adapterDown() }
-        switch state {
-        case .resting, .scanning, .waiting, .asleep:
-            return []
-        case .disabling(let again):
-            guard shouldScan else {
-                // Without an answer the scan may run on, and keep the controller from taking calls.
-                if failure?.reason == .timeout { return endLater(at: now) }
-                // Whatever the answer, there is nothing more to do against a scan that nobody wants.
-                return rest(at: now)
-            }
-            if let failure, !refused { return fail(failure, at: now) }
-            return configure(again: again)
-        case .configuring(let again):
-            guard shouldScan else { return disable() }
-            guard let failure else { return enable() }
-            guard refused else { return fail(failure, at: now) }
-            return again ? fail(nil, at: now) : disable(again: true)
-        case .enabling:
-            if let failure, !refused {
-                state = .resting
-                return shouldScan ? fail(failure, at: now) : disable()
-            }
-            state = .scanning(since: now)
-            lastLife = now
-            let disturbed = wasDisturbed
-            wasDisturbed = false
-            var actions: [Action] = shouldScan ? [.tell(.started)] : []
-            if disturbed && shouldScan {
-                state = .waiting(until: now + nextPause())
-            } else {
-                actions += proceed(at: now)
-            }
-            return actions
+        guard hasCommandOut else { return [] }
+        // No later command can report more, not even that the scan is unwanted.
+        if failure?.reason == .adapterLost { return adapterDown() }
+        return switch state {
+        case .disabling(let again): disabled(failure, again: again, at: now)
+        case .configuring(let plan, let again): configured(plan, failure, again: again, at: now)
+        case .enabling(let plan, let wasDisturbed): enabled(plan, failure, wasDisturbed: wasDisturbed, at: now)
+        case .resting, .scanning, .waiting, .asleep: []
         }
     }
 
-    /// Somebody else's command was answered on this adapter.
+    /// Another program's command completed on this adapter.
     package mutating func foreignCompletion(
         _ opcode: HCIOpcode, _ status: HCIStatus?, at now: BootInstant
     ) -> [Action] {
@@ -181,21 +187,21 @@ extension ScanSession {
         switch state {
         case .resting, .asleep, .waiting, .disabling, .configuring:
             return []
-        case .enabling:
-            wasDisturbed = true
+        case .enabling(let plan, _):
+            state = .enabling(plan, wasDisturbed: true)
             return []
-        case .scanning(let since):
+        case .scanning(_, let since, _):
             if now - since >= Self.healthy { attempts = 0 }
             state = .waiting(until: now + nextPause())
-            return [.tell(.disturbed(by: opcode))]
+            return [.notify(.disturbed(by: opcode))]
         }
     }
 
     /// A report was read.
     package mutating func reportSeen(hasData: Bool, at now: BootInstant) {
         guard hasData else { return }
-        lastLife = now
         stalls = 0
+        if case .scanning(let plan, let since, _) = state { state = .scanning(plan, since: since, lastReport: now) }
     }
 
     /// The clock went on.
@@ -203,15 +209,13 @@ extension ScanSession {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         if case .waiting = state { return proceed(at: now) }
         stalls += 1
-        return [.tell(.stalled(count: stalls))] + disable()
+        return [.notify(.stalled(count: stalls))] + disable()
     }
 
     /// The adapter went down, was unplugged or is being reset: whatever ran has ended.
     package mutating func adapterDown() -> [Action] {
         state = .asleep
-        configured = nil
-        wasDisturbed = false
-        return settle()
+        return acknowledge()
     }
 
     /// The adapter is up again.
@@ -220,5 +224,163 @@ extension ScanSession {
         state = .resting
         attempts = 0
         return proceed(at: now)
+    }
+}
+
+// MARK: - Transitions
+
+extension ScanSession {
+    /// Goes on from a state in which no command is out; in any other the response leads on.
+    private mutating func proceed(at now: BootInstant) -> [Action] {
+        switch state {
+        case .disabling, .configuring, .enabling: []
+        case .asleep: acknowledge()
+        case .resting: target != nil ? disable() : acknowledge()
+        case .scanning(let plan, _, _): plan == target ? [] : disable()
+        case .waiting: disable()
+        }
+    }
+
+    private mutating func disabled(_ failure: HCICommandFailure?, again: Bool, at now: BootInstant) -> [Action] {
+        if let plan = target {
+            if let failure, failure.status != .commandDisallowed { return retry(failure, at: now) }
+            return configure(plan, again: again)
+        }
+        if failure?.reason == .timeout {
+            // The scan may run on, and keep the controller from initiating: disable it again later.
+            state = .waiting(until: now + nextPause())
+        } else {
+            // Whatever the response, nothing more can be done against a scan that is not wanted.
+            state = .resting
+        }
+        return acknowledge()
+    }
+
+    private mutating func configured(
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, again: Bool, at now: BootInstant
+    ) -> [Action] {
+        guard target != nil else { return disable() }
+        guard let failure else {
+            state = .enabling(plan, wasDisturbed: false)
+            return [.send(controller.scanOn(for: plan))]
+        }
+        guard failure.status == .commandDisallowed else { return retry(failure, at: now) }
+        return again ? retry(nil, at: now) : disable(again: true)
+    }
+
+    private mutating func enabled(
+        _ plan: ScanPlan, _ failure: HCICommandFailure?, wasDisturbed: Bool, at now: BootInstant
+    ) -> [Action] {
+        if let failure, failure.status != .commandDisallowed {
+            return target == nil ? disable() : retry(failure, at: now)
+        }
+        guard target != nil else { return disable() }
+        if wasDisturbed {
+            state = .waiting(until: now + nextPause())
+            return [.notify(.started)]
+        }
+        state = .scanning(plan, since: now, lastReport: now)
+        return [.notify(.started)] + proceed(at: now)
+    }
+
+    private mutating func disable(again: Bool = false) -> [Action] {
+        state = .disabling(again: again)
+        return [.send(controller.scanOff)]
+    }
+
+    private mutating func configure(_ plan: ScanPlan, again: Bool) -> [Action] {
+        state = .configuring(plan, again: again)
+        return [.send(controller.parameters(for: plan))]
+    }
+
+    /// Waits before the next attempt; without a failure another program holds the scanner.
+    private mutating func retry(_ failure: HCICommandFailure?, at now: BootInstant) -> [Action] {
+        let pause = nextPause()
+        state = .waiting(until: now + pause)
+        guard let failure else { return [.notify(.scanBusy(retry: pause))] }
+        return [.notify(.unable(failure, retry: pause))]
+    }
+
+    /// Acknowledges what was requested while the radio was not free.
+    private mutating func acknowledge() -> [Action] {
+        acknowledgeStop() + acknowledgePause()
+    }
+
+    private mutating func acknowledgeStop() -> [Action] {
+        guard case .ended = goal else { return [] }
+        goal = .none
+        return [.notify(.ended)]
+    }
+
+    private mutating func acknowledgePause() -> [Action] {
+        guard case .requested = pausing else { return [] }
+        pausing = .acknowledged
+        return [.notify(.paused)]
+    }
+
+    private mutating func nextPause() -> Duration {
+        let pause = Self.firstPause * (1 << min(attempts, 6))
+        attempts += 1
+        return min(pause, Self.longestPause)
+    }
+
+    /// How long a running scan may bring no data before it is re-armed.
+    package static let stallTimeout: Duration = .seconds(90)
+    /// After how long without trouble pauses are short again.
+    package static let healthy: Duration = .seconds(60)
+    /// The first pause before a retry.
+    package static let firstPause: Duration = .milliseconds(500)
+    /// The longest pause before a retry.
+    package static let longestPause: Duration = .seconds(30)
+}
+
+// MARK: - The controller
+
+extension ScanSession {
+    /// What the session has to know about the controller.
+    package struct Controller: Hashable, Sendable {
+        package var hasExtendedScan: Bool
+        package var hasCodedPHY: Bool
+        package var ownAddressType: AddressType
+
+        /// Extended scanning needs the feature, and the commands where the controller lists them.
+        package init(
+            features: LEFeatures, commands: HCISupportedCommands? = nil, ownAddressType: AddressType = .public
+        ) {
+            hasExtendedScan = features.contains(.extendedAdvertising) && commands?.hasExtendedScan ?? true
+            hasCodedPHY = hasExtendedScan && features.contains(.coded)
+            self.ownAddressType = ownAddressType
+        }
+    }
+}
+
+// The two sets of commands; a controller that has received one refuses the other until it is reset.
+extension ScanSession.Controller {
+    /// Ends a scan.
+    package var scanOff: HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(LESetExtendedScanEnable(isEnabled: false))
+            : HCICommandPacket(LESetScanEnable(isEnabled: false))
+    }
+
+    /// Sets how a scan listens.
+    package func parameters(for plan: ScanPlan) -> HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window, phys: plan.phys,
+                    ownAddressType: ownAddressType))
+            : HCICommandPacket(
+                LESetScanParameters(
+                    isActive: plan.isActive, interval: plan.interval, window: plan.window,
+                    ownAddressType: ownAddressType))
+    }
+
+    /// Starts a scan.
+    package func scanOn(for plan: ScanPlan) -> HCICommandPacket {
+        hasExtendedScan
+            ? HCICommandPacket(
+                LESetExtendedScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
+            : HCICommandPacket(LESetScanEnable(isEnabled: true, filtersDuplicates: plan.filtersDuplicates))
     }
 }

@@ -61,7 +61,7 @@ extension Adapter {
         for action in actions {
             switch action {
             case .send(let command): enqueue(command, for: .scan)
-            case .tell(let event): scanEvent(event)
+            case .notify(let event): scanEvent(event)
             }
         }
         armTimer()

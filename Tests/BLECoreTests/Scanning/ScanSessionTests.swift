@@ -18,7 +18,7 @@ import Testing
         #expect(session.start(plan, at: start) == [off])
         #expect(session.commandFinished(nil, at: start) == [set])
         #expect(session.commandFinished(nil, at: start) == [on])
-        #expect(session.commandFinished(nil, at: start) == [.tell(.started)])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started)])
         let scanning = session.isScanning
         #expect(scanning)
     }
@@ -41,7 +41,7 @@ import Testing
         _ = session.start(plan, at: start)
         #expect(session.commandFinished(disallowed, at: start) == [set])
         #expect(session.commandFinished(nil, at: start) == [on])
-        #expect(session.commandFinished(disallowed, at: start) == [.tell(.started)])
+        #expect(session.commandFinished(disallowed, at: start) == [.notify(.started)])
     }
 
     @Test func h14DisallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
@@ -53,7 +53,7 @@ import Testing
             #expect(session.commandFinished(nil, at: now) == [set])
             #expect(session.commandFinished(disallowed, at: now) == [off])
             #expect(session.commandFinished(nil, at: now) == [set])
-            guard case .tell(.scanBusy(let pause)) = session.commandFinished(disallowed, at: now).first else {
+            guard case .notify(.scanBusy(let pause)) = session.commandFinished(disallowed, at: now).first else {
                 Issue.record("the scanner is busy")
                 return
             }
@@ -73,7 +73,7 @@ import Testing
         var pauses: [Duration] = []
         #expect(session.start(plan, at: now) == [off])
         for _ in 0..<9 {
-            guard case .tell(.unable(failure, let pause))? = session.commandFinished(failure, at: now).first else {
+            guard case .notify(.unable(failure, let pause))? = session.commandFinished(failure, at: now).first else {
                 Issue.record("the failure is not told")
                 return
             }
@@ -92,19 +92,19 @@ import Testing
         var session = running()
         #expect(session.stop(at: start) == [off])
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
-        #expect(session.commandFinished(failure, at: start) == [.tell(.ended)])
+        #expect(session.commandFinished(failure, at: start) == [.notify(.ended)])
         #expect(session.pause(at: start) == [off])
-        #expect(session.commandFinished(nil, at: start) == [.tell(.paused)])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.paused)])
         // Now it is known to be off.
         #expect(session.resume(at: start) == [])
-        #expect(session.pause(at: start) == [.tell(.paused)])
+        #expect(session.pause(at: start) == [.notify(.paused)])
     }
 
     @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainAfterAPause() {
         var session = running()
         _ = session.stop(at: start)
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
-        #expect(session.commandFinished(failure, at: start) == [.tell(.ended)])
+        #expect(session.commandFinished(failure, at: start) == [.notify(.ended)])
         #expect(session.timePassed(start + .milliseconds(500)) == [off])
         #expect(session.commandFinished(nil, at: start) == [])
         let isResting = session.isResting
@@ -118,7 +118,7 @@ import Testing
         #expect(session.foreignCompletion(.leSetScanEnable, .commandDisallowed, at: start) == [])
         #expect(
             session.foreignCompletion(.leSetScanEnable, .success, at: start) == [
-                .tell(.disturbed(by: .leSetScanEnable))
+                .notify(.disturbed(by: .leSetScanEnable))
             ])
         #expect(session.foreignCompletion(.leSetScanEnable, .success, at: start) == [])
         let later = start + .milliseconds(500)
@@ -126,7 +126,7 @@ import Testing
         #expect(session.commandFinished(nil, at: later) == [set])
         #expect(session.commandFinished(nil, at: later) == [on])
         #expect(session.foreignCompletion(.leSetScanEnable, .success, at: later) == [])
-        #expect(session.commandFinished(nil, at: later) == [.tell(.started)])
+        #expect(session.commandFinished(nil, at: later) == [.notify(.started)])
         // It was disturbed while it was set up: once more, a longer pause later.
         #expect(session.nextDeadlineNow == later + .seconds(1))
     }
@@ -138,19 +138,19 @@ import Testing
         #expect(session.nextDeadlineNow == start + .seconds(100))
         #expect(session.timePassed(start + .seconds(90)) == [])
         var now = start + .seconds(100)
-        #expect(session.timePassed(now) == [.tell(.stalled(count: 1)), off])
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 1)), off])
         for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
         now = now + .seconds(90)
-        #expect(session.timePassed(now) == [.tell(.stalled(count: 2)), off])
+        #expect(session.timePassed(now) == [.notify(.stalled(count: 2)), off])
         for _ in 0..<3 { _ = session.commandFinished(nil, at: now) }
         session.reportSeen(hasData: true, at: now)
-        #expect(session.timePassed(now + .seconds(90)) == [.tell(.stalled(count: 1)), off])
+        #expect(session.timePassed(now + .seconds(90)) == [.notify(.stalled(count: 1)), off])
     }
 
     @Test func pausesForAConnectAndResumes() {
         var session = running()
         #expect(session.pause(at: start) == [off])
-        #expect(session.commandFinished(disallowed, at: start) == [.tell(.paused)])
+        #expect(session.commandFinished(disallowed, at: start) == [.notify(.paused)])
         #expect(session.foreignCompletion(.leSetScanEnable, .success, at: start) == [])
         #expect(session.nextDeadlineNow == nil)
         #expect(session.resume(at: start) == [off])
@@ -165,24 +165,24 @@ import Testing
         actions = session.pause(at: start)
         var told: [ScanSession.Action] = []
         for _ in 0..<4 {
-            told += actions.filter { if case .tell = $0 { true } else { false } }
+            told += actions.filter { if case .notify = $0 { true } else { false } }
             guard actions.contains(where: { if case .send = $0 { true } else { false } }) || told.isEmpty else { break }
             actions = session.commandFinished(nil, at: start)
         }
-        #expect(told == [.tell(.paused)])
+        #expect(told == [.notify(.paused)])
         #expect(session.nextDeadlineNow == nil)
     }
 
     @Test func stopEndsOnceAndAtOnceWhenNothingRuns() {
         var session = running()
         #expect(session.stop(at: start) == [off])
-        #expect(session.commandFinished(nil, at: start) == [.tell(.ended)])
-        #expect(session.stop(at: start) == [.tell(.ended)])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.ended)])
+        #expect(session.stop(at: start) == [.notify(.ended)])
         var waiting = running()
         _ = waiting.foreignCompletion(.leSetScanEnable, .success, at: start)
         #expect(waiting.stop(at: start) == [off])
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
-        #expect(waiting.commandFinished(failure, at: start) == [.tell(.ended)])
+        #expect(waiting.commandFinished(failure, at: start) == [.notify(.ended)])
     }
 
     @Test func aNewPlanIsSetUpAfresh() {
@@ -194,7 +194,7 @@ import Testing
         // And once more while the first change is under way.
         #expect(session.start(plan, at: start) == [])
         #expect(session.commandFinished(nil, at: start) == [on])
-        #expect(session.commandFinished(nil, at: start) == [.tell(.started), off])
+        #expect(session.commandFinished(nil, at: start) == [.notify(.started), off])
         #expect(session.commandFinished(nil, at: start) == [set])
     }
 
@@ -202,12 +202,12 @@ import Testing
         var session = running()
         #expect(session.adapterDown() == [])
         #expect(session.commandFinished(nil, at: start) == [])
-        #expect(session.pause(at: start) == [.tell(.paused)])
+        #expect(session.pause(at: start) == [.notify(.paused)])
         #expect(session.resume(at: start) == [])
         #expect(session.adapterUp(at: start) == [off])
         let lost = HCICommandFailure(opcode: .leSetScanEnable, reason: .adapterLost)
         #expect(session.commandFinished(lost, at: start) == [])
-        #expect(session.stop(at: start) == [.tell(.ended)])
+        #expect(session.stop(at: start) == [.notify(.ended)])
         #expect(session.adapterUp(at: start) == [])
     }
 
@@ -219,7 +219,7 @@ import Testing
             _ = session.start(plan, at: start)
             for _ in 0..<steps { _ = session.commandFinished(nil, at: start) }
             #expect(session.stop(at: start) == [])
-            #expect(session.commandFinished(lost, at: start) == [.tell(.ended)])
+            #expect(session.commandFinished(lost, at: start) == [.notify(.ended)])
         }
     }
 
