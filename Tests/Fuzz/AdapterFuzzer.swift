@@ -1,10 +1,10 @@
-// One adapter as the input tells it: its queue of commands, the scan that shares it with a call, what the controller answers, what
+// One adapter as the input tells it: its queue of commands, the scan that shares it with a connection attempt, the controller's responses, what
 // other programs do to it, and how time passes.
 //
 // What holds in every run:
 // - one command is on the wire at a time, and each ticket ends exactly once;
 // - the scan has one command out at a time; what it was asked for is answered once, and it sends nothing while the adapter is down;
-// - the call ends exactly once, and by itself once it was taken back and the clock goes on.
+// - an attempt ends exactly once, and by itself once it was cancelled and the clock goes on.
 
 @testable import BLECore
 
@@ -13,15 +13,16 @@ func fuzzAdapter(_ input: [UInt8]) { FuzzedAdapter.play(input, atMost: 512) }
 private struct FuzzedAdapter: ~Copyable, FuzzedRun {
     private enum Owner {
         case scan
-        case call(Int)
+        case connect
         case nobody
     }
 
     var script: Script
     private var queue = HCICommandQueue()
     private var scan: ScanSession
-    private var call: LEConnect?
-    private var callNumber = 0
+    private var initiator = Initiator()
+    /// Whether an attempt, or the confirmation of a cancel, has begun and not ended.
+    private var isConnecting = false
     private var now = BootInstant(nanoseconds: 1_000_000_000)
 
     private var owners: [HCICommandQueue.Ticket: Owner] = [:]
@@ -66,11 +67,12 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             case .scan:
                 scanCommandsOut -= 1
                 obey(scan.commandFinished(failure, at: now))
-            case .call(let number) where number == callNumber:
-                if let actions = call?.commandFinished(opcode, failure, at: now) { obey(actions) }
-            case .call, .nobody:
+            case .connect:
+                obey(initiator.commandFinished(opcode, failure, at: now))
+            case .nobody:
                 break
             }
+            if failure == nil || failure?.status != nil { obey(initiator.controllerResponded(opcode)) }
         }
     }
 
@@ -93,15 +95,15 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         }
     }
 
-    private mutating func obey(_ actions: [LEConnect.Action]) {
+    private mutating func obey(_ actions: [Initiator.Action]) {
         for action in actions {
             switch action {
-            case .send(let packet): enqueue(packet, .call(callNumber))
+            case .send(let packet): enqueue(packet, .connect)
             case .withdraw(let opcode): obey(queue.withdraw(opcode, at: now))
-            case .finish:
-                require(call?.isFinished == true, "what has ended says so")
-                call = nil
-                callNumber += 1
+            case .finish, .cancelConfirmed:
+                require(isConnecting, "what has begun ends once")
+                require(!initiator.isBusy, "what has ended says so")
+                isConnecting = false
             }
         }
     }
@@ -141,7 +143,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             isDown = false
             obey(scan.adapterUp(at: now))
         case 11: connect()
-        case 12: if let actions = call?.cancel(at: now) { obey(actions) }
+        case 12: obey(initiator.cancel(at: now))
         case 13: linkUp()
         case 14:
             wire = nil
@@ -175,7 +177,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             if status.opcode == wire, status.opcode != .none { wire = nil }
             obey(queue.received(status, at: now))
         case .connectionComplete(let complete):
-            if let actions = call?.received(complete, at: now) { obey(actions) }
+            obey(initiator.received(complete, at: now))
         case .advertisingReports(let batch):
             for report in batch.reports { scan.reportSeen(hasData: !report.data.isEmpty, at: now) }
         case .disconnectionComplete, .encryptionChange, .readRemoteVersionComplete, .hardwareError, .dataLengthChange,
@@ -190,11 +192,10 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         if let due = queue.nextDeadline, due <= now { wire = nil }
         obey(queue.timePassed(now))
         obey(scan.timePassed(now))
-        if let actions = call?.timePassed(now) { obey(actions) }
+        obey(initiator.timePassed(now))
         require(queue.nextDeadline.map { $0 > now } ?? true, "what was due in the queue has been done")
         require(scan.nextDeadline.map { $0 > now } ?? true, "what was due in the scan has been done")
-        let due = call?.nextDeadline
-        require(due.map { $0 > now } ?? true, "what was due in the call has been done")
+        require(initiator.nextDeadline.map { $0 > now } ?? true, "what was due in the attempt has been done")
     }
 
     private mutating func startScan() {
@@ -210,17 +211,20 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
         // The scan's own command fails, and so the scan hears of it before `adapterDown`.
         obey(queue.adapterLost())
         obey(scan.adapterDown())
-        if let actions = call?.adapterLost() { obey(actions) }
-        require(call == nil, "a call ends with the adapter")
+        obey(initiator.adapterLost())
+        require(!isConnecting && initiator.isIdle, "an attempt ends with the adapter")
         require(!owesPaused && !owesEnded, "an adapter that is down scans for nobody")
     }
 
     private mutating func connect() {
-        guard call == nil else { return }
+        guard !isConnecting else { return }
+        isConnecting = true
         let choice = script.byte()
         let deadline = now + .milliseconds(Int64(choice) * 100)
-        call = LEConnect(.init(LEInitiation(peer: peer), isExtended: choice & 1 == 1, deadline: deadline))
-        if let actions = call?.begin(at: now) { obey(actions) }
+        if initiator.hasPendingCancel { return obey(initiator.confirmCancel(for: peer, until: deadline, at: now)) }
+        obey(
+            initiator.begin(
+                .init(LEInitiation(peer: peer), isExtended: choice & 1 == 1, deadline: deadline), at: now))
     }
 
     private mutating func linkUp() {
@@ -236,13 +240,13 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
     // MARK: The end
 
     mutating func end() {
-        if let actions = call?.cancel(at: now) { obey(actions) }
+        obey(initiator.cancel(at: now))
         owesEnded = true
         obey(scan.stop(at: now))
         var rounds = 0
-        while call != nil || !owners.isEmpty {
-            let called = call?.nextDeadline
-            guard let due = [queue.nextDeadline, called].compactMap({ $0 }).min() else {
+        while isConnecting || !owners.isEmpty {
+            let connecting = initiator.nextDeadline
+            guard let due = [queue.nextDeadline, connecting].compactMap({ $0 }).min() else {
                 return require(false, "whatever waits waits for a time")
             }
             now = max(now, due)

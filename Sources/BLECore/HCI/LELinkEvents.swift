@@ -52,10 +52,10 @@ public struct LEConnectionComplete: Hashable, Sendable {
             intervalMin: interval, intervalMax: interval, latency: latency, timeout: timeout)
     }
 
-    /// Returns true if the event may belong to this host's attempt to connect to `called`. A cancelled attempt may
-    /// complete without the peer's address.
-    package func isOfCall(to called: PeerID) -> Bool {
-        isCentral && (peer == called || !status.isSuccess && peer?.address ?? .zero == .zero)
+    /// Returns true if the event may end this host's connection attempt to `target`. A cancelled attempt may complete
+    /// without the peer's address.
+    package func mayEndAttempt(to target: PeerID) -> Bool {
+        isCentral && (peer == target || !status.isSuccess && peer?.address ?? .zero == .zero)
     }
 }
 

@@ -4,27 +4,26 @@ internal import Logging
 
 // Two ways to a link.
 //
-// With CAP_NET_RAW the controller is told to call the peer, and a socket attaches to the link that comes up: own parameters, a
-// real cancel, the controller's own reason, and no dependence on what state the kernel's scanner is in. Our scan makes
-// way meanwhile, because many controllers do not call while they scan.
+// With CAP_NET_RAW the controller initiates the connection, and a socket attaches to the link that comes up: own parameters, a
+// real cancel, the controller's own reason, and no dependence on the state of the kernel's scanner. Our scan makes
+// way meanwhile, because many controllers do not initiate while they scan.
 //
-// Without it the kernel is asked: it scans and calls by itself, and tells an error number. Since 6.10 it does not look for the
-// peer at all after somebody's active scan has ended; nothing but capabilities helps then, so the time-out says so.
+// Without it the kernel is asked: it scans and initiates by itself, and returns an error number. Since 6.10 it does not look for the
+// peer at all after an active scan of another program has ended; nothing but capabilities helps then, so the time-out says so.
 //
-// A link that comes up by command belongs to nobody for some milliseconds. Where bluetoothd serves the same adapter, its listening
-// socket is handed the ATT channel of every such link, and lets go of it or not. So a link that was lost to another program
-// is ended and called again, and at last the kernel is asked: its socket has the channel from the start.
+// A link that comes up by command belongs to no socket for some milliseconds. Where bluetoothd serves the same adapter, its listening
+// socket is handed the ATT channel of every such link, and closes it or not. So a link whose channel another program has
+// is disconnected and initiated again, and at last the kernel connects: its socket has the channel from the start.
+//
+// What follows which failure is decided by `ConnectRetry`; this file performs its steps.
 
 extension Adapter {
-    /// How often a link that broke down before it was usable is tried again.
-    private static let attempts = 3
-    /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
-    private static let attachTime: Duration = .seconds(2)
-
-    /// How long a connect without a time-out has the adapter before others have their turn.
-    private static let turnTime: Duration = .seconds(10)
-    /// How long running scans listen between two such turns.
-    private static let restTime: Duration = .seconds(2)
+    /// How a turn with the controller has ended.
+    private enum Turn: ~Copyable {
+        case connected(AdapterLink)
+        /// The peer was not heard: a connect without a time-out has another turn.
+        case notHeard(BLEError)
+    }
 
     /// Connects to a peer, when it is this connect's turn; without a time-out in many turns, as long as the task lives.
     ///
@@ -33,21 +32,24 @@ extension Adapter {
     package func connect(
         _ peer: PeerID, parameters: ConnectionParameters?, timeout: Duration?
     ) async throws(BLEError) -> AdapterLink {
-        let deadline = timeout.map { loop.now() + $0 }
+        let limit = timeout.map { loop.now() + $0 }
+        var retry = ConnectRetry(until: limit, at: loop.now())
         while true {
-            do throws(BLEError) {
-                return try await connectOnce(peer, parameters: parameters, until: deadline)
-            } catch {
-                // A controller that does not answer is another matter than a peer that is not heard.
-                guard deadline == nil, error.code == .timedOut, error.subject == "\(peer)" else { throw error }
+            switch try await connectInTurn(peer, parameters ?? .balanced, &retry, until: limit) {
+            case .connected(let link):
+                return link
+            case .notHeard(let error):
+                guard case .next(let pause) = retry.nextTurn(isScanning: scan.hasScans, at: loop.now()) else {
+                    throw error
+                }
+                if let pause { try await sleep(until: pause) }
             }
-            try await rest()
         }
     }
 
-    private func connectOnce(
-        _ peer: PeerID, parameters: ConnectionParameters?, until limit: BootInstant?
-    ) async throws(BLEError) -> AdapterLink {
+    private func connectInTurn(
+        _ peer: PeerID, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry, until limit: BootInstant?
+    ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
         guard peer.address != .zero, peer.address != address else {
             throw BLEError(
@@ -58,183 +60,241 @@ extension Adapter {
         defer { passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
-        let deadline = limit ?? loop.now() + Self.turnTime
-        guard mayCommand else { return try await connectByKernel(peer, until: deadline) }
-        await pauseScan(until: deadline)
+        retry.beginTurn(at: loop.now())
+        guard mayCommand else { return try await connect(peer, parameters, &retry) }
+        await pauseScan(until: retry.deadline)
         defer { resumeScan() }
-        try await awaitParting(from: peer, until: deadline)
-        try await takeBackLeftCall(for: peer, until: deadline)
-        guard loop.now() < deadline else {
-            throw BLEError(
-                .timedOut, subject: "\(peer)", during: "connect",
-                because: "the time was over before the peer could be called",
-                hint: "Allow more time; if that goes on, the controller may be silent: switch the adapter off and on.")
+        try await awaitDisconnection(from: peer, until: retry.deadline)
+        try await confirmCancel(for: peer, until: retry.deadline)
+        return try await connect(peer, parameters, &retry)
+    }
+
+    /// Performs the steps of one turn.
+    private func connect(
+        _ peer: PeerID, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry
+    ) async throws(BLEError) -> Turn {
+        var error = BLEError.notHeard(peer)
+        var isScanning = false
+        defer { if isScanning { stopScanningForTheKernel() } }
+        var step = retry.begin(mayCommand: mayCommand, at: loop.now())
+        while true {
+            logger.debug(
+                "connecting",
+                metadata: ["peer": "\(peer)", "attempt": "\(retry.attemptNumber)", "step": "\(step)"])
+            switch step {
+            case .initiate:
+                let failure: Initiator.Failure?
+                switch await initiate(peer, parameters, until: retry.deadline) {
+                case .success(let complete)?:
+                    step = retry.initiated(complete.handle, at: loop.now())
+                    continue
+                case .failure(let reason)?:
+                    error = self.error(reason, peer)
+                    failure = reason
+                case nil:
+                    failure = nil
+                }
+                step = retry.notInitiated(failure, hasLink: hasLink(to: peer), at: loop.now())
+            case .attach(let handle, let deadline):
+                do throws(AttachError) {
+                    return .connected(try await attach(peer, to: handle, until: deadline))
+                } catch let reason {
+                    let end = handle.flatMap { links.lastEnd(of: $0) }
+                    error = self.error(reason, status: end, peer)
+                    step = retry.notAttached(reason.failure, end: end, at: loop.now())
+                }
+            case .disconnect(let handle):
+                await disconnectAndWait(handle)
+                step = retry.disconnected(at: loop.now())
+            case .connectByKernel(let scanning):
+                if scanning, !isScanning { scanForTheKernel() }
+                isScanning = scanning
+                do throws(AttachError) {
+                    let socket = try await attach(peer, until: retry.deadline)
+                    let handle = try? socket.hciHandle()
+                    return .connected(adopt(socket, handle: handle, peer))
+                } catch let reason {
+                    error = self.error(reason, status: nil, peer)
+                    step = retry.kernelFailed(reason.failure, at: loop.now())
+                }
+            case .pause(let deadline):
+                try await sleep(until: deadline)
+                step = retry.paused()
+            case .fail:
+                throw error
+            case .peerNotHeard:
+                return .notHeard(error)
+            case .tooLate:
+                return .notHeard(
+                    BLEError(
+                        .timedOut, subject: "\(peer)", during: "connect",
+                        because: "the time was over before the connection could be initiated",
+                        hint: "Allow more time; if that goes on, the controller may be silent: "
+                            + "switch the adapter off and on."))
+            case .failChannelTaken:
+                throw BLEError(channelTakenOf: peer, adapter: name)
+            }
         }
-        return try await connectByCommand(peer, parameters ?? .balanced, until: deadline)
     }
 
-    // MARK: Taking turns
-
-    /// Lets scans listen between two turns of a connect.
-    private func rest() async throws(BLEError) {
-        guard !subscriptions.isEmpty else { return }
-        let (wake, _) = await suspend(until: loop.now() + Self.restTime) { _ in }
-        if wake == .cancelled { throw cancelledError(during: "connect") }
+    private func sleep(until deadline: BootInstant) async throws(BLEError) {
+        _ = await suspend(until: deadline) { _ in }
+        if Task.isCancelled { throw cancelledError(during: "connect") }
     }
 
-    /// Answers whether others had theirs before.
+    // MARK: Turns
+
+    /// - Returns: Whether others had theirs before.
     private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) -> Bool {
-        guard isTurnTaken else {
-            isTurnTaken = true
-            return false
-        }
-        let (wake, number) = await suspend(until: deadline) { turnWaiters.append($0) }
-        switch wake {
-        case .resumed:
-            return true
-        case .timedOut, .cancelled:
-            turnWaiters.removeAll { $0 == number }
-            throw wake == .timedOut ? timedOutError(peer, isWaiting: true) : cancelledError(during: "connect")
-        }
+        if initiator.takeTurn() { return false }
+        let (wake, number) = await suspend(until: deadline) { initiator.awaitTurn($0) }
+        if case .resumed = wake { return true }
+        initiator.cancelAwaitingTurn(number)
+        if case .timedOut = wake { throw timedOutError(peer, isWaiting: true) }
+        throw cancelledError(during: "connect")
     }
 
     private func passTurn() {
-        while !turnWaiters.isEmpty {
-            let next = turnWaiters.removeFirst()
-            guard sleepers[next] != nil else { continue }
-            return wake(next)
-        }
-        isTurnTaken = false
+        if let next = initiator.passTurn({ waiting.contains($0) }) { wake(next) }
     }
 
     private func pauseScan(until deadline: BootInstant) async {
-        isPausedForConnect = true
-        guard session != nil else { return }
+        guard scan.makeWay() else { return }
         _ = await suspend(until: min(deadline, loop.now() + .seconds(3))) { number in
-            pauseWaiter = number
-            performSession { $0.pause(at: $1) }
+            perform(scan.pause(number, at: loop.now()))
         }
-        pauseWaiter = nil
+        scan.endPauseWait()
     }
 
-    private func resumeScan() {
-        isPausedForConnect = false
-        performSession { $0.resume(at: $1) }
-    }
+    private func resumeScan() { perform(scan.resume(at: loop.now())) }
 
     // MARK: By command
 
-    private func connectByCommand(
+    /// Has the controller initiate the connection; `nil` where there is a link to the peer already.
+    private func initiate(
         _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant
-    ) async throws(BLEError) -> AdapterLink {
-        for attempt in 1... {
-            let handle = try await call(peer, parameters, until: deadline, attempt)
-            if handle == nil, attempt < Self.attempts, !system.hasLink(info?.index ?? 0, peer.address) { continue }
-            do throws(AttachFailure) {
-                // A socket to a link that is gone would have the kernel look for the peer.
-                if let handle, lastEnds[handle] != nil { throw .connect(.notEstablished, errno: 0) }
-                let socket = try await attach(peer, until: max(deadline, loop.now() + Self.attachTime))
-                let known = (try? socket.hciHandle()) ?? handle
-                if Task.isCancelled {
-                    if let known { await hangUp(known) }
-                    throw .gaveUp(.cancelled)
-                }
-                return adopt(socket, handle: known, peer)
-            } catch {
-                let end = handle.flatMap { lastEnds[$0] }
-                if let handle, end == nil { await hangUpAndWait(handle) }
-                let mayRepeat = end == .connectionFailedToBeEstablished || error.isTransient
-                guard mayRepeat, loop.now() < deadline else { throw self.error(error, status: end, peer) }
-                if attempt < Self.attempts {
-                    logger.debug("connecting again", metadata: ["peer": "\(peer)", "attempt": "\(attempt + 1)"])
-                } else if handle != nil, case .connect(.busy, _) = error {
-                    return try await connectPastOthers(peer, until: deadline)
-                } else {
-                    throw self.error(error, status: end, peer)
-                }
-            }
-        }
-        throw timedOutError(peer, isWaiting: false)
+    ) async -> Result<LEConnectionComplete, Initiator.Failure>? {
+        if hasLink(to: peer) { return nil }
+        let initiation = LEInitiation(peer: peer, ownAddressType: traits.ownAddressType, parameters: parameters)
+        let isExtended = traits.hasExtendedConnect
+        let isLongRange = isExtended && scan.sighting(of: peer)?.advertisement?.primaryPHY == .leCoded
+        let attempt = Initiator.Attempt(
+            initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: isExtended, deadline: deadline)
+        links.attemptBegins()
+        let wake = await awaitInitiator { initiator, now in initiator.begin(attempt, at: now) }
+        if case .initiated(let result) = wake { return result }
+        return .failure(.cancelled)
     }
 
-    /// Has the kernel connect, because another program is too quick to be handed each link that comes up otherwise.
-    private func connectPastOthers(_ peer: PeerID, until deadline: BootInstant) async throws(BLEError) -> AdapterLink {
-        logger.debug("another program takes the channel; the kernel is to connect", metadata: ["peer": "\(peer)"])
-        do throws(BLEError) {
-            return try await connectByKernel(peer, until: deadline, helped: true)
-        } catch {
-            if error.code == .cancelled || error.code == .adapterDown { throw error }
-            throw BLEError(channelTakenOf: peer, adapter: name)
-        }
-    }
-
-    /// Has the controller call the peer.
+    /// Makes sure that no attempt is pending whose cancel the controller did not confirm, before the next one.
     ///
-    /// - Returns: The link's handle; `nil` when there is a link to the peer already, or the call is to be repeated.
-    private func call(
-        _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant, _ attempt: Int
-    ) async throws(BLEError) -> ConnectionHandle? {
-        if system.hasLink(info?.index ?? 0, peer.address) { return nil }
-        let initiation = LEInitiation(peer: peer, ownAddressType: ownAddressType, parameters: parameters)
-        let isLongRange = hasExtendedConnect && table.newest(of: peer)?.advertisement?.primaryPHY == .leCoded
-        let call = LEConnect.Call(
-            initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: hasExtendedConnect, deadline: deadline)
-        callResult = nil
-        earlyEnds = [:]
-        let (wake, _) = await suspend { number in
-            callWaiter = number
-            self.call = LEConnect(call)
-            watchPresence()
-            performCall { $0.begin(at: $1) }
+    /// - Throws: `BLEError` with `.timedOut` while the controller does not respond, `.cancelled`, `.adapterDown`.
+    private func confirmCancel(for peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
+        guard initiator.hasPendingCancel else { return }
+        let wake = await awaitInitiator { initiator, now in
+            initiator.confirmCancel(for: peer, until: deadline, at: now)
         }
-        callWaiter = nil
-        watchPresence()
-        guard let result = callResult.take() else {
-            logger.debug("call ended", metadata: ["wake": "\(wake)"])
-            throw cancelledError(during: "connect")
-        }
-        switch result {
-        case .success(let complete):
-            return complete.handle
-        case .failure(let failure):
-            if failure.status == .connectionAlreadyExists { return nil }
-            if failure == .adapterLost, presence == .down { throw downError(during: "connect") }
-            if failure.status == .connectionFailedToBeEstablished, attempt < Self.attempts { return nil }
-            throw BLEError(failure, peer: peer, adapter: name)
+        switch wake {
+        case .initiated(.failure(let failure)): throw error(failure, peer)
+        case .cancelled: throw cancelledError(during: "connect")
+        case .resumed, .timedOut, .finished, .initiated, .failed: return
         }
     }
 
-    // MARK: By the kernel
-
-    private func connectByKernel(
-        _ peer: PeerID, until deadline: BootInstant, helped: Bool = false
-    ) async throws(BLEError) -> AdapterLink {
-        if helped { scanForTheKernel() }
-        defer { if helped { stopScanningForTheKernel() } }
-        for attempt in 1... {
-            do throws(AttachFailure) {
-                let socket = try await attach(peer, until: deadline)
-                let handle = try? socket.hciHandle()
-                return adopt(socket, handle: handle, peer)
-            } catch {
-                guard error.isTransient, attempt < Self.attempts, loop.now() < deadline else {
-                    throw self.error(error, status: nil, peer)
-                }
-                _ = await suspend(until: loop.now() + .milliseconds(200 * attempt)) { _ in }
-                if Task.isCancelled { throw cancelledError(during: "connect") }
-            }
+    private func awaitInitiator(_ begin: (inout Initiator, BootInstant) -> [Initiator.Action]) async -> Wake {
+        let (wake, _) = await suspend { number in
+            connectWaiter = number
+            perform(begin(&initiator, loop.now()))
+            watchPresence()
         }
-        throw timedOutError(peer, isWaiting: false)
+        connectWaiter = nil
+        watchPresence()
+        return wake
+    }
+
+    /// Attaches a socket to a link that came up by command.
+    private func attach(
+        _ peer: PeerID, to handle: ConnectionHandle?, until deadline: BootInstant
+    ) async throws(AttachError) -> AdapterLink {
+        // A socket to a link that is gone would have the kernel look for the peer.
+        if let handle, links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
+        let socket = try await attach(peer, until: deadline)
+        let known = (try? socket.hciHandle()) ?? handle
+        if Task.isCancelled {
+            if let known { await disconnect(known) }
+            throw .cancelled
+        }
+        return adopt(socket, handle: known, peer)
+    }
+
+    // MARK: Beside the kernel's connect
+
+    private func scanForTheKernel() {
+        logger.debug("another program takes the channel; the kernel is to connect", metadata: ["adapter": "\(name)"])
+        for command in scan.commandsForKernelConnect()?.begin ?? [] { send(command, for: .none) }
+    }
+
+    /// Ends that scan; to be called when no connect is pending, because it would end the kernel's own as well.
+    private func stopScanningForTheKernel() {
+        if let command = scan.commandsForKernelConnect()?.end { send(command, for: .none) }
     }
 }
 
-extension LEConnect.Failure {
-    /// The controller's status, when it gave one.
-    var status: HCIStatus? {
-        switch self {
-        case .refused(let failure): failure.status
-        case .failed(let status): status
-        case .busy, .timedOut, .cancelled, .adapterLost, .notTakenBack: nil
+// MARK: - Sockets
+
+extension Adapter {
+    /// Why no socket could be attached.
+    enum AttachError: Error {
+        case connect(ConnectFailure, errno: Int32)
+        case timedOut
+        case cancelled
+
+        /// What matters of it for a retry.
+        var failure: ConnectRetry.AttachFailure {
+            switch self {
+            case .timedOut, .connect(.timedOut, _): .timedOut
+            case .cancelled: .cancelled
+            case .connect(.busy, _): .busy
+            case .connect(.notEstablished, _): .notEstablished
+            case .connect(.adapterUnavailable, _), .connect(.aborted, _): .adapterDown
+            case .connect: .other
+            }
         }
+    }
+
+    /// Connects a socket, to a link that is up or by the kernel's own means.
+    private func attach(_ peer: PeerID, until deadline: BootInstant) async throws(AttachError) -> LinkSocket {
+        guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
+        let remaining = max(deadline - loop.now(), .milliseconds(10))
+        var socket: LinkSocket
+        do throws(SystemCallError) {
+            // The kernel's own time-out is the later one, so that it is never taken for another failure.
+            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1))
+        } catch {
+            throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
+        }
+        while socket.isConnecting {
+            switch await awaitWritable(socket.descriptor, until: deadline) {
+            case .timedOut: throw .timedOut
+            case .cancelled: throw .cancelled
+            case .resumed, .finished, .initiated, .failed: break
+            }
+            if case .failed(let errno) = socket.finishConnect() {
+                throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)
+            }
+        }
+        return socket
+    }
+
+    /// Waits until a socket that connects is writable, or has failed.
+    func awaitWritable(_ descriptor: Int32, until deadline: BootInstant) async -> Wake {
+        let (wake, _) = await suspend(until: deadline) { number in
+            let wakeUp: EventLoop.Handler = { [weak self] in self?.assumeIsolated { $0.wake(number) } }
+            guard loop.onWritable(descriptor, wakeUp) != nil else { return }
+            // The kernel cannot watch it: look again a little later.
+            _ = loop.schedule(at: loop.now() + .milliseconds(20), wakeUp)
+        }
+        loop.letGo(descriptor)
+        return wake
     }
 }

@@ -3,61 +3,21 @@ internal import BLELinux
 
 // What the controller can change of a link that is up: its connection parameters and its PHYs.
 //
-// A change is a command, which the controller takes or refuses at once, and an event some connection intervals later. The
-// kernel answers peers that want other parameters by itself; what comes of it is seen here as an event that nobody asked for.
-//
-// Invariants
-// - One update of a kind is out on a link at a time, because an event does not say whose request it ends. The others wait.
-// - One whose caller has given up stays out until its event comes, or until the link layer's own limit of 40 s has passed.
-// - A link that ends, and an adapter that goes, end what is out on it.
-
-/// A link as its owner knows it: handles are used again, numbers are not.
-struct LinkIdentity: Sendable {
-    let handle: ConnectionHandle?
-    let number: UInt64
-    let peer: PeerID
-}
-
-/// An update of a link that is out.
-struct LinkUpdate {
-    enum Kind: Hashable, Comparable {
-        case parameters
-        case phy
-    }
-
-    struct Key: Hashable {
-        let handle: ConnectionHandle
-        let kind: Kind
-    }
-
-    enum End {
-        /// The controller did not take the command.
-        case failed(HCICommandFailure)
-        case parameters(LEConnectionUpdateComplete)
-        case phy(LEPHYUpdateComplete)
-        case linkLost
-    }
-
-    /// Who wants to know the end; `nil` once the caller has given up.
-    var waiter: UInt64?
-    let expiry: BootInstant
-    var end: End?
-}
+// A change is a command, which the controller accepts or refuses at once, and an event some connection intervals later. The
+// kernel itself responds to peers that want other parameters; the result is seen here as an event without a request. Which update
+// is out, and which task waits for it, is in `LinkTable`.
 
 extension Adapter {
-    /// After that time without an answer the link layer gives the link up. Spec: T_PRT, Core Vol 6 Part B, 5.2.
-    private static let procedureTime: Duration = .seconds(40)
-
     // MARK: What a link is like
 
     func parameters(_ link: LinkIdentity) throws(BLEError) -> ConnectionParameters {
         let operation = "read the connection parameters"
         guard mayCommand else { throw notPermittedError(during: operation) }
-        // What has changed already may wait to be read.
+        // Changes may wait to be read.
         commandsReadable()
         reportsReadable()
         let handle = try current(link, during: operation)
-        guard let parameters = linkParameters[handle] else {
+        guard let parameters = links.parameters(of: handle) else {
             throw BLEError(
                 .notSupported, subject: "\(link.peer)", during: operation,
                 because: "this program did not see the link come up", hint: "They are known once they change.")
@@ -84,10 +44,10 @@ extension Adapter {
                 .notSupported, subject: "\(link.peer)", during: operation,
                 because: "the kernel does not say which of the controller's links this is")
         }
-        guard links[handle] == link.number else {
+        guard links.isCurrent(link) else {
             throw BLEError(
                 .disconnected, subject: "\(link.peer)", during: operation,
-                because: "the controller has this link no more", hint: "Connect again.")
+                because: "the controller has dropped this link", hint: "Connect again.")
         }
         return handle
     }
@@ -130,85 +90,37 @@ extension Adapter {
         var wake = Wake.resumed
         while !isBegun {
             try await takeUpdateTurn(key, of: link, until: deadline, during: operation)
-            let expiry = loop.now() + Self.procedureTime
+            let expiry = loop.now() + LinkTable.procedureTimeout
             (wake, _) = await suspend(until: min(deadline, expiry)) { number in
-                // Somebody else may have come in between.
-                guard linkUpdates[key] == nil else { return self.wake(number) }
-                isBegun = true
-                linkUpdates[key] = LinkUpdate(waiter: number, expiry: expiry)
-                enqueue(command, for: .update(key))
+                // Another update may have begun in between.
+                isBegun = links.beginUpdate(key, for: number, until: expiry)
+                if isBegun { send(command, for: .update(key)) } else { self.wake(number) }
             }
-            if !isBegun, wake == .cancelled { throw gaveUpError(wake, on: link, during: operation) }
+            if !isBegun, case .cancelled = wake { throw gaveUpError(wake, on: link, during: operation) }
         }
-        if let end = linkUpdates[key]?.end {
-            passUpdateTurn(key)
+        if let (end, next) = links.takeUpdateEnd(key) {
+            self.wake(next)
             guard case .failed(let failure) = end else { return end }
             throw updateError(failure, of: link, during: operation)
         }
-        linkUpdates[key]?.waiter = nil
+        links.abandonUpdate(key)
         throw gaveUpError(wake, on: link, during: operation)
     }
 
     private func takeUpdateTurn(
         _ key: LinkUpdate.Key, of link: LinkIdentity, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
-        while let update = linkUpdates[key] {
-            let (wake, _) = await suspend(until: min(deadline, update.expiry)) {
-                updateTurns[key, default: []].append($0)
-            }
+        while let expiry = links.updateExpiry(key) {
+            let (wake, _) = await suspend(until: min(deadline, expiry)) { links.awaitUpdateTurn(key, $0) }
             let now = loop.now()
-            if wake == .cancelled || wake == .timedOut && now >= deadline {
-                throw gaveUpError(wake, on: link, during: operation)
+            switch wake {
+            case .cancelled: throw gaveUpError(wake, on: link, during: operation)
+            case .timedOut where now >= deadline: throw gaveUpError(wake, on: link, during: operation)
+            case .resumed, .finished, .initiated, .failed, .timedOut: break
             }
             // The handle may belong to another link by now.
             _ = try current(link, during: operation)
-            if let update = linkUpdates[key], update.waiter == nil, update.expiry <= now { linkUpdates[key] = nil }
+            links.expireUpdate(key, at: now)
         }
-    }
-
-    private func passUpdateTurn(_ key: LinkUpdate.Key) {
-        linkUpdates[key] = nil
-        for waiter in updateTurns.removeValue(forKey: key) ?? [] { wake(waiter) }
-    }
-
-    // MARK: What the controller says
-
-    func linkBegan(_ complete: LEConnectionComplete) {
-        guard complete.status.isSuccess else { return }
-        let handle = complete.handle
-        // At the other socket the end of the last link with this handle may wait, and that of this one.
-        commandsReadable()
-        lastEnds[handle] = earlyEnds.removeValue(forKey: handle)
-        if lastEnds[handle] == nil { linkParameters[handle] = complete.parameters }
-    }
-
-    func linkUpdated(_ complete: LEConnectionUpdateComplete) {
-        if complete.status.isSuccess { linkParameters[complete.handle] = complete.parameters }
-        ended(LinkUpdate.Key(handle: complete.handle, kind: .parameters), .parameters(complete))
-    }
-
-    func linkUpdated(_ complete: LEPHYUpdateComplete) {
-        ended(LinkUpdate.Key(handle: complete.handle, kind: .phy), .phy(complete))
-    }
-
-    func linkUpdatesEnded(on handle: ConnectionHandle) {
-        linkParameters[handle] = nil
-        for kind in [LinkUpdate.Kind.parameters, .phy] {
-            ended(LinkUpdate.Key(handle: handle, kind: kind), .linkLost)
-        }
-    }
-
-    func allLinkUpdatesEnded() {
-        linkParameters = [:]
-        for key in linkUpdates.keys.sorted(by: { ($0.handle, $0.kind) < ($1.handle, $1.kind) }) {
-            ended(key, .linkLost)
-        }
-    }
-
-    func ended(_ key: LinkUpdate.Key, _ end: LinkUpdate.End) {
-        guard let update = linkUpdates[key], update.end == nil else { return }
-        guard let waiter = update.waiter else { return passUpdateTurn(key) }
-        linkUpdates[key]?.end = end
-        wake(waiter)
     }
 }

@@ -3,42 +3,58 @@ internal import BLELinux
 internal import Logging
 
 extension Adapter {
-    /// How often a lost or switched-off adapter is looked for, and one in use looked at.
-    private static let presencePause: Duration = .seconds(2)
+    /// What is known of the controller.
+    enum Identification {
+        case unknown
+        /// The queries are out; these tasks wait for their end.
+        case asking(waiters: [UInt64])
+        case known(ControllerTraits)
+    }
+
+    /// What the adapter has to know of its controller.
+    struct ControllerTraits {
+        var ownAddressType = AddressType.public
+        var hasExtendedConnect = false
+    }
+
+    /// What is known of the controller, or is safe to assume.
+    var traits: ControllerTraits {
+        if case .known(let traits) = identification { traits } else { ControllerTraits() }
+    }
 
     // MARK: Beginning
 
     /// Makes the adapter ready for use: finds it, opens its sockets and asks what the controller can do.
     ///
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
-    ///   `.timedOut` (the controller does not answer), `.cancelled`.
+    ///   `.timedOut` (the controller does not respond), `.cancelled`.
     package func prepare(during operation: String) async throws(BLEError) {
         try find(during: operation)
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
-        // It may have gone behind the last answer.
+        // It may have gone after the last response.
         guard presence == .up else { throw downError(during: operation) }
     }
 
-    /// As `prepare`; where the adapter is off, or its LE side may be, switches both on first, if the process may.
+    /// As `prepare`; switches the adapter and its LE side on first, where that is needed and the process may do it.
     package func ready(powerOn: Bool, during operation: String) async throws(BLEError) {
         try find(during: operation)
         if powerOn, let index = info?.index, let failure = await powerUp(index) {
             throw BLEError(failure, subject: subject, during: operation)
         }
-        keepsPower = powerOn
+        monitor.keepsPower = powerOn
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
         guard presence == .up else { throw downError(during: operation) }
         if powerOn, mayCommand {
-            // Adapters for LE alone refuse this, and need it not.
+            // Adapters for LE alone refuse this, and do not need it.
             _ = await run(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
         }
     }
 
     /// Switches the adapter on, if this process may.
     ///
-    /// Also for an adapter that looks on: in its first two seconds that does not last.
+    /// Also for an adapter that seems to be on: in its first two seconds that does not last.
     private func powerUp(_ index: UInt16) async -> SystemCallError? {
         guard system.privileges().has(.netAdmin) else { return nil }
         let system = system
@@ -56,7 +72,7 @@ extension Adapter {
         } catch {
             failure = SystemCallError(call: "pthread_create", errno: SystemCallError.tryAgain)
         }
-        // The kernel's own set-up has passed through the socket too, a reset among it: behind us before we ask anything.
+        // The kernel's own set-up has passed through the socket too, a reset among it: read it before any query.
         commandsReadable()
         checkPresence()
         return failure
@@ -64,10 +80,10 @@ extension Adapter {
 
     /// Finds the adapter and opens its sockets, unless that was done.
     func find(during operation: String) throws(BLEError) {
-        // One that was lost is not as new: scans are told of its return.
-        if sockets != nil || presence == .gone {
+        // One that was lost is not new: scans are notified of its return.
+        if hci.isOpen || presence == .gone {
             checkPresence()
-            if sockets != nil { return }
+            if hci.isOpen { return }
         }
         let all: [ControllerInfo]
         var subject = subject
@@ -79,7 +95,7 @@ extension Adapter {
                 try open(found)
                 if isReturn {
                     returned(found)
-                    // Who has called wants to know how it is now.
+                    // The caller needs its state as it is now.
                     if found.isUp { cameUp() }
                 }
                 return
@@ -97,47 +113,47 @@ extension Adapter {
     }
 
     private func open(_ found: ControllerInfo) throws(SystemCallError) {
-        let opened = try system.open(found.index)
-        let commands = opened.commands.descriptor
-        let reports = opened.reports.descriptor
+        hci.open(try system.open(found.index), name: found.name, mayCommand: system.privileges().has(.netRaw))
+        guard let (commands, reports) = hci.descriptors else { return }
         let failure =
             loop.onReadable(commands) { [weak self] in self?.assumeIsolated { $0.commandsReadable() } }
             ?? loop.onReadable(reports) { [weak self] in self?.assumeIsolated { $0.reportsReadable() } }
         if let failure {
             loop.letGo(commands)
+            hci.close()
             throw failure
         }
-        sockets = consume opened
-        info = found
-        presence = found.isUp ? .up : .down
-        mayCommand = system.privileges().has(.netRaw)
+        monitor.update(found)
+        monitor.update(found.isUp ? .up : .down)
         logger.debug("adapter opened", metadata: ["adapter": "\(found.name)", "address": "\(found.address)"])
     }
 
-    /// Asks what the controller can do; those who come meanwhile wait for the same answers.
+    /// Asks what the controller can do; tasks that come meanwhile wait for the same responses.
     private func identify(during operation: String) async throws(BLEError) {
-        while isIdentifying {
-            let (wake, _) = await suspend { identificationWaiters.append($0) }
-            if wake == .cancelled { throw cancelledError(during: operation) }
+        while case .asking(let waiters) = identification {
+            let (wake, _) = await suspend { identification = .asking(waiters: waiters + [$0]) }
+            if case .cancelled = wake { throw cancelledError(during: operation) }
         }
-        guard mayCommand, session == nil else { return }
-        isIdentifying = true
+        guard mayCommand, scan.controller == nil else { return }
+        identification = .asking(waiters: [])
+        var found: ControllerTraits?
         defer {
-            isIdentifying = false
-            for waiter in identificationWaiters { wake(waiter) }
-            identificationWaiters = []
+            let waiters: [UInt64] = if case .asking(let waiters) = identification { waiters } else { [] }
+            identification = found.map { .known($0) } ?? .unknown
+            wake(waiters)
         }
         let features = try await ask(LEReadLocalFeatures(), during: operation)
         let commands = try await askIfKnown(HCIReadLocalSupportedCommands(), during: operation)
         let address = try await askIfKnown(HCIReadAddress(), during: operation)
         // A controller without an address of its own was given a static random one.
-        if let address { ownAddressType = address == .zero ? .random : .public }
-        hasExtendedConnect = features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true
-        session = ScanSession(
-            ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
+        let ownAddressType: AddressType = if address == .zero { .random } else { .public }
+        found = ControllerTraits(
+            ownAddressType: ownAddressType,
+            hasExtendedConnect: features.contains(.extendedAdvertising) && commands?.hasExtendedConnect ?? true)
+        scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
     }
 
-    /// As `ask`; `nil` from a controller that refuses the query or answers it wrongly, as it would each time. What else goes wrong
+    /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other failure
     /// says nothing of the controller.
     private func askIfKnown<Query: HCIQuery>(
         _ query: Query, during operation: String
@@ -155,26 +171,19 @@ extension Adapter {
 
     // MARK: Coming and going
 
-    /// Looks at the adapter, as often as somebody depends on it.
+    /// Looks at the adapter every two seconds while anything depends on it.
     func watchPresence() {
-        let isNeeded =
-            !subscriptions.isEmpty || call != nil || !presenceWaiters.isEmpty || !stateObservers.isEmpty
-        guard isNeeded else {
-            if let presenceTimer { loop.cancel(presenceTimer) }
-            presenceTimer = nil
-            return
-        }
-        guard presenceTimer == nil else { return }
-        presenceTimer = loop.schedule(at: loop.now() + Self.presencePause) { [weak self] in
-            self?.assumeIsolated { adapter in
-                adapter.presenceTimer = nil
-                adapter.checkPresence()
-                if adapter.presence == .unknown { try? adapter.find(during: "wait for the adapter") }
-                adapter.presenceChanged()
-                if !adapter.stateObservers.isEmpty { adapter.tellState(adapter.state) }
-                adapter.watchPresence()
-            }
-        }
+        guard scan.hasScans || initiator.isBusy || monitor.isFollowed else { return monitor.stopTimer(loop) }
+        monitor.startTimer(loop) { [weak self] in self?.assumeIsolated { $0.lookAgain() } }
+    }
+
+    private func lookAgain() {
+        monitor.timerFired()
+        checkPresence()
+        if presence == .unknown { try? find(during: "wait for the adapter") }
+        wake(monitor.waitersToResume)
+        if monitor.isObserved { monitor.report(state) }
+        watchPresence()
     }
 
     /// Compares what the kernel says of the adapter with what is known here.
@@ -184,31 +193,28 @@ extension Adapter {
         do throws(SystemCallError) {
             let now = try system.info(index)
             guard now.address == info?.address || info?.address == .zero else { return lost(.gone) }
-            info = now
+            monitor.update(now)
             if now.isUp { cameUp() } else { lost(.down) }
         } catch {
             if error.meaning == .adapterGone { lost(.gone) }
         }
     }
 
-    /// Waits until the adapter is there and on, whatever its number is; answers whether it is, or `false` to a cancelled task.
+    /// Waits until the adapter is there and on, whatever its number is.
+    ///
+    /// - Returns: Whether it is; `false` to a cancelled task.
     package func awaitPresence() async -> Bool {
         while true {
             try? find(during: "wait for the adapter")
             if presence == .up { return true }
             let (wake, number) = await suspend {
-                presenceWaiters.append($0)
+                monitor.addWaiter($0)
                 watchPresence()
             }
-            presenceWaiters.removeAll { $0 == number }
+            monitor.removeWaiter(number)
             watchPresence()
-            if wake == .cancelled { return false }
+            if case .cancelled = wake { return false }
         }
-    }
-
-    private func presenceChanged() {
-        guard presence == .up else { return }
-        for waiter in presenceWaiters { wake(waiter) }
     }
 
     private func lookForReturn() {
@@ -223,9 +229,9 @@ extension Adapter {
 
     /// An adapter that was gone is open again: what has waited for it goes on once it is on.
     private func returned(_ found: ControllerInfo) {
-        presence = .down
-        // Somebody switched off an adapter that is there; one that comes back is off by itself.
-        if keepsPower {
+        monitor.update(Presence.down)
+        // An adapter that is there was switched off on purpose; one that comes back is off by itself.
+        if monitor.keepsPower {
             Task(executorPreference: loop) { _ = await self.powerUp(found.index) }
         } else if found.isUp {
             cameUp()
@@ -234,50 +240,35 @@ extension Adapter {
 
     private func cameUp() {
         guard presence != .up else { return }
-        presence = .up
+        monitor.update(Presence.up)
         logger.debug("adapter is up", metadata: ["adapter": "\(name)"])
-        presenceChanged()
-        tellState(.poweredOn)
-        tellAll(.adapterBack)
-        performSession { $0.adapterUp(at: $1) }
+        wake(monitor.waitersToResume)
+        monitor.report(.poweredOn)
+        scan.notify(.adapterBack)
+        perform(scan.adapterUp(at: loop.now()))
     }
 
     /// The adapter went down or away: what waits fails once, scans that have begun wait for its return.
     func lost(_ how: Presence) {
         let wasUp = presence == .up
-        if how == .gone { letGoOfSockets() }
+        if how == .gone { closeSockets() }
         guard presence != how else { return }
-        presence = how
-        tellState(how == .gone ? .absent : .poweredOff)
+        monitor.update(how)
+        monitor.report(how == .gone ? .absent : .poweredOff)
         guard wasUp else { return }
         logger.debug("adapter is \(how)", metadata: ["adapter": "\(name)"])
-        counted.losses += 1
+        monitor.countLoss()
+        // Why links end is the adapter's loss, which their sockets report themselves.
         controllerReset()
-        failStarters(downError(during: "scan"))
-        tellAll(.adapterLost)
+        let error = downError(during: "scan")
+        for starter in scan.starters { wake(starter, .failed(error)) }
+        scan.notify(.adapterLost)
     }
 
-    /// Whatever the controller was doing has ended.
-    func controllerReset() {
-        perform(queue.adapterLost())
-        performSession { session, _ in session.adapterDown() }
-        performCall { call, _ in call.adapterLost() }
-        leftCallEnded()
-        // Their reason is the adapter's loss, which the sockets tell by themselves.
-        links = [:]
-        lossHandlers = [:]
-        linkedPeers = [:]
-        endingLinks = []
-        allLinkUpdatesEnded()
-        updatePins()
-        tellTroubles()
-    }
-
-    func letGoOfSockets() {
-        guard let commands = sockets?.commands.descriptor, let reports = sockets?.reports.descriptor else { return }
+    func closeSockets() {
+        guard let (commands, reports) = hci.descriptors else { return }
         loop.letGo(commands)
         loop.letGo(reports)
-        counted.droppedByKernel += kernelDrops
-        sockets = nil
+        hci.close()
     }
 }

@@ -2,22 +2,28 @@ package import BLECore
 package import BLELinux
 package import Logging
 
-// One adapter in use: its two sockets, and the three machines of the core that drive them (the command queue, the scan
-// session, the call to a peer). What happens here is only the meeting of those with descriptors, tasks and time.
+// One adapter in use. The actor is the face: it finds the adapter, follows its presence, makes it ready, and lets tasks wait.
+// Everything else has an owner of its own, whose state is private; the actor performs the actions that the owners return.
+//
+// | owner | what it owns |
+// |---|---|
+// | `HCIChannel` | the raw sockets, the queue of commands, what each command was sent for, the trace |
+// | `ScanCoordinator` | the scan session, the scans, the table of devices, the assembler of reports |
+// | `Initiator` (BLECore) | the connection attempt, its cancel, the turns of connects; `ConnectRetry` what a connect retries |
+// | `LinkTable` (BLECore) | one entry for each connection handle |
+// | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
+// | `WaitingTasks` | the tasks that wait for any of these |
 //
 // Duties
 // - Several scans share one radio: the session runs a plan that covers them all, and each has its own gate.
 // - Connects take turns. Where commands may be sent, the scan makes way for a connect and goes on after it.
 // - The adapter may go down, be reset or be unplugged at any time. What waits then fails once; scans live through it and
 //   go on when the adapter is back, which is looked for by its address, because its number may be another one.
-// - The reason that the controller gives for the end of a link is kept for who asks.
+// - The reason that the controller gives for the end of a link is kept for the owner of the link.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
-// - A sleeper is in `sleepers` exactly while its task waits, and is woken exactly once.
-// - A machine's actions are performed in the order in which it gives them, after the call that gave them has returned.
-// - `sockets` is nil before the first use and while the adapter is gone.
-// - While a call may be out that nobody wants any more (`leftCall`), no other one is sent: see `Adapter+LeftCall.swift`.
+// - An owner's actions are performed in the order in which it returns them, after the call that returned them.
 
 /// Scans and connects through one adapter of this machine.
 package actor Adapter {
@@ -33,99 +39,24 @@ package actor Adapter {
         case gone
     }
 
-    /// Who waits for a command.
-    enum CommandOwner {
-        case scan
-        case call
-        case leftCall
-        case update(LinkUpdate.Key)
-        case sleeper(UInt64)
-        case nobody
-    }
-
-    /// Why a task goes on.
-    enum Wake: Sendable {
-        case resumed
-        case timedOut
-        case cancelled
-    }
-
-    struct Sleeper {
-        let continuation: CheckedContinuation<Wake, Never>
-        let timer: TimerID?
-    }
-
     nonisolated let loop: EventLoop
     let selector: AdapterSelector
     let system: AdapterSystem
     let logger: Logger
-    let trace: (@Sendable (TracedHCIPacket) -> Void)?
-
-    package internal(set) var presence = Presence.unknown
-    var info: ControllerInfo?
-    var ownAddressType = AddressType.public
-    var mayCommand = false
-    var keepsPower = false
-    var sockets: AdapterSockets?
-    var inbound = [UInt8](repeating: 0, count: HCISocket.bufferSize)
-
-    var queue = HCICommandQueue()
-    var owners: [HCICommandQueue.Ticket: CommandOwner] = [:]
-    var answers: [UInt64: Result<HCICommandComplete, HCICommandFailure>] = [:]
-
-    var hasExtendedConnect = false
-    var isIdentifying = false
-    var identificationWaiters: [UInt64] = []
-    /// Tasks that wait until the adapter is on.
-    var presenceWaiters: [UInt64] = []
-    /// Who is told how the adapter is, and what was told last.
-    var stateObservers: [UInt64: StreamBuffer<AdapterState>] = [:]
-    var toldState: AdapterState?
-
-    var session: ScanSession?
-    var listening = ListeningClock()
-    /// The scans in the order in which they began, which is the order in which they are told; a few at most.
-    var subscriptions: [ScanSubscription] = []
-    var startFailures: [UInt64: BLEError] = [:]
-    var stopWaiters: [UInt64] = []
-    var pauseWaiter: UInt64?
-    var isPausedForConnect = false
-    var table = DeviceTable()
-    var assembler = ReportAssembler()
-    var counted = AdapterStatistics()
-    var troubleLog = TroubleLog()
     /// Counts what the buffers of scans have dropped.
-    let droppedEvents = DropCounter()
+    nonisolated let droppedEvents = DropCounter()
 
-    var isTurnTaken = false
-    var turnWaiters: [UInt64] = []
-    var call: LEConnect?
-    var callWaiter: UInt64?
-    var callResult: Result<LEConnectionComplete, LEConnect.Failure>?
-    /// The call that may be out although nobody wants it.
-    var leftCall: LeftCall?
-    var links: [ConnectionHandle: UInt64] = [:]
-    /// Who is told that a link is gone from the controller, by the link's number.
-    var lossHandlers: [UInt64: @Sendable () -> Void] = [:]
-    /// Who is at the other end of each link.
-    var linkedPeers: [ConnectionHandle: PeerID] = [:]
-    var endedLinks: [UInt64: HCIStatus] = [:]
-    var lastEnds: [ConnectionHandle: HCIStatus] = [:]
-    /// Ends of links that nobody knows, since the call began: the socket that tells ends may be ahead of the one that tells beginnings.
-    var earlyEnds: [ConnectionHandle: HCIStatus] = [:]
-    var hangUpWaiters: [ConnectionHandle: Set<UInt64>] = [:]
-    /// Links that this program has told the controller to end, until they are over.
-    var endingLinks: Set<ConnectionHandle> = []
-    /// How each link runs, also those of others, as long as their ends are told.
-    var linkParameters: [ConnectionHandle: ConnectionParameters] = [:]
-    var linkUpdates: [LinkUpdate.Key: LinkUpdate] = [:]
-    var updateTurns: [LinkUpdate.Key: [UInt64]] = [:]
-
-    var sleepers: [UInt64: Sleeper] = [:]
-    var lastNumber: UInt64 = 0
-    var timer: TimerID?
-    var presenceTimer: TimerID?
-    var lossTimer: TimerID?
+    let hci: HCIChannel
+    let scan = ScanCoordinator()
+    var initiator = Initiator()
+    var links = LinkTable()
+    var monitor = PresenceMonitor()
+    var identification = Identification.unknown
+    var waiting = WaitingTasks()
+    /// The task that waits for the initiator.
+    var connectWaiter: UInt64?
+    var troubleLog = TroubleLog()
+    private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -142,68 +73,43 @@ package actor Adapter {
         self.selector = selector
         self.loop = loop
         self.logger = logger
-        self.trace = trace
         self.system = system
+        hci = HCIChannel(trace: trace) { loop.now() }
     }
 
     isolated deinit {
-        for timer in [timer, presenceTimer, lossTimer] { if let timer { loop.cancel(timer) } }
-        letGoOfSockets()
+        if let timer { loop.cancel(timer) }
+        monitor.stopTimer(loop)
+        closeSockets()
     }
 
-    /// What messages call the adapter.
+    /// The adapter's name in messages.
     package var name: String { info?.name ?? selector.description }
 
-    /// Whom a failure is about; nobody before an adapter has been found, where none was named.
+    /// What a failure is about; `nil` before an adapter has been found, where none was named.
     var subject: String? { info == nil && selector == .first ? nil : name }
 
     /// The adapter's address, once it has been found.
     package var address: BluetoothAddress? { info?.address }
+
+    /// How the adapter is, as far as is known.
+    package var presence: Presence { monitor.presence }
+
+    var info: ControllerInfo? { monitor.info }
+
+    /// Whether this process may send commands to the controller.
+    var mayCommand: Bool { hci.mayCommand }
 }
 
-// MARK: - Waiting
+// MARK: - Time
 
 extension Adapter {
-    /// Waits until `wake` is called with the number that `begin` is given, until the deadline, or until the task is cancelled.
-    func suspend(
-        until deadline: BootInstant? = nil, _ begin: (UInt64) -> Void
-    ) async -> (wake: Wake, number: UInt64) {
-        lastNumber &+= 1
-        let number = lastNumber
-        let wake = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if Task.isCancelled { return continuation.resume(returning: Wake.cancelled) }
-                let timer = deadline.map { deadline in
-                    loop.schedule(at: deadline) { [weak self] in
-                        self?.assumeIsolated { $0.wake(number, .timedOut) }
-                    }
-                }
-                sleepers[number] = Sleeper(continuation: continuation, timer: timer)
-                begin(number)
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.cancelled(number) }
-        }
-        return (wake, number)
-    }
-
-    func wake(_ number: UInt64, _ wake: Wake = .resumed) {
-        guard let sleeper = sleepers.removeValue(forKey: number) else { return }
-        if let timer = sleeper.timer { loop.cancel(timer) }
-        sleeper.continuation.resume(returning: wake)
-    }
-
-    private func cancelled(_ number: UInt64) {
-        // A call that is out has to be taken back first; its end wakes the task.
-        guard number == callWaiter else { return wake(number, .cancelled) }
-        performCall { $0.cancel(at: $1) }
-    }
-
-    /// Sets the one timer to the earliest deadline of the three machines; one that is too early does no harm.
+    /// Sets the one timer to the earliest deadline of the owners; one that is too early does no harm.
     func armTimer() {
-        let scanDeadline = session?.nextDeadline
-        let callDeadline = call?.nextDeadline
-        guard let deadline = [queue.nextDeadline, scanDeadline, callDeadline].compactMap(\.self).min() else { return }
+        let initiatorDeadline = initiator.nextDeadline
+        guard let deadline = [hci.nextDeadline, scan.nextDeadline, initiatorDeadline].compactMap(\.self).min() else {
+            return
+        }
         if let timer {
             if timer.deadline <= deadline { return }
             loop.cancel(timer)
@@ -216,9 +122,173 @@ extension Adapter {
     private func timePassed() {
         timer = nil
         let now = loop.now()
-        perform(queue.timePassed(now))
-        performSession { $0.timePassed($1) }
-        performCall { $0.timePassed($1) }
+        perform(hci.timePassed())
+        perform(scan.timePassed(now, linked: links.peers))
+        perform(initiator.timePassed(now))
+    }
+}
+
+// MARK: - What the owners return
+
+extension Adapter {
+    func perform(_ events: [HCIChannel.Event]) {
+        for event in events {
+            switch event {
+            case .finished(let purpose, let result): commandFinished(purpose, result)
+            case .foreign(let opcode, let status): foreignCompletion(opcode, status)
+            case .received(let event): received(event)
+            case .lost(let presence): lost(presence)
+            }
+        }
         armTimer()
+    }
+
+    func perform(_ actions: [ScanCoordinator.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let command): send(command, for: .scan)
+            case .resume(let waiter): wake(waiter)
+            case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
+            case .log(let event):
+                logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
+                logTroubles()
+            }
+        }
+        armTimer()
+    }
+
+    func perform(_ actions: [Initiator.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let command): send(command, for: .connect)
+            case .withdraw(let opcode): perform(hci.withdraw(opcode))
+            case .finish(let result): if let connectWaiter { wake(connectWaiter, .initiated(result)) }
+            case .cancelConfirmed: if let connectWaiter { wake(connectWaiter) }
+            }
+        }
+        armTimer()
+    }
+
+    private func commandFinished(
+        _ purpose: HCIChannel.Purpose, _ result: Result<HCICommandComplete, HCICommandFailure>
+    ) {
+        let failure: HCICommandFailure?
+        let opcode: HCIOpcode
+        switch result {
+        case .success(let complete): (opcode, failure) = (complete.opcode, nil)
+        case .failure(let reason): (opcode, failure) = (reason.opcode, reason)
+        }
+        switch purpose {
+        case .none: break
+        case .scan: perform(scan.commandFinished(failure, at: loop.now()))
+        case .connect: perform(initiator.commandFinished(opcode, failure, at: loop.now()))
+        // An update that the controller has accepted ends with its event.
+        case .update(let key): if let failure { wake(links.updateFailed(key, failure)) }
+        case .task(let waiter): wake(waiter, .finished(result))
+        }
+        if failure == nil || failure?.status != nil { perform(initiator.controllerResponded(opcode)) }
+    }
+
+    private func foreignCompletion(_ opcode: HCIOpcode, _ status: HCIStatus?) {
+        let now = loop.now()
+        if opcode == .reset, status == .success {
+            logger.debug("the controller was reset by another program", metadata: ["adapter": "\(name)"])
+            // The kernel resets it as well when it switches it on.
+            if presence == .up { monitor.countLoss() }
+            // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever arrive on them
+            // again, and no event would end them.
+            for handler in controllerReset() { handler() }
+            // While it is being switched on, the kernel is not done yet.
+            if presence == .up { perform(scan.adapterUp(at: now)) }
+            return
+        }
+        // Late, or of another program: in any case nothing is pending.
+        if opcode == .leCreateConnectionCancel, status == .commandDisallowed { perform(initiator.nothingPending()) }
+        perform(scan.foreignCompletion(opcode, status, at: now))
+    }
+
+    /// Whatever the controller was doing has ended.
+    ///
+    /// - Returns: What the owners of links are to be notified by, where nothing else reports the loss.
+    @discardableResult
+    func controllerReset() -> [LinkTable.LossHandler] {
+        perform(hci.adapterLost())
+        perform(scan.adapterDown(at: loop.now()))
+        perform(initiator.adapterLost())
+        let (waiters, handlers) = links.controllerReset()
+        wake(waiters)
+        updatePins()
+        logTroubles()
+        return handlers
+    }
+}
+
+// MARK: - Commands and events
+
+extension Adapter {
+    /// Sends a command when its turn comes, and waits for its response: 2 s at most from then on, and not beyond `deadline`.
+    func run(
+        _ command: HCICommandPacket, until deadline: BootInstant? = nil
+    ) async -> Result<HCICommandComplete, HCICommandFailure> {
+        var ticket: HCICommandQueue.Ticket?
+        let (wake, _) = await suspend(until: deadline) { ticket = send(command, for: .task($0)) }
+        if case .finished(let result) = wake { return result }
+        if let ticket { perform(hci.cancel(ticket)) }
+        let isLate = if case .timedOut = wake { true } else { false }
+        return .failure(HCICommandFailure(opcode: command.opcode, reason: isLate ? .timeout : .cancelled))
+    }
+
+    /// Sends a query, and reads its response.
+    func ask<Query: HCIQuery>(_ query: Query, during operation: String) async throws(BLEError) -> Query.Answer {
+        do throws(HCICommandFailure) {
+            return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
+        } catch {
+            throw self.error(error, during: operation)
+        }
+    }
+
+    @discardableResult
+    func send(_ command: HCICommandPacket, for purpose: HCIChannel.Purpose) -> HCICommandQueue.Ticket {
+        let (ticket, events) = hci.send(command, for: purpose)
+        perform(events)
+        return ticket
+    }
+
+    /// Reads responses, and the ends of links.
+    func commandsReadable() {
+        hci.readCommands { perform($0) }
+        logTroubles()
+    }
+
+    /// Reads reports, and the beginnings and updates of links.
+    func reportsReadable() {
+        let now = loop.now()
+        hci.readReports { event in
+            switch event {
+            case .received(.advertisingReports(let batch)): scan.received(batch, at: now)
+            case .received(.connectionComplete(let complete)):
+                // At the other socket the end of the last link with this handle may wait, and that of this one.
+                if complete.status.isSuccess { commandsReadable() }
+                links.began(complete)
+                perform(initiator.received(complete, at: now))
+            case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
+            case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
+            case .received: break
+            case .lost, .finished, .foreign: perform([event])
+            }
+        }
+        logTroubles()
+    }
+
+    /// An event of the socket for commands that is no response.
+    private func received(_ event: HCIEvent) {
+        switch event {
+        case .disconnectionComplete(let end):
+            wake(links.ended(end))
+            updatePins()
+        case .connectionComplete(let complete):
+            perform(initiator.received(complete, at: loop.now()))
+        default: break
+        }
     }
 }

@@ -3,7 +3,7 @@ package import BLELinux
 
 /// A link that an adapter has made: its socket, and what only the adapter can do for it.
 package struct AdapterLink: ~Copyable, Sendable {
-    /// The socket, connected, which nobody watches yet.
+    /// The socket, connected and not watched yet.
     package var socket: LinkSocket
     /// The controller's number for the link; `nil` for a stand-in.
     package let handle: ConnectionHandle?
@@ -12,29 +12,17 @@ package struct AdapterLink: ~Copyable, Sendable {
 }
 
 extension Adapter {
-    /// Takes note of a link that is up.
+    /// Takes charge of a link that is up.
     func adopt(_ socket: consuming LinkSocket, handle: ConnectionHandle?, _ peer: PeerID) -> AdapterLink {
         AdapterLink(socket: socket, handle: handle, controls: register(handle, peer))
     }
 
-    /// Takes note of who is at the other end of `handle` from now on.
-    func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkControls {
-        lastNumber &+= 1
-        let number = lastNumber
-        if let handle {
-            // The link that had it before was given away, or its end was not told.
-            if let former = links.updateValue(number, forKey: handle) { lossHandlers[former] = nil }
-            lastEnds[handle] = nil
-            endingLinks.remove(handle)
-            linkedPeers[handle] = peer
-            updatePins()
-        }
-        return controls(handle, number, peer)
-    }
-
+    /// Makes `handle` belong to a link to `peer` from now on.
+    ///
     /// Handles are used again, so each call is checked against the link that it was made for.
-    private func controls(_ handle: ConnectionHandle?, _ number: UInt64, _ peer: PeerID) -> LinkControls {
-        let link = LinkIdentity(handle: handle, number: number, peer: peer)
+    func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkControls {
+        let link = links.register(handle, peer)
+        updatePins()
         return LinkControls(
             rssi: { () async throws(BLEError) in try await self.rssi(link) },
             parameters: { () async throws(BLEError) in try await self.parameters(link) },
@@ -45,20 +33,15 @@ extension Adapter {
             requestPHY: { transmit, receive, timeout async throws(BLEError) in
                 try await self.request(transmit, receive, link, timeout)
             },
-            disconnect: { await self.disconnect(handle, number) },
-            lastReason: { await self.reason(number) },
-            openChannel: { request async throws(BLEError) in
-                try await self.openChannel(request, to: peer, handle, number)
-            },
-            watchLoss: { handler in
-                self.assumeIsolated { adapter in
-                    if let handle, adapter.links[handle] == number { adapter.lossHandlers[number] = handler }
-                }
-            },
+            disconnect: { await self.disconnect(link) },
+            lastReason: { await self.reason(link) },
+            openChannel: { request async throws(BLEError) in try await self.openChannel(request, on: link) },
+            watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
             isUp: { await self.hasLink(to: peer) })
     }
 
-    private func hasLink(to peer: PeerID) -> Bool {
+    /// Whether the kernel has a link to a peer, of this or another program.
+    func hasLink(to peer: PeerID) -> Bool {
         guard let index = info?.index else { return false }
         return system.hasLink(index, peer.address)
     }
@@ -68,50 +51,68 @@ extension Adapter {
         guard mayCommand else { throw notPermittedError(during: operation) }
         let handle = try current(link, during: operation)
         guard let rssi = try await ask(HCIReadRSSI(handle: handle), during: operation).rssi else {
-            throw BLEError(.notSupported, subject: name, during: operation, because: "the controller cannot tell it")
+            throw BLEError(.notSupported, subject: name, during: operation, because: "the controller does not know it")
         }
         return Int(rssi)
     }
 
-    private func disconnect(_ handle: ConnectionHandle?, _ number: UInt64) async {
-        guard let handle, links[handle] == number, mayCommand else { return }
-        endingLinks.insert(handle)
-        await hangUp(handle)
+    private func disconnect(_ link: LinkIdentity) async {
+        guard let handle = link.handle, links.isCurrent(link), mayCommand else { return }
+        links.disconnecting(link)
+        await disconnect(handle)
     }
 
-    /// Ends a link at the controller; the socket's end follows within milliseconds.
-    func hangUp(_ handle: ConnectionHandle) async {
-        // The command goes out all the same where nobody waits for it: a task that is cancelled, or a controller that is silent, and may have
-        // others to answer before this one.
-        let command = HCICommandPacket(HCIDisconnect(handle: handle))
-        var isOut = false
-        let (_, number) = await suspend(until: loop.now() + Self.hangUpTime) { number in
-            isOut = true
-            enqueue(command, for: .sleeper(number))
-        }
-        answers[number] = nil
-        if !isOut { enqueue(command, for: .nobody) }
-    }
-
-    private func reason(_ number: UInt64) -> HCIStatus? {
-        // The socket may have told the end before this one was read.
+    private func reason(_ link: LinkIdentity) -> HCIStatus? {
+        // The socket may have reported the end before this event was read.
         commandsReadable()
-        return endedLinks.removeValue(forKey: number)
+        return links.takeReason(of: link)
+    }
+}
+
+// MARK: - Disconnecting
+
+extension Adapter {
+    /// How long the end of a disconnected link is awaited.
+    private static let disconnectTimeout: Duration = .seconds(2)
+
+    /// Disconnects a link at the controller; the socket's end follows within milliseconds.
+    func disconnect(_ handle: ConnectionHandle) async {
+        // The command is sent also where nothing waits for it: for a cancelled task, and to a silent controller that may have
+        // others to respond to before this one.
+        let command = HCICommandPacket(HCIDisconnect(handle: handle))
+        var isSent = false
+        _ = await suspend(until: loop.now() + Self.disconnectTimeout) { number in
+            isSent = true
+            send(command, for: .task(number))
+        }
+        if !isSent { send(command, for: .none) }
     }
 
-    func linkEnded(_ end: HCIDisconnectionComplete) {
-        guard end.status.isSuccess else { return }
-        lastEnds[end.handle] = end.reason
-        if linkParameters[end.handle] == nil, links[end.handle] == nil { earlyEnds[end.handle] = end.reason }
-        endingLinks.remove(end.handle)
-        linkUpdatesEnded(on: end.handle)
-        for waiter in hangUpWaiters.removeValue(forKey: end.handle) ?? [] { wake(waiter) }
-        guard let number = links.removeValue(forKey: end.handle) else { return }
-        linkedPeers[end.handle] = nil
-        lossHandlers[number] = nil
-        updatePins()
-        // Whoever lets go of a link without asking leaves its reason here; they are few, and old ones go.
-        if endedLinks.count >= 64, let oldest = endedLinks.keys.min() { endedLinks[oldest] = nil }
-        endedLinks[number] = end.reason
+    /// Disconnects a link and waits until it is gone, so that the next attempt makes a new one.
+    ///
+    /// The command may have to wait for others to which a silent controller does not respond, 2 s each: the end is not awaited for so long.
+    func disconnectAndWait(_ handle: ConnectionHandle) async {
+        send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
+        await awaitEnd(of: handle, until: loop.now() + Self.disconnectTimeout)
+    }
+
+    /// Waits until the last link to a peer is gone, if this program has just disconnected it.
+    ///
+    /// The kernel has it until the controller has reported its end, some intervals later. A socket would attach to it, and end with it.
+    func awaitDisconnection(from peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
+        guard let handle = links.disconnectingHandle(to: peer) else { return }
+        let limit = loop.now() + Self.disconnectTimeout
+        await awaitEnd(of: handle, until: min(limit, deadline))
+        // A cancelled caller leaves the wait to the next one.
+        if Task.isCancelled { throw cancelledError(during: "connect") }
+        if loop.now() >= limit { links.stopAwaitingEnd(of: handle) }
+    }
+
+    private func awaitEnd(of handle: ConnectionHandle, until deadline: BootInstant) async {
+        guard !Task.isCancelled else { return }
+        let (_, number) = await suspend(until: deadline) { number in
+            if !links.awaitEnd(of: handle, number) { wake(number) }
+        }
+        links.cancelAwaitingEnd(of: handle, number)
     }
 }

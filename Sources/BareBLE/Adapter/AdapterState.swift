@@ -34,7 +34,7 @@ extension Central {
 
     /// How the adapter is: first the state now, then each change, up to two seconds late.
     ///
-    /// While somebody iterates, the adapter is looked at every two seconds.
+    /// While a task iterates, the adapter is looked at every two seconds.
     public nonisolated var adapterStates: AdapterStates { AdapterStates(central: self) }
 }
 
@@ -82,7 +82,7 @@ public struct AdapterStates: AsyncSequence, Sendable {
         }
     }
 
-    /// A place among the observers, until nobody holds it any more.
+    /// A place among the observers, until it is released.
     fileprivate final class Place: Sendable {
         let buffer: StreamBuffer<AdapterState>
         private let number: UInt64
@@ -116,30 +116,19 @@ extension Adapter {
         }
     }
 
-    /// Whether the adapter is being looked at from time to time.
-    package var isWatched: Bool { presenceTimer != nil }
+    /// Whether the adapter is looked at every two seconds.
+    package var isWatched: Bool { monitor.isTimerSet }
 
     fileprivate func observeState() -> (number: UInt64, buffer: StreamBuffer<AdapterState>) {
         let buffer = StreamBuffer<AdapterState>(of: subject, capacity: 16, policy: .dropOldest)
         let now = state
-        tellState(now)
-        buffer.yield(now)
-        toldState = now
-        lastNumber &+= 1
-        stateObservers[lastNumber] = buffer
+        let number = monitor.observe(buffer, now)
         watchPresence()
-        return (lastNumber, buffer)
+        return (number, buffer)
     }
 
     fileprivate func stopObservingState(_ number: UInt64) {
-        stateObservers[number] = nil
+        monitor.stopObserving(number)
         watchPresence()
-    }
-
-    /// Tells a state that differs from the one told last.
-    func tellState(_ state: AdapterState) {
-        guard !stateObservers.isEmpty, state != toldState else { return }
-        toldState = state
-        for observer in stateObservers.inOrder { observer.yield(state) }
     }
 }

@@ -2,15 +2,15 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-/// What an adapter's radio handed up, and what became of it, counted since the central was made.
+/// Counts of what an adapter's radio reported, and of what became of it, since the central was made.
 ///
-/// Whatever is dropped leaves a number here.
+/// Whatever is dropped is counted here.
 public struct AdapterStatistics: Hashable, Sendable {
-    /// Advertising reports read, those that no scan was told of included.
+    /// Advertising reports read, including those that no scan received.
     public var reports = 0
-    /// Packets of the controller, answers among them, that the kernel dropped because this process did not read them in time.
+    /// Packets of the controller, responses among them, that the kernel dropped because this process did not read them in time.
     public var droppedByKernel = 0
-    /// Reports that events announced and did not hold as they should.
+    /// Reports that events announced and that were missing or malformed in them.
     public var reportLosses = AdvertisingReport.Losses()
     /// Long advertisements given up because too many arrived at once.
     public var evictedAdvertisements = 0
@@ -22,18 +22,18 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var evictedDevices = 0
     /// Reports of newcomers that were dropped because every device in the table is pinned.
     public var refusedDevices = 0
-    /// Events of scans that were dropped because nobody took them; told in the scans too.
+    /// Events of scans that were dropped because no task took them; reported in the scans too.
     public var droppedEvents = 0
 
-    /// Scans begun again because nothing was heard for 90 s.
+    /// Scans re-armed because nothing was heard for 90 s.
     public var stalls = 0
-    /// How often somebody else changed a running scan.
+    /// How often another program changed a running scan.
     public var disturbances = 0
-    /// Attempts to set a scan up that failed and were repeated.
+    /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0
-    /// How often the adapter went down or away, or was reset by somebody else.
+    /// How often the adapter went down or away, or was reset by another program.
     public var losses = 0
-    /// Commands that the controller did not answer.
+    /// Commands to which the controller did not respond.
     public var unansweredCommands = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0
@@ -47,7 +47,7 @@ public struct AdapterStatistics: Hashable, Sendable {
 
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
-    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans are told.
+    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans report both.
     func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans begun again")
         body(disturbances, "scans changed by somebody else")
@@ -65,22 +65,16 @@ public struct AdapterStatistics: Hashable, Sendable {
 extension Adapter {
     /// What happened so far.
     package var statistics: AdapterStatistics {
-        var statistics = counted
-        statistics.droppedByKernel += kernelDrops
-        statistics.evictedAdvertisements = assembler.losses.evicted
-        statistics.abandonedAdvertisements = assembler.losses.abandoned
-        statistics.cutAdvertisements = assembler.losses.cut
-        statistics.evictedDevices = table.evictions
-        statistics.refusedDevices = table.refusals
+        var statistics = AdapterStatistics()
+        hci.count(in: &statistics)
+        scan.count(in: &statistics)
+        statistics.losses = monitor.losses
         statistics.droppedEvents = droppedEvents.count
         return statistics
     }
 
-    /// What the kernel has dropped on the sockets that are open.
-    var kernelDrops: Int { (sockets?.commands.droppedPackets ?? 0) + (sockets?.reports.droppedPackets ?? 0) }
-
-    /// Logs what should not happen, not more often than the log wants to know.
-    func tellTroubles() {
+    /// Logs what should not happen, at most once a minute.
+    func logTroubles() {
         let statistics = statistics
         guard troubleLog.isDue(counts: statistics.forEachTrouble, at: loop.now()) else { return }
         logger.warning(

@@ -1,9 +1,9 @@
 package import BLECore
 package import BLELinux
 
-/// The two channels to a controller: commands and their answers, and everything that LE reports.
+/// The two sockets of a controller: commands with their responses, and everything that LE reports.
 ///
-/// They are two, so that a flood of reports cannot push an answer out of the kernel's queue.
+/// They are two, so that a flood of reports cannot push a response out of the kernel's queue.
 package struct AdapterSockets: ~Copyable, Sendable {
     var commands: HCISocket
     var reports: HCISocket
@@ -25,7 +25,7 @@ package struct AdapterSystem: Sendable {
     package var list: @Sendable () throws(SystemCallError) -> [ControllerInfo]
     /// One adapter.
     package var info: @Sendable (UInt16) throws(SystemCallError) -> ControllerInfo
-    /// Opens both channels to an adapter.
+    /// Opens both sockets of an adapter.
     package var open: @Sendable (UInt16) throws(SystemCallError) -> AdapterSockets
     /// Starts to connect to a peer from the adapter with this address.
     package var connect:
@@ -33,7 +33,7 @@ package struct AdapterSystem: Sendable {
     /// Starts to open a channel to a peer, beside the link that is up.
     package var openChannel:
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
-    /// Whether a link to this address is up on an adapter, whoever made it.
+    /// Whether a link to this address is up on an adapter, of this or another program.
     package var hasLink: @Sendable (UInt16, BluetoothAddress) -> Bool
     /// Powers an adapter; waits until the kernel is done.
     package var powerUp: @Sendable (UInt16) throws(SystemCallError) -> Void

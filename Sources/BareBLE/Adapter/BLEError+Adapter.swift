@@ -33,7 +33,7 @@ extension BLEError {
                     "Give it one as root: `btmgmt static-addr ADDRESS`, then switch it on."
                 )
             case .noAnswer:
-                (.timedOut, "the controller does not answer", "Unplug it and plug it in again.")
+                (.timedOut, "the controller does not respond", "Unplug it and plug it in again.")
             case .outOfResources:
                 (.system, "the process or the machine has no descriptors or memory left", error.remedy)
             case .other:
@@ -54,7 +54,7 @@ extension BLEError {
                 hciStatus: status)
         case .timeout:
             self.init(
-                .timedOut, subject: subject, during: operation, because: "the controller did not answer \(command)",
+                .timedOut, subject: subject, during: operation, because: "the controller did not respond to \(command)",
                 hint: "If that goes on, switch the adapter off and on, or unplug it.", origin: .adapter)
         case .malformed, .noAnswer:
             self.init(
@@ -76,7 +76,7 @@ extension BLEError {
     }
 
     /// The controller could not make a link.
-    init(_ failure: LEConnect.Failure, peer: PeerID, adapter: String) {
+    init(_ failure: Initiator.Failure, peer: PeerID, adapter: String) {
         switch failure {
         case .timedOut:
             self = .notHeard(peer)
@@ -85,16 +85,16 @@ extension BLEError {
         case .busy:
             self.init(
                 .busy, subject: "\(peer)", during: "connect",
-                because: "another program kept the controller calling somebody else",
+                because: "another program kept the controller initiating another connection",
                 hint: "Stop that program's connect, or allow more time; if it was killed, reset the adapter "
                     + "as root: `hciconfig \(adapter) reset`.")
         case .adapterLost:
             self.init(
                 HCICommandFailure(opcode: .leCreateConnection, reason: .adapterLost), subject: adapter,
                 during: "connect")
-        case .notTakenBack(.timedOut), .notTakenBack(.notTakenBack):
-            self.init(stillCallingOn: adapter)
-        case .notTakenBack(let reason):
+        case .cancelUnconfirmed(.timedOut), .cancelUnconfirmed(.cancelUnconfirmed):
+            self.init(cancelUnconfirmedBy: adapter)
+        case .cancelUnconfirmed(let reason):
             self.init(reason, peer: peer, adapter: adapter)
         case .refused(let failure):
             self.init(failure, subject: adapter, during: "connect")
@@ -167,13 +167,13 @@ extension BLEError {
             errorNumber: SystemCallError.busy)
     }
 
-    /// The controller was to end a call, and did not answer.
-    init(stillCallingOn adapter: String) {
+    /// The controller did not confirm the cancel of a connection attempt.
+    init(cancelUnconfirmedBy adapter: String) {
         self.init(
             .timedOut, subject: adapter, during: "connect",
-            because: "the controller did not answer when a call was to be ended, and may still be calling",
+            because: "the controller did not confirm the cancel of a connection attempt, which may still be pending",
             hint:
-                "Connects go on by themselves when it answers again; else reset it as root (`hciconfig \(adapter) reset`), "
+                "Connects go on without help when it responds again; else reset it as root (`hciconfig \(adapter) reset`), "
                 + "or unplug it.", origin: .adapter)
     }
 
@@ -198,10 +198,38 @@ extension Adapter {
             subject: subject, during: operation)
     }
 
-    /// What a command has failed with: where the adapter is off by now, that, and why.
+    /// The error for a failed command: where the adapter is off by now, that, and why.
     func error(_ failure: HCICommandFailure, during operation: String) -> BLEError {
         if failure.reason == .adapterLost, presence == .down { return downError(during: operation) }
         return BLEError(failure, subject: name, during: operation)
+    }
+
+    /// The error for a connection attempt that the controller could not make.
+    func error(_ failure: Initiator.Failure, _ peer: PeerID) -> BLEError {
+        if failure == .adapterLost, presence == .down { return downError(during: "connect") }
+        return BLEError(failure, peer: peer, adapter: name)
+    }
+
+    /// The error for a socket that could not be attached to a link.
+    func error(_ failure: AttachError, status: HCIStatus?, _ peer: PeerID) -> BLEError {
+        switch failure {
+        case .timedOut, .connect(.timedOut, _): timedOutError(peer, isWaiting: false)
+        case .cancelled: cancelledError(during: "connect")
+        case .connect(let failure, let errno):
+            BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
+        }
+    }
+
+    /// The error for a scan that could not begin.
+    func error(_ failure: ScanCoordinator.StartFailure) -> BLEError {
+        switch failure {
+        case .refused(let failure): BLEError(failure, subject: name, during: "scan")
+        case .busy:
+            BLEError(
+                .busy, subject: name, during: "scan", because: "another program, or the kernel, holds the scanner",
+                hint: "Stop the other scan (bluetoothd, hcitool, btmgmt), or reset the adapter.",
+                hciStatus: .commandDisallowed)
+        }
     }
 
     func noAdapterError(_ all: [ControllerInfo], during operation: String) -> BLEError {
@@ -222,13 +250,6 @@ extension Adapter {
         BLEError(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
     }
 
-    func busyScannerError() -> BLEError {
-        BLEError(
-            .busy, subject: name, during: "scan", because: "another program, or the kernel, holds the scanner",
-            hint: "Stop the other scan (bluetoothd, hcitool, btmgmt), or reset the adapter.",
-            hciStatus: .commandDisallowed)
-    }
-
     func timedOutError(_ peer: PeerID, isWaiting: Bool) -> BLEError {
         if isWaiting {
             return BLEError(
@@ -236,7 +257,7 @@ extension Adapter {
                 because: "earlier connects of this program took all the time", hint: "Allow more time.")
         }
         guard !mayCommand else { return .notHeard(peer) }
-        // Without capabilities nothing can be done about a kernel that does not look for the peer, but tell.
+        // Without capabilities nothing helps against a kernel that does not look for the peer: say so.
         return BLEError(
             .timedOut, subject: "\(peer)", during: "connect", because: "the peer was not heard in time",
             hint:

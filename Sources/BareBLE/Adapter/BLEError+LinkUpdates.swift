@@ -2,7 +2,7 @@ internal import BLECore
 internal import BLELinux
 
 extension Adapter {
-    /// The controller did not take a command that is about a link.
+    /// The controller did not accept a command for a link.
     func updateError(_ failure: HCICommandFailure, of link: LinkIdentity, during operation: String) -> BLEError {
         let code: BLEError.Code? =
             switch failure.status {
@@ -34,9 +34,9 @@ extension Adapter {
             .disconnected, subject: "\(link.peer)", during: operation, because: "the link ended meanwhile")
     }
 
-    /// The caller of a change did not see its end.
+    /// The caller stopped waiting for a change.
     func gaveUpError(_ wake: Wake, on link: LinkIdentity, during operation: String) -> BLEError {
-        guard wake == .timedOut else { return cancelledError(during: operation) }
+        guard case .timedOut = wake else { return cancelledError(during: operation) }
         return BLEError(
             .timedOut, subject: "\(link.peer)", during: operation,
             because: "the two controllers did not agree in time",

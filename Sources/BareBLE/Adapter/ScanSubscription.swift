@@ -5,15 +5,15 @@ package struct ScanID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// What a scan is told, on the event loop, in order.
+/// What a scan receives, on the event loop, in order.
 package enum ScanDelivery: Hashable, Sendable {
     /// A device that matches was heard for the first time, or again after it was lost.
     case found(Sighting)
-    /// A device that was found says something else, or its turn has come by the scan's rule for repetitions.
+    /// A device that was found sends something else, or is due again by the scan's rule for repetitions.
     case updated(Sighting)
-    /// A device that was found has not been heard for as long as the scan asked for, or there was no room to go on with it.
+    /// A device that was found has not been heard for as long as the scan asked for, or the table had no room for it any more.
     case lost(Sighting)
-    /// Something happened to the scan itself; it goes on by itself.
+    /// Something happened to the scan itself; it goes on without help.
     case notice(ScanNotice)
 }
 
@@ -23,13 +23,13 @@ package enum ScanNotice: Hashable, Sendable {
     case adapterLost
     /// The adapter is back.
     case adapterBack
-    /// Another program or the kernel changed the scan; it is set up again.
+    /// Another program or the kernel changed the scan; it is re-armed.
     case disturbed
-    /// The scan was set up again.
+    /// The scan was re-armed.
     case resumed
-    /// No report with data came for 90 s, so many times in a row; the scan is set up again each time.
+    /// No report with data came for 90 s, so many times in a row; the scan is re-armed each time.
     case stalled(count: Int)
-    /// The scan could not be set up; it is tried again after the pause.
+    /// The scan could not be armed; it is retried after the pause.
     case retrying(HCICommandFailure?, after: Duration)
 }
 
@@ -38,15 +38,15 @@ struct ScanSubscription {
     let id: ScanID
     var gate: ScanGate
     let lostAfter: Duration?
-    /// Who is left out at the moment, besides those whom the filter leaves out.
+    /// The peers left out at the moment, besides those that the filter leaves out.
     let excluded: ExcludedPeers?
-    /// Who keeps a place in the table whatever else is on air, besides those whom the filter looks for.
+    /// The peers that keep a place in the table whatever else is on air, besides those that the filter looks for.
     let pinned: @Sendable () -> Set<PeerID>
     let receive: @Sendable (ScanDelivery) -> Void
     /// The task that waits for the scan to begin.
     var starter: UInt64?
 
-    /// Everybody who keeps a place in the table for this scan.
+    /// All peers that keep a place in the table for this scan.
     var wanted: Set<PeerID> {
         let filter = gate.settings.filter
         var wanted = filter.peers.union(pinned())
@@ -75,8 +75,8 @@ struct ScanSubscription {
         if gate.forget(sighting.id), !isExcluded(sighting) { receive(.lost(sighting)) }
     }
 
-    /// Reports who has been silent for too long and is not connected.
-    mutating func tellLosses(listened: Duration, linked: Set<PeerID>, _ known: (AdvertiserID) -> Sighting?) {
+    /// Reports the devices that have been silent for too long and are not connected.
+    mutating func reportLosses(listened: Duration, linked: Set<PeerID>, _ known: (AdvertiserID) -> Sighting?) {
         guard let lostAfter else { return }
         for id in gate.lost(silentFor: lostAfter, listened: listened, linked: linked) {
             guard let sighting = known(id), !isExcluded(sighting) else { continue }

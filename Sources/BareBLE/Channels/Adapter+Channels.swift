@@ -9,21 +9,22 @@ extension Adapter {
     ///
     /// The kernel would make a new link where the old one has just ended, so the channel's link is compared with ours.
     func openChannel(
-        _ request: ChannelRequest, to peer: PeerID, _ handle: ConnectionHandle?, _ number: UInt64
+        _ request: ChannelRequest, on link: LinkIdentity
     ) async throws(BLEError) -> LinkSocket {
+        let peer = link.peer
         let deadline = loop.now() + request.timeout
-        guard let info, isOurs(handle, number), system.hasLink(info.index, peer.address) else {
+        guard let info, links.isCurrent(link), system.hasLink(info.index, peer.address) else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
         var socket: LinkSocket
         do throws(SystemCallError) {
-            socket = try system.openChannel(info.address, ownAddressType, peer, request)
+            socket = try system.openChannel(info.address, traits.ownAddressType, peer, request)
         } catch {
             throw BLEError(openingChannel: error.errno, psm: request.psm, peer: peer, adapter: name)
         }
         while socket.isConnecting {
             let step = min(deadline, loop.now() + Self.channelPause)
-            let wake = await wait(forRoomOf: socket.descriptor, until: step)
+            let wake = await awaitWritable(socket.descriptor, until: step)
             let progress = socket.finishConnect()
             switch (progress, wake) {
             case (.failed(let errno), _):
@@ -42,14 +43,9 @@ extension Adapter {
             }
         }
         let actual = try? socket.hciHandle()
-        guard isOurs(handle, number), actual == nil || handle == nil || actual == handle else {
+        guard links.isCurrent(link), actual == nil || link.handle == nil || actual == link.handle else {
             throw BLEError(openingChannel: SystemCallError.notConnected, psm: request.psm, peer: peer, adapter: name)
         }
         return socket
-    }
-
-    private func isOurs(_ handle: ConnectionHandle?, _ number: UInt64) -> Bool {
-        guard let handle else { return true }
-        return links[handle] == number
     }
 }

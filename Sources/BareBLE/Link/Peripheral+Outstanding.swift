@@ -11,6 +11,6 @@ extension Peripheral {
 extension Adapter {
     /// Tasks that wait for this adapter, and commands that are out.
     package var outstanding: Int {
-        sleepers.count + owners.count + turnWaiters.count + identificationWaiters.count + (call == nil ? 0 : 1)
+        waiting.count + hci.unfinishedCommands + initiator.waitingConnects + (initiator.isBusy ? 1 : 0)
     }
 }

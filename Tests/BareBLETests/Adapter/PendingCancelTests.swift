@@ -4,12 +4,12 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// L07: the controller does not answer the command that takes a call back.
-@Suite(.timeLimit(.minutes(1))) struct LeftCallTests {
+/// L07: the controller does not respond to the command that cancels a connection attempt.
+@Suite(.timeLimit(.minutes(1))) struct PendingCancelTests {
     private let absent = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private let present = BluetoothAddress(rawValue: 0xC000_0000_0008)
 
-    /// An adapter whose controller calls `absent`, was told to stop, and has not answered.
+    /// An adapter whose controller initiates to `absent`, was sent a cancel, and has not responded.
     private func deafBench(_ time: VirtualTime) async throws -> AdapterBench {
         let bench = try await AdapterBench(loop: time.loop)
         let present = present
@@ -17,7 +17,7 @@ import Testing
             $0.peers = [present: 0x41]
             $0.ignored = [.leCreateConnectionCancel]
         }
-        await isTold(bench, absent)
+        await fails(bench, absent)
         #expect(
             await bench.sent.suffix(3) == [.leCreateConnection, .leCreateConnectionCancel, .leCreateConnectionCancel])
         return bench
@@ -29,7 +29,7 @@ import Testing
         return try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).handle
     }
 
-    private func isTold(_ bench: AdapterBench, _ address: BluetoothAddress) async {
+    private func fails(_ bench: AdapterBench, _ address: BluetoothAddress) async {
         do throws(BLEError) {
             _ = try await connect(bench, address)
             Issue.record("connected")
@@ -41,11 +41,11 @@ import Testing
     }
 
     // Row L07.
-    @Test func connectsTellItAndGoOnOnceTheControllerAnswers() async throws {
+    @Test func connectsSendItAgainAndGoOnOnceTheControllerResponds() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let count = await bench.sent.count
-            await isTold(bench, present)
+            await fails(bench, present)
             #expect(await bench.sent.dropFirst(count) == [.leCreateConnectionCancel])
             await bench.controller.set { $0.ignored = [] }
             #expect(try await connect(bench, present) == 0x41)
@@ -54,7 +54,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func anyAnswerHasTheCallTakenBack() async throws {
+    @Test func anyResponseHasTheCancelSentAgain() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             await bench.controller.set { $0.ignored = [] }
@@ -70,7 +70,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func aLinkThatNobodyWantsAnyMoreIsEnded() async throws {
+    @Test func aLinkThatIsNoLongerWantedIsDisconnected() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let (absent, count) = (absent, await bench.sent.count)
@@ -86,7 +86,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func whoWaitsForThatPeerGetsItsLink() async throws {
+    @Test func aConnectToThatPeerGetsItsLink() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let absent = absent
@@ -116,7 +116,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func aCallThatWaitedBehindSilenceIsNeverMade() async throws {
+    @Test func anAttemptThatWaitedAfterASilentCommandIsNeverSent() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let (absent, present) = (absent, present)
@@ -135,7 +135,7 @@ import Testing
                 Issue.record("connected")
             } catch {
                 #expect(error.code == .timedOut && error.subject == "hci0")
-                #expect(error.reason == "the controller did not answer LE Create Connection (0x200d)")
+                #expect(error.reason == "the controller did not respond to LE Create Connection (0x200d)")
             }
             #expect(time.now == start + .seconds(5))
             for asker in askers { await #expect(throws: error(.timedOut)) { try await asker.value } }
@@ -147,7 +147,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func whoHasCancelledIsToldThat() async throws {
+    @Test func aCancelledConnectEndsAsCancelled() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await bench.controller.set { $0.ignored = [.leCreateConnectionCancel] }
@@ -156,7 +156,7 @@ import Testing
             await bench.controller.commandsArrived(4)
             task.cancel()
             await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
-            await isTold(bench, present)
+            await fails(bench, present)
         }
     }
 }

@@ -1,0 +1,203 @@
+// What one connect does next: which step follows which, which failures are retried, how often, and after which pause.
+//
+// Duties: every decision of a connect that is not the controller's. The owner performs the step that is returned, and reports how it
+// ended. `Initiator` makes the single attempt.
+//
+// Invariants:
+// - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for another reason
+//   than that the peer was not heard.
+// - In a turn, three attempts are made: a link that broke down before it was usable, or whose channel is held by another socket
+//   that is just closing, is likely to succeed the next time.
+// - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would otherwise
+//   find it.
+// - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the kernel connects:
+//   its socket has the channel from the start.
+
+/// Decides how a connect goes on.
+package struct ConnectRetry {
+    /// Why no socket is attached to a link, as far as it matters here.
+    package enum AttachFailure: Hashable, Sendable {
+        /// Another socket is connected or connecting to the peer.
+        case busy
+        /// The link came up and broke down at once.
+        case notEstablished
+        case timedOut
+        case cancelled
+        case adapterDown
+        case other
+
+        /// Whether the next attempt may well succeed.
+        fileprivate var isTransient: Bool {
+            switch self {
+            case .busy, .notEstablished: true
+            case .timedOut, .cancelled, .adapterDown, .other: false
+            }
+        }
+    }
+
+    /// What to do now.
+    package enum Step: Hashable, Sendable {
+        /// Initiate a connection unless there is a link to the peer, and call `initiated` or `notInitiated`.
+        case initiate
+        /// Attach a socket to the link by `until`, and call `notAttached` if that fails.
+        case attach(ConnectionHandle?, until: BootInstant)
+        /// Disconnect the link, wait for its end, and call `disconnected`.
+        case disconnect(ConnectionHandle)
+        /// Have the kernel connect, beside a scan where `scanning`, and call `kernelFailed` if that fails.
+        case connectByKernel(scanning: Bool)
+        /// Wait, then call `paused`.
+        case pause(until: BootInstant)
+        /// End the connect with the failure that was reported last.
+        case fail
+        /// As `fail`, but the peer was not heard: call `nextTurn`.
+        case peerNotHeard
+        /// As `peerNotHeard`: the time was over before the first attempt.
+        case tooLate
+        /// End the connect: another program was handed the channel of each link.
+        case failChannelTaken
+    }
+
+    /// What follows a turn in which the peer was not heard.
+    package enum Turn: Hashable, Sendable {
+        case none
+        /// Another one, after that time if there is one: running scans listen meanwhile.
+        case next(after: BootInstant?)
+    }
+
+    private enum State {
+        case resting
+        case initiating
+        case attaching(ConnectionHandle?)
+        case disconnecting(AttachFailure)
+        case byKernel(scanning: Bool)
+    }
+
+    private let limit: BootInstant?
+    private var state = State.resting
+    private var attempt = 1
+    /// When the turn ends.
+    package private(set) var deadline: BootInstant
+
+    /// A connect that is to succeed by `limit`, if there is one.
+    package init(until limit: BootInstant?, at now: BootInstant) {
+        self.limit = limit
+        deadline = limit ?? now + Self.turnTime
+    }
+
+    /// The number of the attempt in this turn, from 1.
+    package var attemptNumber: Int { attempt }
+
+    // MARK: Turns
+
+    /// The connect has its turn now.
+    package mutating func beginTurn(at now: BootInstant) {
+        deadline = limit ?? now + Self.turnTime
+        attempt = 1
+    }
+
+    /// The peer was not heard in this turn.
+    package func nextTurn(isScanning: Bool, at now: BootInstant) -> Turn {
+        guard limit == nil else { return .none }
+        return .next(after: isScanning ? now + Self.restTime : nil)
+    }
+
+    // MARK: Attempts
+
+    /// The adapter is ready for the first attempt of the turn.
+    package mutating func begin(mayCommand: Bool, at now: BootInstant) -> Step {
+        guard mayCommand else { return connectByKernel(scanning: false) }
+        guard now < deadline else { return .tooLate }
+        return initiate()
+    }
+
+    /// The link is up.
+    package mutating func initiated(_ handle: ConnectionHandle, at now: BootInstant) -> Step {
+        attach(handle, at: now)
+    }
+
+    /// There is no new link: the attempt failed, or there was no need for one.
+    package mutating func notInitiated(_ failure: Initiator.Failure?, hasLink: Bool, at now: BootInstant) -> Step {
+        let isLast = attempt >= Self.attempts
+        switch failure?.status {
+        case nil where failure == nil, .connectionAlreadyExists?: break
+        case .connectionFailedToBeEstablished? where !isLast: break
+        default: return failure == .timedOut ? .peerNotHeard : .fail
+        }
+        if isLast || hasLink { return attach(nil, at: now) }
+        attempt += 1
+        return initiate()
+    }
+
+    /// No socket could be attached; `end` is the controller's reason where the link is over.
+    package mutating func notAttached(_ failure: AttachFailure, end: HCIStatus?, at now: BootInstant) -> Step {
+        guard case .attaching(let handle) = state else { return .fail }
+        if let handle, end == nil {
+            state = .disconnecting(failure)
+            return .disconnect(handle)
+        }
+        let mayRetry = failure.isTransient || end == .connectionFailedToBeEstablished
+        return retry(failure, mayRetry, isChannelTaken: handle != nil && failure == .busy, at: now)
+    }
+
+    /// The link without a socket has ended, or was waited for long enough.
+    package mutating func disconnected(at now: BootInstant) -> Step {
+        guard case .disconnecting(let failure) = state else { return .fail }
+        return retry(failure, failure.isTransient, isChannelTaken: failure == .busy, at: now)
+    }
+
+    /// The kernel could not connect.
+    package mutating func kernelFailed(_ failure: AttachFailure, at now: BootInstant) -> Step {
+        guard case .byKernel(let scanning) = state else { return .fail }
+        if failure.isTransient, attempt < Self.attempts, now < deadline {
+            defer { attempt += 1 }
+            return .pause(until: now + Self.firstKernelPause * attempt)
+        }
+        if scanning { return failure == .cancelled || failure == .adapterDown ? .fail : .failChannelTaken }
+        return failure == .timedOut ? .peerNotHeard : .fail
+    }
+
+    /// The pause is over.
+    package func paused() -> Step {
+        guard case .byKernel(let scanning) = state else { return .fail }
+        return .connectByKernel(scanning: scanning)
+    }
+
+    private mutating func retry(
+        _ failure: AttachFailure, _ mayRetry: Bool, isChannelTaken: Bool, at now: BootInstant
+    ) -> Step {
+        guard mayRetry, now < deadline else { return failure == .timedOut ? .peerNotHeard : .fail }
+        if attempt < Self.attempts {
+            attempt += 1
+            return initiate()
+        }
+        guard isChannelTaken else { return .fail }
+        attempt = 1
+        return connectByKernel(scanning: true)
+    }
+
+    private mutating func initiate() -> Step {
+        state = .initiating
+        return .initiate
+    }
+
+    private mutating func attach(_ handle: ConnectionHandle?, at now: BootInstant) -> Step {
+        state = .attaching(handle)
+        return .attach(handle, until: max(deadline, now + Self.attachTimeout))
+    }
+
+    private mutating func connectByKernel(scanning: Bool) -> Step {
+        state = .byKernel(scanning: scanning)
+        return .connectByKernel(scanning: scanning)
+    }
+
+    /// How many attempts are made in a turn.
+    package static let attempts = 3
+    /// How long attaching to a link that is up may take: the kernel drops an unattached one after this time.
+    package static let attachTimeout: Duration = .seconds(2)
+    /// The pause before the kernel is asked again; each further one is this much longer.
+    package static let firstKernelPause: Duration = .milliseconds(200)
+    /// How long a connect without a time-out has the adapter before others have their turn.
+    package static let turnTime: Duration = .seconds(10)
+    /// How long running scans listen between two such turns.
+    package static let restTime: Duration = .seconds(2)
+}

@@ -1,0 +1,502 @@
+// The initiator of one controller: LE (Extended) Create Connection, its end, and a cancel that really cancels.
+//
+// Duties: send one connection attempt at a time, wait for the Connection Complete that belongs to it, keep its deadline, cancel it when
+// that passes or the caller cancels, and keep track of a cancel that the controller never confirmed. The connects of a
+// program take turns. The owner has paused the scan before and resumes it afterwards; it attaches a socket to the link within
+// 2 s, else the kernel drops the link. What is retried after a failed attempt is decided by `ConnectRetry`.
+//
+// Invariants:
+// - An attempt ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
+//   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
+// - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is pending: this one
+//   waits, within its deadline, and retries.
+// - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
+// - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left over.
+// - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
+//   attempt may be reported without an address.
+// - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
+// - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller may then go on:
+//   the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other attempt for as long as it initiates,
+//   which may be until the peer is heard. So the cancel is sent again before the next attempt, which waits for it
+//   (`confirmCancel`), and after each other response. The response to it, the end of the attempt, a reset and the adapter's
+//   loss each leave that state.
+
+/// Initiates connections, one at a time.
+package struct Initiator: ~Copyable {
+    /// Whom to connect to, and how.
+    package struct Attempt: Hashable, Sendable {
+        package var initiation: LEInitiation
+        /// The PHYs to initiate on with the extended command.
+        package var phys: LEPHYs
+        /// Whether the controller has the extended command; the legacy one must then not be used.
+        package var isExtended: Bool
+        package var deadline: BootInstant
+
+        package init(
+            _ initiation: LEInitiation, phys: LEPHYs = .le1M, isExtended: Bool, deadline: BootInstant
+        ) {
+            self.initiation = initiation
+            self.phys = phys
+            self.isExtended = isExtended
+            self.deadline = deadline
+        }
+
+        fileprivate var peer: PeerID {
+            PeerID(address: initiation.peerAddress, type: initiation.peerAddressType)
+        }
+
+        fileprivate var opcode: HCIOpcode {
+            isExtended ? .leExtendedCreateConnection : .leCreateConnection
+        }
+
+        fileprivate var command: HCICommandPacket {
+            isExtended
+                ? HCICommandPacket(LEExtendedCreateConnection(initiation, phys: phys))
+                : HCICommandPacket(LECreateConnection(initiation))
+        }
+    }
+
+    /// Why there is no link.
+    package enum Failure: Error, Hashable, Sendable {
+        /// The controller did not accept the command, or did not respond.
+        case refused(HCICommandFailure)
+        /// The controller accepted the command, and the attempt failed.
+        case failed(HCIStatus)
+        /// Another program's attempt was pending until the deadline.
+        case busy
+        /// The peer was not heard before the deadline.
+        case timedOut
+        /// The caller cancelled.
+        case cancelled
+        /// The adapter was unplugged, switched off or reset.
+        case adapterLost
+        /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may go on.
+        indirect case cancelUnconfirmed(Failure)
+
+        /// The controller's status, when it gave one.
+        package var status: HCIStatus? {
+            switch self {
+            case .refused(let failure): failure.status
+            case .failed(let status): status
+            case .busy, .timedOut, .cancelled, .adapterLost, .cancelUnconfirmed: nil
+            }
+        }
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Put this command into the adapter's queue, and call `commandFinished` with its result.
+        case send(HCICommandPacket)
+        /// Take the command with this opcode out of the queue if it still waits there: it ends as `.cancelled` then.
+        case withdraw(HCIOpcode)
+        /// The attempt has ended. Resume the caller.
+        case finish(Result<LEConnectionComplete, Failure>)
+        /// The cancel that `confirmCancel` asked for is confirmed. Resume the caller.
+        case cancelConfirmed
+    }
+
+    private enum State {
+        /// Nothing is pending.
+        case idle
+        /// Create Connection was sent and is not confirmed. That it has failed may have been read already.
+        case initiating(Attempt, failed: HCIStatus?)
+        /// As before, but cancelled: Cancel follows as soon as it is confirmed, and the end comes by `until`.
+        case unwanted(Attempt, Failure, until: BootInstant)
+        /// The controller refused because of another program's attempt; ours is retried at `until`.
+        case busy(Attempt, until: BootInstant)
+        /// The controller initiates.
+        case pending(Attempt)
+        /// Cancel was sent for the first or the second time; the end comes by `until`.
+        case cancelling(Attempt, Failure, tries: Int, until: BootInstant)
+        /// The controller has confirmed that nothing is pending any more; what became of the attempt comes by `until`.
+        case ending(Attempt, Failure, until: BootInstant)
+        /// The controller may still initiate an attempt whose cancel it did not confirm.
+        case cancelUnconfirmed(PendingCancel)
+    }
+
+    /// A cancel that the controller never confirmed.
+    private struct PendingCancel {
+        /// The cancel that is sent again before the next attempt.
+        enum Confirmation {
+            /// In the queue of commands, or out.
+            case sent(for: PeerID, until: BootInstant, end: BootInstant)
+            /// The controller has confirmed it; the end of the attempt comes by `until`.
+            case ending(for: PeerID, until: BootInstant)
+
+            var next: PeerID {
+                switch self {
+                case .sent(let peer, _, _), .ending(let peer, _): peer
+                }
+            }
+        }
+
+        /// Whom the controller may still initiate a connection to.
+        let peer: PeerID
+        var confirmation: Confirmation?
+        /// Whether a cancel that followed another response is in the queue or out.
+        var isRepeated = false
+    }
+
+    private enum Turns {
+        case free
+        case taken(waiting: [UInt64])
+    }
+
+    private var state = State.idle
+    private var retries = 0
+    private var turns = Turns.free
+
+    package init() {}
+
+    /// Whether nothing is pending, not even a cancel.
+    package var isIdle: Bool {
+        if case .idle = state { return true }
+        return false
+    }
+
+    /// Whether an attempt has begun and not ended.
+    package var isBusy: Bool { attempt != nil }
+
+    /// Whether a cancel was not confirmed: call `confirmCancel` before the next attempt.
+    package var hasPendingCancel: Bool {
+        if case .cancelUnconfirmed = state { return true }
+        return false
+    }
+
+    private var attempt: Attempt? {
+        switch state {
+        case .idle, .cancelUnconfirmed: nil
+        case .initiating(let attempt, _), .unwanted(let attempt, _, _), .busy(let attempt, _), .pending(let attempt),
+            .cancelling(let attempt, _, _, _), .ending(let attempt, _, _):
+            attempt
+        }
+    }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .idle: nil
+        case .busy(let attempt, let until): min(until, attempt.deadline)
+        case .initiating(let attempt, _), .pending(let attempt): attempt.deadline
+        case .unwanted(_, _, let until), .cancelling(_, _, _, let until), .ending(_, _, let until): until
+        case .cancelUnconfirmed(let pending):
+            switch pending.confirmation {
+            case .sent(_, let until, _), .ending(_, let until): until
+            case nil: nil
+            }
+        }
+    }
+
+    /// Sends an attempt. The one before must have ended, and its cancel be confirmed.
+    package mutating func begin(_ attempt: Attempt, at now: BootInstant) -> [Action] {
+        guard case .idle = state else { return [.finish(.failure(.busy))] }
+        guard attempt.deadline > now else { return [.finish(.failure(.timedOut))] }
+        return send(attempt)
+    }
+
+    /// Sends the cancel that was not confirmed again, before an attempt to `peer`: ends in `cancelConfirmed` or in a `finish`
+    /// with the failure.
+    package mutating func confirmCancel(for peer: PeerID, until deadline: BootInstant, at now: BootInstant) -> [Action]
+    {
+        guard case .cancelUnconfirmed(var pending) = state else { return [.cancelConfirmed] }
+        pending.confirmation = .sent(for: peer, until: now + HCICommandQueue.patience, end: deadline)
+        state = .cancelUnconfirmed(pending)
+        return [.send(Self.cancelCommand)]
+    }
+
+    /// A command of this machine has its response, or failed for the reason given.
+    package mutating func commandFinished(
+        _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
+    ) -> [Action] {
+        if failure?.reason == .adapterLost { return adapterLost() }
+        switch state {
+        case .idle, .busy, .pending, .ending:
+            return []
+        case .initiating(let attempt, let failed):
+            return opcode == attempt.opcode ? createFinished(attempt, failure, failed, at: now) : []
+        case .unwanted(let attempt, let reason, let end):
+            return opcode == attempt.opcode ? unwantedCreateFinished(attempt, failure, reason, until: end) : []
+        case .cancelling(let attempt, let reason, let tries, let end):
+            guard opcode == .leCreateConnectionCancel else { return [] }
+            return cancelFinished(attempt, failure, reason, tries, until: end, at: now)
+        case .cancelUnconfirmed(let pending):
+            return pendingCommandFinished(pending, opcode, failure, at: now)
+        }
+    }
+
+    /// The controller has responded to a command, of whatever owner: it may confirm a cancel now.
+    package mutating func controllerResponded(_ opcode: HCIOpcode) -> [Action] {
+        guard case .cancelUnconfirmed(var pending) = state, opcode != .leCreateConnectionCancel, !pending.isRepeated
+        else {
+            return []
+        }
+        if case .sent? = pending.confirmation { return [] }
+        pending.isRepeated = true
+        state = .cancelUnconfirmed(pending)
+        return [.send(Self.cancelCommand)]
+    }
+
+    /// A late response, or one to another program, says that nothing is pending.
+    package mutating func nothingPending() -> [Action] {
+        guard case .cancelUnconfirmed(let pending) = state else { return [] }
+        return confirm(pending)
+    }
+
+    /// A Connection Complete was read.
+    package mutating func received(_ complete: LEConnectionComplete, at now: BootInstant) -> [Action] {
+        if case .cancelUnconfirmed(let pending) = state { return ended(pending, complete) }
+        guard let peer = attempt?.peer, complete.mayEndAttempt(to: peer) else { return [] }
+        switch state {
+        case .idle, .busy, .cancelUnconfirmed:
+            return []
+        // The socket that carries LE events may be ahead of the one that carries the confirmation.
+        case .initiating(let attempt, _):
+            if complete.status.isSuccess { return finish(.success(complete)) }
+            // Without the address, or as a cancelled one, it may be the end of an earlier attempt.
+            guard complete.peer == peer, complete.status != .unknownConnection else { return [] }
+            state = .initiating(attempt, failed: complete.status)
+            return []
+        case .unwanted(_, let reason, _):
+            return complete.status.isSuccess ? disconnect(complete, reason) : []
+        case .pending:
+            return finish(complete.status.isSuccess ? .success(complete) : .failure(.failed(complete.status)))
+        case .cancelling(_, let reason, _, _), .ending(_, let reason, _):
+            return complete.status.isSuccess ? disconnect(complete, reason) : finish(.failure(reason))
+        }
+    }
+
+    /// The caller cancels the attempt, or no longer waits for `confirmCancel`.
+    package mutating func cancel(at now: BootInstant) -> [Action] {
+        if case .cancelUnconfirmed(let pending) = state { return stopConfirming(pending, .cancelled) }
+        return cancel(.cancelled, at: now)
+    }
+
+    /// The clock went on.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
+        switch state {
+        case .idle: return []
+        case .initiating: return cancel(.timedOut, at: now)
+        case .unwanted(let attempt, let reason, _), .cancelling(let attempt, let reason, _, _):
+            return finishUnconfirmed(attempt, reason)
+        case .busy(let attempt, _): return attempt.deadline <= now ? finish(.failure(.busy)) : send(attempt)
+        case .pending(let attempt): return cancel(attempt, .timedOut, until: now + Self.cancelTimeout)
+        case .ending(_, let reason, _): return finish(.failure(reason))
+        case .cancelUnconfirmed(let pending):
+            // Its end may have been lost; the controller has confirmed that it is over.
+            if case .ending? = pending.confirmation { return confirm(pending) }
+            return stopConfirming(pending, .cancelUnconfirmed(.timedOut))
+        }
+    }
+
+    /// The adapter was unplugged, switched off or reset.
+    package mutating func adapterLost() -> [Action] {
+        switch state {
+        case .idle: return []
+        case .cancelUnconfirmed(let pending):
+            state = .idle
+            return pending.confirmation == nil ? [] : [.finish(.failure(.adapterLost))]
+        case .initiating, .unwanted, .busy, .pending, .cancelling, .ending:
+            return finish(.failure(.adapterLost))
+        }
+    }
+}
+
+// MARK: - Turns
+
+extension Initiator {
+    /// How many tasks wait for their turn.
+    package var waitingConnects: Int {
+        if case .taken(let waiting) = turns { waiting.count } else { 0 }
+    }
+
+    /// Takes the turn to connect; `false` where another connect has it.
+    package mutating func takeTurn() -> Bool {
+        guard case .free = turns else { return false }
+        turns = .taken(waiting: [])
+        return true
+    }
+
+    /// Has a task wait for its turn.
+    package mutating func awaitTurn(_ waiter: UInt64) {
+        guard case .taken(let waiting) = turns else { return }
+        turns = .taken(waiting: waiting + [waiter])
+    }
+
+    /// The task no longer waits for its turn.
+    package mutating func cancelAwaitingTurn(_ waiter: UInt64) {
+        guard case .taken(let waiting) = turns else { return }
+        turns = .taken(waiting: waiting.filter { $0 != waiter })
+    }
+
+    /// Passes the turn to the first task that still waits: the one to resume.
+    package mutating func passTurn(_ isWaiting: (UInt64) -> Bool) -> UInt64? {
+        guard case .taken(let waiting) = turns else { return nil }
+        guard let index = waiting.firstIndex(where: isWaiting) else {
+            turns = .free
+            return nil
+        }
+        turns = .taken(waiting: Array(waiting.dropFirst(index + 1)))
+        return waiting[index]
+    }
+}
+
+// MARK: - Transitions
+
+extension Initiator {
+    private mutating func send(_ attempt: Attempt) -> [Action] {
+        state = .initiating(attempt, failed: nil)
+        return [.send(attempt.command)]
+    }
+
+    private mutating func createFinished(
+        _ attempt: Attempt, _ failure: HCICommandFailure?, _ failed: HCIStatus?, at now: BootInstant
+    ) -> [Action] {
+        if let failed, failure?.status == nil { return finish(.failure(.failed(failed))) }
+        guard let failure else {
+            state = .pending(attempt)
+            return attempt.deadline <= now ? cancel(attempt, .timedOut, until: now + Self.cancelTimeout) : []
+        }
+        if failure.reason == .timeout {
+            // The controller may initiate all the same.
+            return cancel(attempt, .refused(failure), tries: Self.cancelTries, until: now + Self.cancelTimeout)
+        }
+        guard failure.status == .commandDisallowed else { return finish(.failure(.refused(failure))) }
+        retries += 1
+        let pause = min(Self.firstBusyPause * retries, Self.longestBusyPause)
+        state = .busy(attempt, until: now + pause)
+        return attempt.deadline <= now ? finish(.failure(.busy)) : []
+    }
+
+    private mutating func unwantedCreateFinished(
+        _ attempt: Attempt, _ failure: HCICommandFailure?, _ reason: Failure, until end: BootInstant
+    ) -> [Action] {
+        guard let failure else { return cancel(attempt, reason, until: end) }
+        if failure.reason == .timeout { return cancel(attempt, reason, tries: Self.cancelTries, until: end) }
+        return finish(.failure(reason == .timedOut ? Self.obstacle(failure) : reason))
+    }
+
+    /// What kept the controller from initiating says more than that the time is over.
+    private static func obstacle(_ failure: HCICommandFailure) -> Failure {
+        switch failure.reason {
+        case .status(.commandDisallowed): .busy
+        // Withdrawn: commands before it had no response for so long.
+        case .cancelled: .refused(HCICommandFailure(opcode: failure.opcode, reason: .timeout))
+        default: .refused(failure)
+        }
+    }
+
+    private mutating func cancelFinished(
+        _ attempt: Attempt, _ failure: HCICommandFailure?, _ reason: Failure, _ tries: Int, until end: BootInstant,
+        at now: BootInstant
+    ) -> [Action] {
+        guard let failure, failure.status != .commandDisallowed else {
+            state = .ending(attempt, reason, until: max(end, now + Self.endTimeout))
+            return []
+        }
+        if failure.status != nil { return finish(.failure(reason)) }
+        guard tries < Self.cancelTries else { return finishUnconfirmed(attempt, reason) }
+        return cancel(attempt, reason, tries: tries + 1, until: end)
+    }
+
+    /// Cancels the attempt, wherever it stands.
+    private mutating func cancel(_ reason: Failure, at now: BootInstant) -> [Action] {
+        switch state {
+        case .busy:
+            return finish(.failure(reason))
+        case .initiating(let attempt, _):
+            state = .unwanted(attempt, reason, until: now + Self.cancelTimeout)
+            return [.withdraw(attempt.opcode)]
+        case .pending(let attempt):
+            return cancel(attempt, reason, until: now + Self.cancelTimeout)
+        case .idle, .unwanted, .cancelling, .ending, .cancelUnconfirmed:
+            return []
+        }
+    }
+
+    private mutating func cancel(
+        _ attempt: Attempt, _ reason: Failure, tries: Int = 1, until end: BootInstant
+    ) -> [Action] {
+        state = .cancelling(attempt, reason, tries: tries, until: end)
+        return [.send(Self.cancelCommand)]
+    }
+
+    private mutating func disconnect(_ complete: LEConnectionComplete, _ reason: Failure) -> [Action] {
+        [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))] + finish(.failure(reason))
+    }
+
+    private mutating func finish(_ result: Result<LEConnectionComplete, Failure>) -> [Action] {
+        state = .idle
+        retries = 0
+        return [.finish(result)]
+    }
+
+    // MARK: The cancel that was not confirmed
+
+    private mutating func finishUnconfirmed(_ attempt: Attempt, _ reason: Failure) -> [Action] {
+        let actions = finish(.failure(.cancelUnconfirmed(reason)))
+        state = .cancelUnconfirmed(PendingCancel(peer: attempt.peer))
+        return actions
+    }
+
+    private mutating func pendingCommandFinished(
+        _ pending: PendingCancel, _ opcode: HCIOpcode, _ failure: HCICommandFailure?, at now: BootInstant
+    ) -> [Action] {
+        var pending = pending
+        if opcode == .leCreateConnectionCancel { pending.isRepeated = false }
+        state = .cancelUnconfirmed(pending)
+        // Also to a late Create Connection: it was refused.
+        if failure?.status != nil { return confirm(pending) }
+        guard opcode == .leCreateConnectionCancel, case .sent(let next, let until, let end)? = pending.confirmation
+        else { return [] }
+        guard let failure else {
+            // There is room for another attempt when this one has ended.
+            pending.confirmation = .ending(for: next, until: min(end, now + Self.cancelTimeout))
+            state = .cancelUnconfirmed(pending)
+            return []
+        }
+        guard failure.reason == .timeout || failure.reason == .cancelled else {
+            return stopConfirming(pending, .refused(failure))
+        }
+        // Before that time it is the failure of a cancel that was sent earlier.
+        return now < until ? [] : stopConfirming(pending, .cancelUnconfirmed(.timedOut))
+    }
+
+    private mutating func ended(_ pending: PendingCancel, _ complete: LEConnectionComplete) -> [Action] {
+        guard complete.mayEndAttempt(to: pending.peer) else { return [] }
+        // The task that waits to connect to this very peer has its link.
+        let isWanted = pending.confirmation?.next == pending.peer
+        let actions = confirm(pending)
+        guard complete.status.isSuccess, !isWanted else { return actions }
+        return actions + [.send(HCICommandPacket(HCIDisconnect(handle: complete.handle)))]
+    }
+
+    /// No attempt is pending any more.
+    private mutating func confirm(_ pending: PendingCancel) -> [Action] {
+        state = .idle
+        return pending.confirmation == nil ? [] : [.cancelConfirmed]
+    }
+
+    /// The task that waits for the confirmation goes on without it; the cancel stays unconfirmed.
+    private mutating func stopConfirming(_ pending: PendingCancel, _ failure: Failure) -> [Action] {
+        guard let confirmation = pending.confirmation else { return [] }
+        var pending = pending
+        pending.confirmation = nil
+        state = .cancelUnconfirmed(pending)
+        guard case .sent = confirmation else { return [.finish(.failure(failure))] }
+        return [.withdraw(.leCreateConnectionCancel), .finish(.failure(failure))]
+    }
+
+    private static var cancelCommand: HCICommandPacket { HCICommandPacket(LECreateConnectionCancel()) }
+
+    /// How long a cancel may take in all.
+    package static let cancelTimeout: Duration = .seconds(3)
+    /// How long the end of an attempt may take at least, once the controller has confirmed the cancel.
+    package static let endTimeout: Duration = .seconds(1)
+    /// How often Cancel is sent.
+    package static let cancelTries = 2
+    /// The first pause before a retry while another program's attempt is pending; each further one is this much longer.
+    package static let firstBusyPause: Duration = .milliseconds(100)
+    /// The longest such pause.
+    package static let longestBusyPause: Duration = .milliseconds(500)
+}

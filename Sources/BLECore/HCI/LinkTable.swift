@@ -1,0 +1,378 @@
+// The links of one controller: one entry for each connection handle.
+//
+// Duties: know which handle belongs to which link of this program, how that link runs, why the last link with a handle
+// ended, and which updates (connection parameters, PHY) are out on it.
+//
+// Invariants:
+// - The controller uses handles again. A link therefore has a number as well, which is never used again: what holds a
+//   `LinkIdentity` reaches only the link that it was made for.
+// - Two sockets report links: one their beginnings and updates, the other their ends. An end may be read before the beginning that it
+//   belongs to; it is kept (`.endedUnseen`) until that beginning is read, or until the next connection attempt begins.
+// - One update of a kind is out on a link at a time, because the event that ends it does not name its request. The others
+//   wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's own limit
+//   has passed. A link that ends, and an adapter that goes, end what is out on it.
+// - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
+//
+// The table never acts: it returns the numbers of the tasks to resume, in order.
+
+/// A link as its owner knows it: handles are used again, numbers are not.
+package struct LinkIdentity: Hashable, Sendable {
+    /// The controller's number for the link; `nil` where the kernel does not say, and for a stand-in.
+    package let handle: ConnectionHandle?
+    package let number: UInt64
+    package let peer: PeerID
+}
+
+/// What a link's update is about, and how it ends.
+package enum LinkUpdate {
+    package enum Kind: Hashable, Comparable, Sendable, CaseIterable {
+        case parameters
+        case phy
+    }
+
+    package struct Key: Hashable, Sendable {
+        package let handle: ConnectionHandle
+        package let kind: Kind
+
+        package init(handle: ConnectionHandle, kind: Kind) {
+            self.handle = handle
+            self.kind = kind
+        }
+    }
+
+    package enum End: Hashable, Sendable {
+        /// The controller did not accept the command.
+        case failed(HCICommandFailure)
+        case parameters(LEConnectionUpdateComplete)
+        case phy(LEPHYUpdateComplete)
+        case linkLost
+    }
+}
+
+/// What is known of a controller's links.
+package struct LinkTable {
+    /// Called by the owner when the controller has dropped a link and nothing else reports it. The table never calls it.
+    package typealias LossHandler = @Sendable () -> Void
+
+    private enum Phase {
+        case open
+        /// This program has sent Disconnect; the end has not been reported.
+        case disconnecting
+    }
+
+    /// A link of this program.
+    private struct Link {
+        let identity: LinkIdentity
+        var phase = Phase.open
+        /// `nil` where this program did not see the link come up.
+        var parameters: ConnectionParameters?
+        var lossHandler: LossHandler?
+    }
+
+    private enum State {
+        /// Nothing is known.
+        case unknown
+        /// Up, and not registered: another program's, or not attached yet.
+        case seen(ConnectionParameters)
+        /// Up, and this program's.
+        case registered(Link)
+        /// The last link has ended.
+        case ended(HCIStatus)
+        /// A link has ended whose beginning was not read yet.
+        case endedUnseen(HCIStatus)
+    }
+
+    /// An update that is out.
+    private struct Update {
+        enum State {
+            case awaited(by: UInt64)
+            /// The caller has stopped waiting.
+            case abandoned
+            /// Until the caller takes the result.
+            case ended(LinkUpdate.End)
+        }
+
+        var state: State
+        let expiry: BootInstant
+    }
+
+    private struct Entry {
+        var state = State.unknown
+        var updates: [LinkUpdate.Kind: Update] = [:]
+        /// The tasks that wait for an update to end before they begin theirs.
+        var updateTurns: [LinkUpdate.Kind: [UInt64]] = [:]
+        /// The tasks that wait for the link's end.
+        var endWaiters: [UInt64] = []
+    }
+
+    private var entries: [ConnectionHandle: Entry] = [:]
+    /// Why links have ended, by number, until their owners ask.
+    private var reasons: [UInt64: HCIStatus] = [:]
+    private var lastNumber: UInt64 = 0
+
+    package init() {}
+
+    /// How many reasons are kept for owners that may never ask.
+    package static let reasonLimit = 64
+    /// After that time without a response the link layer drops the link. Spec: T_PRT, Core Vol 6 Part B, 5.2.
+    package static let procedureTimeout: Duration = .seconds(40)
+}
+
+// MARK: - Links
+
+extension LinkTable {
+    /// The peers of all links of this program.
+    package var peers: Set<PeerID> {
+        entries.values.reduce(into: []) { peers, entry in
+            if case .registered(let link) = entry.state { peers.insert(link.identity.peer) }
+        }
+    }
+
+    /// Makes `handle` belong to a link of this program from now on.
+    package mutating func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkIdentity {
+        lastNumber &+= 1
+        let identity = LinkIdentity(handle: handle, number: lastNumber, peer: peer)
+        guard let handle else { return identity }
+        // A link that had the handle before was handed over, or its end was not reported.
+        var link = Link(identity: identity)
+        link.parameters = parameters(of: handle)
+        entries[handle, default: Entry()].state = .registered(link)
+        return identity
+    }
+
+    /// Whether the controller still has a link, as far as it has said; also `true` for one without a handle.
+    package func isCurrent(_ link: LinkIdentity) -> Bool {
+        guard let handle = link.handle else { return true }
+        return self.link(handle)?.identity == link
+    }
+
+    /// How the link with a handle runs; `nil` where this program did not see it come up.
+    package func parameters(of handle: ConnectionHandle) -> ConnectionParameters? {
+        switch entries[handle]?.state {
+        case .seen(let parameters): parameters
+        case .registered(let link): link.parameters
+        case .unknown, .ended, .endedUnseen, nil: nil
+        }
+    }
+
+    /// Why the last link with a handle has ended; `nil` while there may be one.
+    package func lastEnd(of handle: ConnectionHandle) -> HCIStatus? {
+        switch entries[handle]?.state {
+        case .ended(let reason), .endedUnseen(let reason): reason
+        case .unknown, .seen, .registered, nil: nil
+        }
+    }
+
+    /// Why a link has ended, once.
+    package mutating func takeReason(of link: LinkIdentity) -> HCIStatus? {
+        reasons.removeValue(forKey: link.number)
+    }
+
+    /// Keeps a handler for the moment in which the controller is known to have dropped the link.
+    package mutating func watchLoss(of link: LinkIdentity, _ handler: @escaping LossHandler) {
+        change(link) { $0.lossHandler = handler }
+    }
+
+    /// This program has sent Disconnect for a link.
+    package mutating func disconnecting(_ link: LinkIdentity) {
+        change(link) { $0.phase = .disconnecting }
+    }
+
+    /// The handle of a link to `peer` that this program has told the controller to disconnect.
+    package func disconnectingHandle(to peer: PeerID) -> ConnectionHandle? {
+        for (handle, entry) in entries {
+            guard case .registered(let link) = entry.state, case .disconnecting = link.phase else { continue }
+            if link.identity.peer == peer { return handle }
+        }
+        return nil
+    }
+
+    /// The end of a link was not reported in time: it is no longer waited for.
+    package mutating func stopAwaitingEnd(of handle: ConnectionHandle) {
+        guard let link = link(handle) else { return }
+        change(link.identity) { $0.phase = .open }
+    }
+
+    /// Has a task wait for the end of the link with a handle; `false` where that has ended already.
+    package mutating func awaitEnd(of handle: ConnectionHandle, _ waiter: UInt64) -> Bool {
+        guard lastEnd(of: handle) == nil else { return false }
+        entries[handle, default: Entry()].endWaiters.append(waiter)
+        return true
+    }
+
+    /// The task no longer waits.
+    package mutating func cancelAwaitingEnd(of handle: ConnectionHandle, _ waiter: UInt64) {
+        entries[handle]?.endWaiters.removeAll { $0 == waiter }
+    }
+
+    private func link(_ handle: ConnectionHandle) -> Link? {
+        guard case .registered(let link)? = entries[handle]?.state else { return nil }
+        return link
+    }
+
+    private mutating func change(_ identity: LinkIdentity, _ body: (inout Link) -> Void) {
+        guard let handle = identity.handle, var link = link(handle), link.identity == identity else { return }
+        body(&link)
+        entries[handle]?.state = .registered(link)
+    }
+}
+
+// MARK: - What the controller reports
+
+extension LinkTable {
+    /// A connection attempt begins: ends that nothing has claimed belong to no later link.
+    package mutating func attemptBegins() {
+        for (handle, entry) in entries {
+            if case .endedUnseen(let reason) = entry.state { entries[handle]?.state = .ended(reason) }
+        }
+    }
+
+    /// A Connection Complete was read. What waits at the socket for ends must have been read before.
+    package mutating func began(_ complete: LEConnectionComplete) {
+        guard complete.status.isSuccess else { return }
+        switch entries[complete.handle]?.state {
+        case .endedUnseen(let reason):
+            entries[complete.handle]?.state = .ended(reason)
+        case .registered(var link):
+            link.parameters = complete.parameters
+            entries[complete.handle]?.state = .registered(link)
+        case .unknown, .seen, .ended, nil:
+            entries[complete.handle, default: Entry()].state = .seen(complete.parameters)
+        }
+    }
+
+    /// A Disconnection Complete was read.
+    ///
+    /// - Returns: The tasks to resume.
+    package mutating func ended(_ complete: HCIDisconnectionComplete) -> [UInt64] {
+        guard complete.status.isSuccess else { return [] }
+        let handle = complete.handle
+        switch entries[handle]?.state {
+        case .registered(let link):
+            // An owner that closes a link without asking leaves its reason here; the oldest goes.
+            if reasons.count >= Self.reasonLimit, let oldest = reasons.keys.min() { reasons[oldest] = nil }
+            reasons[link.identity.number] = complete.reason
+            entries[handle]?.state = .ended(complete.reason)
+        case .seen:
+            entries[handle]?.state = .ended(complete.reason)
+        case .unknown, .ended, .endedUnseen, nil:
+            entries[handle, default: Entry()].state = .endedUnseen(complete.reason)
+        }
+        let waiters = endUpdates(on: handle) + (entries[handle]?.endWaiters ?? [])
+        entries[handle]?.endWaiters = []
+        return waiters
+    }
+
+    /// The controller was reset, or the adapter went away: it has no links any more.
+    ///
+    /// - Returns: The tasks to resume, and the handlers of the links that were dropped, in the order of registration.
+    package mutating func controllerReset() -> (waiters: [UInt64], lossHandlers: [LossHandler]) {
+        var waiters: [UInt64] = []
+        var lost: [Link] = []
+        for handle in entries.keys.sorted() {
+            switch entries[handle]?.state {
+            case .registered(let link):
+                lost.append(link)
+                entries[handle]?.state = .unknown
+            case .seen: entries[handle]?.state = .unknown
+            case .unknown, .ended, .endedUnseen, nil: break
+            }
+            waiters += endUpdates(on: handle)
+        }
+        lost.sort { $0.identity.number < $1.identity.number }
+        return (waiters, lost.compactMap(\.lossHandler))
+    }
+}
+
+// MARK: - Updates
+
+extension LinkTable {
+    /// When the update that is out ends at the latest; `nil` when the next one may begin.
+    package func updateExpiry(_ key: LinkUpdate.Key) -> BootInstant? {
+        entries[key.handle]?.updates[key.kind]?.expiry
+    }
+
+    /// Has a task wait for its turn with an update.
+    package mutating func awaitUpdateTurn(_ key: LinkUpdate.Key, _ waiter: UInt64) {
+        entries[key.handle, default: Entry()].updateTurns[key.kind, default: []].append(waiter)
+    }
+
+    /// Drops an update that nothing waits for and that is overdue.
+    package mutating func expireUpdate(_ key: LinkUpdate.Key, at now: BootInstant) {
+        guard let update = entries[key.handle]?.updates[key.kind], case .abandoned = update.state, update.expiry <= now
+        else { return }
+        entries[key.handle]?.updates[key.kind] = nil
+    }
+
+    /// An update is sent for a task; `false` where another is out.
+    package mutating func beginUpdate(_ key: LinkUpdate.Key, for waiter: UInt64, until expiry: BootInstant) -> Bool {
+        guard updateExpiry(key) == nil else { return false }
+        entries[key.handle, default: Entry()].updates[key.kind] = Update(state: .awaited(by: waiter), expiry: expiry)
+        return true
+    }
+
+    /// The result of an update, to the task that began it, and the tasks whose turn it may be now; `nil` while it is out.
+    package mutating func takeUpdateEnd(_ key: LinkUpdate.Key) -> (end: LinkUpdate.End, next: [UInt64])? {
+        guard case .ended(let end)? = entries[key.handle]?.updates[key.kind]?.state else { return nil }
+        return (end, passUpdateTurn(key))
+    }
+
+    /// The task that began the update no longer waits for it.
+    package mutating func abandonUpdate(_ key: LinkUpdate.Key) {
+        entries[key.handle]?.updates[key.kind]?.state = .abandoned
+    }
+
+    /// An LE Connection Update Complete was read, also one of an update that the peer or the kernel began.
+    ///
+    /// - Returns: The tasks to resume.
+    package mutating func updated(_ complete: LEConnectionUpdateComplete) -> [UInt64] {
+        if complete.status.isSuccess {
+            switch entries[complete.handle]?.state {
+            case .registered(var link):
+                link.parameters = complete.parameters
+                entries[complete.handle]?.state = .registered(link)
+            // The link was there before this program began to listen.
+            case .unknown, .seen, nil:
+                entries[complete.handle, default: Entry()].state = .seen(complete.parameters)
+            // The end was read first.
+            case .ended, .endedUnseen: break
+            }
+        }
+        return updateEnded(LinkUpdate.Key(handle: complete.handle, kind: .parameters), .parameters(complete))
+    }
+
+    /// An LE PHY Update Complete was read.
+    ///
+    /// - Returns: The tasks to resume.
+    package mutating func updated(_ complete: LEPHYUpdateComplete) -> [UInt64] {
+        updateEnded(LinkUpdate.Key(handle: complete.handle, kind: .phy), .phy(complete))
+    }
+
+    /// The controller did not accept the command of an update.
+    ///
+    /// - Returns: The tasks to resume.
+    package mutating func updateFailed(_ key: LinkUpdate.Key, _ failure: HCICommandFailure) -> [UInt64] {
+        updateEnded(key, .failed(failure))
+    }
+
+    private mutating func endUpdates(on handle: ConnectionHandle) -> [UInt64] {
+        LinkUpdate.Kind.allCases.flatMap { updateEnded(LinkUpdate.Key(handle: handle, kind: $0), .linkLost) }
+    }
+
+    private mutating func updateEnded(_ key: LinkUpdate.Key, _ end: LinkUpdate.End) -> [UInt64] {
+        switch entries[key.handle]?.updates[key.kind]?.state {
+        case .awaited(let waiter):
+            entries[key.handle]?.updates[key.kind]?.state = .ended(end)
+            return [waiter]
+        case .abandoned:
+            return passUpdateTurn(key)
+        case .ended, nil:
+            return []
+        }
+    }
+
+    private mutating func passUpdateTurn(_ key: LinkUpdate.Key) -> [UInt64] {
+        entries[key.handle]?.updates[key.kind] = nil
+        return entries[key.handle]?.updateTurns.removeValue(forKey: key.kind) ?? []
+    }
+}

@@ -1,0 +1,76 @@
+internal import BLECore
+internal import BLELinux
+
+/// Which adapter this is, how it is, and which tasks and sequences follow that.
+struct PresenceMonitor {
+    private(set) var presence = Adapter.Presence.unknown
+    private(set) var info: ControllerInfo?
+    /// How often the adapter went down or away, or was reset by another program.
+    private(set) var losses = 0
+    /// Whether an adapter that comes back is to be switched on.
+    var keepsPower = false
+    /// Tasks that wait until the adapter is on.
+    private var waiters: [UInt64] = []
+    /// Those that follow the adapter's states, and the state that was reported last.
+    private var observers: [UInt64: StreamBuffer<AdapterState>] = [:]
+    private var reported: AdapterState?
+    private var lastNumber: UInt64 = 0
+    private var timer: TimerID?
+
+    /// How often a lost or switched-off adapter is looked for, and one in use looked at.
+    private static let pause: Duration = .seconds(2)
+
+    /// Whether a task or a sequence depends on the adapter's presence.
+    var isFollowed: Bool { !waiters.isEmpty || !observers.isEmpty }
+    var isObserved: Bool { !observers.isEmpty }
+    var isTimerSet: Bool { timer != nil }
+
+    mutating func update(_ info: ControllerInfo) { self.info = info }
+
+    mutating func update(_ presence: Adapter.Presence) { self.presence = presence }
+
+    mutating func countLoss() { losses += 1 }
+
+    // MARK: Tasks that wait
+
+    mutating func addWaiter(_ waiter: UInt64) { waiters.append(waiter) }
+
+    mutating func removeWaiter(_ waiter: UInt64) { waiters.removeAll { $0 == waiter } }
+
+    /// The tasks to resume: the adapter is on.
+    var waitersToResume: [UInt64] { presence == .up ? waiters : [] }
+
+    // MARK: Observers
+
+    mutating func observe(_ buffer: StreamBuffer<AdapterState>, _ now: AdapterState) -> UInt64 {
+        report(now)
+        buffer.yield(now)
+        reported = now
+        lastNumber &+= 1
+        observers[lastNumber] = buffer
+        return lastNumber
+    }
+
+    mutating func stopObserving(_ number: UInt64) { observers[number] = nil }
+
+    /// Reports a state that differs from the one reported last.
+    mutating func report(_ state: AdapterState) {
+        guard !observers.isEmpty, state != reported else { return }
+        reported = state
+        for observer in observers.inOrder { observer.yield(state) }
+    }
+
+    // MARK: Time
+
+    mutating func startTimer(_ loop: EventLoop, _ handler: @escaping EventLoop.Handler) {
+        guard timer == nil else { return }
+        timer = loop.schedule(at: loop.now() + Self.pause, handler)
+    }
+
+    mutating func stopTimer(_ loop: EventLoop) {
+        if let timer { loop.cancel(timer) }
+        timer = nil
+    }
+
+    mutating func timerFired() { timer = nil }
+}

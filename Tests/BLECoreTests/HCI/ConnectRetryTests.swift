@@ -1,0 +1,127 @@
+import BLECore
+import Testing
+
+@Suite struct ConnectRetryTests {
+    private let start = BootInstant(nanoseconds: 7_000_000_000)
+    private let handle: ConnectionHandle = 0x40
+
+    private func retry(for time: Duration? = .seconds(10)) -> ConnectRetry {
+        ConnectRetry(until: time.map { start + $0 }, at: start)
+    }
+
+    /// The second from which on the steps begin.
+    private func later(_ seconds: Int) -> BootInstant { start + .seconds(seconds) }
+
+    @Test func aLinkIsInitiatedAndASocketAttachedToIt() {
+        var retry = retry()
+        #expect(retry.begin(mayCommand: true, at: start) == .initiate)
+        #expect(retry.initiated(handle, at: later(1)) == .attach(handle, until: later(10)))
+        var late = self.retry()
+        _ = late.begin(mayCommand: true, at: start)
+        #expect(late.initiated(handle, at: later(9)) == .attach(handle, until: later(11)), "2 s at least")
+    }
+
+    @Test func aLinkThatIsThereIsAttachedTo() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        #expect(retry.notInitiated(nil, hasLink: true, at: start) == .attach(nil, until: later(10)))
+
+        // It went meanwhile: initiate again, in the last attempt ask the kernel.
+        var gone = self.retry()
+        _ = gone.begin(mayCommand: true, at: start)
+        #expect(gone.notInitiated(.failed(.connectionAlreadyExists), hasLink: false, at: start) == .initiate)
+        #expect(gone.notInitiated(nil, hasLink: false, at: start) == .initiate)
+        #expect(gone.notInitiated(nil, hasLink: false, at: start) == .attach(nil, until: later(10)))
+    }
+
+    @Test func aLinkThatIsNotEstablishedIsRetriedTwice() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        let failure = Initiator.Failure.failed(.connectionFailedToBeEstablished)
+        #expect(retry.notInitiated(failure, hasLink: false, at: start) == .initiate)
+        #expect(retry.notInitiated(failure, hasLink: false, at: start) == .initiate)
+        #expect(retry.notInitiated(failure, hasLink: false, at: start) == .fail)
+    }
+
+    @Test(arguments: [
+        (Initiator.Failure.busy, ConnectRetry.Step.fail), (.cancelled, .fail), (.adapterLost, .fail),
+        (.timedOut, .peerNotHeard), (.cancelUnconfirmed(.timedOut), .fail), (.failed(.connectionLimitExceeded), .fail),
+        (.refused(HCICommandFailure(opcode: .leCreateConnection, reason: .timeout)), .fail),
+    ])
+    func otherFailuresEndTheConnect(failure: Initiator.Failure, step: ConnectRetry.Step) {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        #expect(retry.notInitiated(failure, hasLink: false, at: start) == step)
+    }
+
+    @Test func aLinkWithoutASocketIsDisconnectedBeforeTheNextAttempt() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        _ = retry.initiated(handle, at: start)
+        #expect(retry.notAttached(.notEstablished, end: nil, at: start) == .disconnect(handle))
+        #expect(retry.disconnected(at: start) == .initiate)
+        _ = retry.initiated(handle, at: start)
+        #expect(retry.notAttached(.other, end: .connectionFailedToBeEstablished, at: start) == .initiate)
+        _ = retry.initiated(handle, at: start)
+        #expect(retry.notAttached(.notEstablished, end: .connectionTimeout, at: start) == .fail)
+
+        var final = self.retry()
+        _ = final.begin(mayCommand: true, at: start)
+        _ = final.initiated(handle, at: start)
+        #expect(final.notAttached(.other, end: nil, at: start) == .disconnect(handle))
+        #expect(final.disconnected(at: start) == .fail)
+    }
+
+    // Row O14.
+    @Test func afterThreeTakenChannelsTheKernelConnects() {
+        var retry = retry()
+        _ = retry.begin(mayCommand: true, at: start)
+        for _ in 1...3 {
+            _ = retry.initiated(handle, at: start)
+            #expect(retry.notAttached(.busy, end: nil, at: start) == .disconnect(handle))
+            if retry.attemptNumber < 3 { #expect(retry.disconnected(at: start) == .initiate) }
+        }
+        #expect(retry.disconnected(at: start) == .connectByKernel(scanning: true))
+        var aborted = retry
+        #expect(aborted.kernelFailed(.adapterDown, at: start) == .fail)
+        #expect(retry.kernelFailed(.timedOut, at: start) == .failChannelTaken)
+    }
+
+    // Row O14.
+    @Test func theKernelIsAskedThreeTimesWithGrowingPauses() {
+        var retry = retry()
+        #expect(retry.begin(mayCommand: false, at: start) == .connectByKernel(scanning: false))
+        #expect(retry.kernelFailed(.busy, at: start) == .pause(until: start + .milliseconds(200)))
+        #expect(retry.paused() == .connectByKernel(scanning: false))
+        #expect(retry.kernelFailed(.notEstablished, at: start) == .pause(until: start + .milliseconds(400)))
+        #expect(retry.kernelFailed(.busy, at: start) == .fail)
+
+        var silent = self.retry()
+        _ = silent.begin(mayCommand: false, at: start)
+        #expect(silent.kernelFailed(.timedOut, at: later(10)) == .peerNotHeard)
+    }
+
+    @Test func nothingIsRetriedAfterTheDeadline() {
+        var retry = retry()
+        #expect(retry.begin(mayCommand: true, at: later(10)) == .tooLate)
+        var late = self.retry()
+        _ = late.begin(mayCommand: true, at: start)
+        _ = late.initiated(handle, at: later(10))
+        #expect(late.notAttached(.busy, end: .connectionTimeout, at: later(10)) == .fail)
+        var kernel = self.retry()
+        _ = kernel.begin(mayCommand: false, at: start)
+        #expect(kernel.kernelFailed(.busy, at: later(10)) == .fail)
+    }
+
+    // Row L07.
+    @Test func onlyAConnectWithoutATimeoutHasMoreTurns() {
+        #expect(retry().nextTurn(isScanning: true, at: start) == .none)
+        var endless = retry(for: nil)
+        #expect(endless.deadline == later(10))
+        #expect(endless.nextTurn(isScanning: false, at: later(10)) == .next(after: nil))
+        #expect(endless.nextTurn(isScanning: true, at: later(10)) == .next(after: later(12)), "scans listen meanwhile")
+        endless.beginTurn(at: later(12))
+        #expect(endless.deadline == later(22))
+        #expect(endless.attemptNumber == 1)
+    }
+}

@@ -1,0 +1,401 @@
+import BLECore
+import Testing
+
+@Suite struct InitiatorTests {
+    private let start = BootInstant(nanoseconds: 7_000_000_000)
+    private let peer = PeerID("60:AA:00:0F:AF:46/random")
+    private let create = HCIOpcode.leCreateConnection
+    private let cancelPacket = Initiator.Action.send(HCICommandPacket(LECreateConnectionCancel()))
+
+    @Test func connects() throws {
+        var connect = Initiator()
+        #expect(try connect.begin(attempt(), at: start) == [.send(HCICommandPacket(LECreateConnection(initiation())))])
+        #expect(connect.commandFinished(create, nil, at: start) == [])
+        #expect(connect.nextDeadlineNow == start + .seconds(10))
+        #expect(try connect.received(complete(), at: start) == [.finish(.success(complete()))])
+        #expect(connect.nextDeadlineNow == nil)
+        #expect(try connect.received(complete(), at: start) == [])
+    }
+
+    @Test func usesTheExtendedCommandAlone() throws {
+        let attempt = Initiator.Attempt(
+            try initiation(), phys: [.le1M, .coded], isExtended: true, deadline: start + .seconds(1))
+        let packet = HCICommandPacket(LEExtendedCreateConnection(try initiation(), phys: [.le1M, .coded]))
+        var initiator = Initiator()
+        #expect(initiator.begin(attempt, at: start) == [.send(packet)])
+    }
+
+    @Test func theLinkMayBeSeenBeforeTheConfirmation() throws {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        #expect(try connect.received(complete(), at: start) == [.finish(.success(complete()))])
+        #expect(connect.commandFinished(create, nil, at: start) == [])
+    }
+
+    @Test func aFailureMayBeSeenBeforeTheConfirmation() throws {
+        let failed = Initiator.Action.finish(.failure(.failed(.connectionFailedToBeEstablished)))
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        #expect(try connect.received(complete(status: "3e"), at: start) == [])
+        #expect(connect.commandFinished(create, nil, at: start) == [failed])
+
+        // The ends of attempts before this one.
+        for (status, peer) in [("02", "46af0f00aa60"), ("3e", "000000000000")] {
+            var next = Initiator()
+            _ = next.begin(try attempt(), at: start)
+            #expect(try next.received(complete(status: status, peer: peer), at: start) == [])
+            #expect(next.commandFinished(create, nil, at: start) == [])
+            #expect(try next.received(complete(), at: start) == [.finish(.success(complete()))])
+        }
+    }
+
+    @Test func otherLinksAreNotOurs() throws {
+        var connect = try pending()
+        #expect(try connect.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(try connect.received(complete(role: "01"), at: start) == [])
+        #expect(try connect.received(complete(status: "3e", peer: "010203040506"), at: start) == [])
+        #expect(
+            try connect.received(complete(status: "3e"), at: start) == [
+                .finish(.failure(.failed(.connectionFailedToBeEstablished)))
+            ])
+    }
+
+    @Test func aRefusalEndsTheAttempt() throws {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        let refusal = failure(.status(.invalidParameters))
+        #expect(connect.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
+    }
+
+    // Row O14.
+    @Test func anotherProgramsAttemptIsWaitedForUntilTheDeadline() throws {
+        var connect = Initiator()
+        var now = start
+        _ = connect.begin(try attempt(seconds: 1), at: now)
+        var waits: [Duration] = []
+        while waits.count < 20 {
+            #expect(connect.commandFinished(create, failure(.status(.commandDisallowed)), at: now) == [])
+            guard let until = connect.nextDeadlineNow else { break }
+            waits.append(until - now)
+            now = until
+            let actions = connect.timePassed(now)
+            if actions == [.finish(.failure(.busy))] { break }
+            #expect(try actions == [.send(HCICommandPacket(LECreateConnection(initiation())))])
+        }
+        #expect(waits == [.milliseconds(100), .milliseconds(200), .milliseconds(300), .milliseconds(400)])
+        #expect(now == start + .seconds(1))
+    }
+
+    // Row L07.
+    @Test func theDeadlineCancelsTheAttempt() throws {
+        var connect = try pending()
+        #expect(connect.timePassed(start + .seconds(9)) == [])
+        let late = start + .seconds(10)
+        #expect(connect.timePassed(late) == [cancelPacket])
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nil, at: late) == [])
+        // The shape of FrankHJCuypers_fuut__btsnoop_hci20241230_02:338: status 02, no address.
+        #expect(
+            try connect.received(complete(status: "02", peer: "000000000000"), at: late) == [
+                .finish(.failure(.timedOut))
+            ])
+    }
+
+    // Row L07.
+    @Test func cancelAtEachStep() throws {
+        var idle = Initiator()
+        #expect(idle.cancel(at: start) == [])
+
+        var unconfirmed = Initiator()
+        _ = unconfirmed.begin(try attempt(), at: start)
+        #expect(unconfirmed.cancel(at: start) == [.withdraw(create)])
+        #expect(unconfirmed.commandFinished(create, nil, at: start) == [cancelPacket])
+
+        var refused = Initiator()
+        _ = refused.begin(try attempt(), at: start)
+        _ = refused.cancel(at: start)
+        #expect(
+            refused.commandFinished(create, failure(.status(.commandDisallowed)), at: start)
+                == [.finish(.failure(.cancelled))])
+
+        var turn = Initiator()
+        _ = turn.begin(try attempt(), at: start)
+        _ = turn.commandFinished(create, failure(.status(.commandDisallowed)), at: start)
+        #expect(turn.cancel(at: start) == [.finish(.failure(.cancelled))])
+
+        var pending = try self.pending()
+        #expect(pending.cancel(at: start) == [cancelPacket])
+        #expect(pending.cancel(at: start) == [])
+        #expect(pending.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try pending.received(complete(status: "02"), at: start) == [.finish(.failure(.cancelled))])
+        #expect(pending.cancel(at: start) == [])
+    }
+
+    @Test func aLinkThatCameUpAnywayIsDisconnected() throws {
+        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        var connect = try pending()
+        _ = connect.cancel(at: start)
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [])
+        #expect(try connect.received(complete(), at: start) == [disconnect, .finish(.failure(.cancelled))])
+
+        var early = Initiator()
+        _ = early.begin(try attempt(), at: start)
+        _ = early.cancel(at: start)
+        #expect(try early.received(complete(), at: start) == [disconnect, .finish(.failure(.cancelled))])
+    }
+
+    @Test func aCompletionThatNeverComesEndsByItself() throws {
+        var connect = try pending()
+        _ = connect.cancel(at: start)
+        _ = connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start + .seconds(1))
+        #expect(connect.nextDeadlineNow == start + .seconds(3))
+        #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelled))])
+    }
+
+    @Test func h13ASilentControllerGetsACancelAndTheAttemptEnds() throws {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        let silent = failure(.timeout)
+        #expect(connect.commandFinished(create, silent, at: start) == [cancelPacket])
+        #expect(
+            connect.commandFinished(.leCreateConnectionCancel, noResponse, at: start)
+                == [.finish(.failure(.cancelUnconfirmed(.refused(silent))))])
+    }
+
+    // Row L07.
+    @Test func h13AnAttemptThatIsNotConfirmedIsOver3SecondsAfterItsDeadline() throws {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        let late = start + .seconds(10)
+        #expect(connect.nextDeadlineNow == late)
+        #expect(connect.timePassed(late) == [.withdraw(create)])
+        _ = connect.cancel(at: late + .seconds(1))
+        #expect(connect.nextDeadlineNow == late + .seconds(3))
+        #expect(connect.timePassed(late + .seconds(3)) == [.finish(.failure(.cancelUnconfirmed(.timedOut)))])
+
+        // Never sent, or refused: that is what kept it.
+        for (reason, end) in [
+            (HCICommandFailure.Reason.cancelled, Initiator.Failure.refused(failure(.timeout))),
+            (.status(.commandDisallowed), .busy),
+            (.status(.invalidParameters), .refused(failure(.status(.invalidParameters)))),
+        ] {
+            var refused = Initiator()
+            _ = refused.begin(try attempt(), at: start)
+            _ = refused.timePassed(late)
+            #expect(refused.commandFinished(create, failure(reason), at: late) == [.finish(.failure(end))])
+        }
+
+        var confirmed = Initiator()
+        _ = confirmed.begin(try attempt(), at: start)
+        _ = confirmed.timePassed(late)
+        #expect(confirmed.commandFinished(create, nil, at: late + .seconds(2)) == [cancelPacket])
+        let end = late + .seconds(3)
+        #expect(confirmed.nextDeadlineNow == end)
+        #expect(confirmed.commandFinished(.leCreateConnectionCancel, nil, at: end) == [])
+        #expect(confirmed.nextDeadlineNow == end + .seconds(1), "its end is on its way")
+
+        var silent = Initiator()
+        _ = silent.begin(try attempt(), at: start)
+        _ = silent.cancel(at: start)
+        #expect(silent.commandFinished(create, failure(.timeout), at: start + .seconds(2)) == [cancelPacket])
+        #expect(
+            silent.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelUnconfirmed(.cancelled)))],
+            "a caller that has cancelled gets that")
+    }
+
+    // Row L07.
+    @Test func h13ACancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
+        var connect = try pending()
+        let late = start + .seconds(10)
+        #expect(connect.timePassed(late) == [cancelPacket])
+        let later = late + .seconds(2)
+        #expect(connect.commandFinished(.leCreateConnectionCancel, noResponse, at: later) == [cancelPacket])
+        // 3 s in all, however many answers fail to come.
+        let end = late + .seconds(3)
+        #expect(connect.nextDeadlineNow == end)
+        #expect(connect.timePassed(end) == [.finish(.failure(.cancelUnconfirmed(.timedOut)))])
+
+        var answered = try pending()
+        _ = answered.cancel(at: start)
+        _ = answered.commandFinished(.leCreateConnectionCancel, noResponse, at: start)
+        #expect(answered.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(try answered.received(complete(status: "02"), at: start) == [.finish(.failure(.cancelled))])
+
+        // Many commands were in front of it.
+        var queued = try pending()
+        _ = queued.cancel(at: start)
+        #expect(queued.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelUnconfirmed(.cancelled)))])
+
+        var refused = try pending()
+        _ = refused.cancel(at: start)
+        let unknown = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .status(.unknownCommand))
+        #expect(
+            refused.commandFinished(.leCreateConnectionCancel, unknown, at: start) == [.finish(.failure(.cancelled))])
+    }
+
+    // Row O02.
+    @Test func h15TheAdapterMayGoAtAnyStep() throws {
+        var idle = Initiator()
+        #expect(idle.adapterLost() == [])
+        var calling = Initiator()
+        _ = calling.begin(try attempt(), at: start)
+        #expect(calling.commandFinished(create, failure(.adapterLost), at: start) == [.finish(.failure(.adapterLost))])
+        var pending = try self.pending()
+        #expect(pending.adapterLost() == [.finish(.failure(.adapterLost))])
+        var cancelling = try self.pending()
+        _ = cancelling.cancel(at: start)
+        #expect(cancelling.adapterLost() == [.finish(.failure(.adapterLost))])
+    }
+
+    @Test func aDeadlineInThePastSendsNothing() throws {
+        var connect = Initiator()
+        #expect(try connect.begin(attempt(seconds: 0), at: start) == [.finish(.failure(.timedOut))])
+    }
+
+    // Row L07.
+    @Test func anUnconfirmedCancelIsSentAgainBeforeTheNextAttempt() throws {
+        var connect = try unconfirmed()
+        #expect(connect.begin(try attempt(), at: start) == [.finish(.failure(.busy))])
+        #expect(connect.hasPendingCancelNow == true)
+        #expect(connect.confirmCancel(for: other, until: start + .seconds(10), at: start) == [cancelPacket])
+        #expect(connect.nextDeadlineNow == start + .seconds(2))
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nil, at: start) == [])
+        #expect(connect.nextDeadlineNow == start + .seconds(3), "the end of the attempt is on its way")
+        #expect(try connect.received(complete(status: "02", peer: "000000000000"), at: start) == [.cancelConfirmed])
+        #expect(connect.hasPendingCancelNow == false)
+
+        var lost = try unconfirmed()
+        _ = lost.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        _ = lost.commandFinished(.leCreateConnectionCancel, nil, at: start)
+        #expect(lost.timePassed(start + .seconds(3)) == [.cancelConfirmed], "the end may have been lost")
+
+        var refused = try unconfirmed()
+        _ = refused.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        #expect(refused.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [.cancelConfirmed])
+        #expect(refused.confirmCancel(for: other, until: start + .seconds(10), at: start) == [.cancelConfirmed])
+    }
+
+    // Row L07.
+    @Test func aCancelThatStaysUnconfirmedFailsTheNextAttempt() throws {
+        let withdraw = Initiator.Action.withdraw(.leCreateConnectionCancel)
+        var silent = try unconfirmed()
+        _ = silent.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        #expect(silent.commandFinished(.leCreateConnectionCancel, noResponse, at: start + .seconds(1)) == [])
+        #expect(
+            silent.timePassed(start + .seconds(2))
+                == [withdraw, .finish(.failure(.cancelUnconfirmed(.timedOut)))])
+        #expect(silent.hasPendingCancelNow == true)
+
+        var cancelled = try unconfirmed()
+        _ = cancelled.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        #expect(cancelled.cancel(at: start) == [withdraw, .finish(.failure(.cancelled))])
+        #expect(cancelled.hasPendingCancelNow == true)
+
+        var gone = try unconfirmed()
+        _ = gone.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        #expect(gone.adapterLost() == [.finish(.failure(.adapterLost))])
+        #expect(gone.hasPendingCancelNow == false)
+    }
+
+    // Row L07.
+    @Test func anyResponseHasAnUnconfirmedCancelSentAgainOnce() throws {
+        var connect = try unconfirmed()
+        #expect(connect.controllerResponded(.leCreateConnectionCancel) == [])
+        #expect(connect.controllerResponded(.leSetScanEnable) == [cancelPacket])
+        #expect(connect.controllerResponded(.leSetScanEnable) == [])
+        #expect(connect.commandFinished(.leCreateConnectionCancel, nothingPending, at: start) == [])
+        #expect(connect.hasPendingCancelNow == false)
+        #expect(connect.controllerResponded(.leSetScanEnable) == [])
+
+        var foreign = try unconfirmed()
+        #expect(foreign.nothingPending() == [])
+        #expect(foreign.hasPendingCancelNow == false)
+    }
+
+    // Row L07.
+    @Test func aLinkOfAnAttemptWhoseCancelWasNotConfirmedIsDisconnectedUnlessItIsWantedNow() throws {
+        let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
+        var unwanted = try unconfirmed()
+        #expect(try unwanted.received(complete(peer: "010203040506"), at: start) == [])
+        #expect(try unwanted.received(complete(), at: start) == [disconnect])
+        #expect(unwanted.hasPendingCancelNow == false)
+
+        var stranger = try unconfirmed()
+        _ = stranger.confirmCancel(for: other, until: start + .seconds(10), at: start)
+        #expect(try stranger.received(complete(), at: start) == [.cancelConfirmed, disconnect])
+
+        var wanted = try unconfirmed()
+        _ = wanted.confirmCancel(for: try #require(peer), until: start + .seconds(10), at: start)
+        #expect(try wanted.received(complete(), at: start) == [.cancelConfirmed])
+    }
+
+    @Test func connectsTakeTurnsInOrder() {
+        var initiator = Initiator()
+        #expect(initiator.takeTurn() == true)
+        #expect(initiator.takeTurn() == false)
+        for waiter: UInt64 in 1...4 { initiator.awaitTurn(waiter) }
+        initiator.cancelAwaitingTurn(2)
+        let turns = [
+            initiator.passTurn { $0 != 1 }, initiator.passTurn { _ in true }, initiator.passTurn { _ in true },
+        ]
+        #expect(turns == [3, 4, nil], "1 has stopped waiting")
+        #expect(initiator.takeTurn() == true)
+    }
+
+    private let other = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
+    private let nothingPending = HCICommandFailure(
+        opcode: .leCreateConnectionCancel, reason: .status(.commandDisallowed))
+
+    /// An initiator whose controller has not confirmed the cancel of the attempt to `peer`.
+    private func unconfirmed() throws -> Initiator {
+        var connect = try pending()
+        _ = connect.cancel(at: start)
+        _ = connect.commandFinished(.leCreateConnectionCancel, noResponse, at: start)
+        #expect(
+            connect.commandFinished(.leCreateConnectionCancel, noResponse, at: start)
+                == [.finish(.failure(.cancelUnconfirmed(.cancelled)))])
+        return connect
+    }
+
+    private let noResponse = HCICommandFailure(opcode: .leCreateConnectionCancel, reason: .timeout)
+
+    private func initiation() throws -> LEInitiation {
+        LEInitiation(peer: try #require(peer))
+    }
+
+    private func attempt(seconds: Int = 10) throws -> Initiator.Attempt {
+        Initiator.Attempt(try initiation(), isExtended: false, deadline: start + .seconds(seconds))
+    }
+
+    private func pending() throws -> Initiator {
+        var connect = Initiator()
+        _ = connect.begin(try attempt(), at: start)
+        _ = connect.commandFinished(create, nil, at: start)
+        return connect
+    }
+
+    private func failure(_ reason: HCICommandFailure.Reason) -> HCICommandFailure {
+        HCICommandFailure(opcode: create, reason: reason)
+    }
+
+    /// LE Connection Complete by the layout of 7.7.65.1.
+    private func complete(
+        status: String = "00", peer: String = "46af0f00aa60", role: String = "00"
+    ) throws -> LEConnectionComplete {
+        let packet = bytes("3e1301" + status + "4000" + role + "01" + peer + "28000000f40100")
+        guard case .connectionComplete(let complete) = try HCIEvent(packet.span) else {
+            throw MalformedPacket(format: "test", offset: 0, reason: .tooShort)
+        }
+        return complete
+    }
+}
+
+extension Initiator {
+    // As mutating members, which the test macros can use on a noncopyable value.
+    fileprivate var nextDeadlineNow: BootInstant? {
+        mutating get { nextDeadline }
+    }
+
+    fileprivate var hasPendingCancelNow: Bool {
+        mutating get { hasPendingCancel }
+    }
+}

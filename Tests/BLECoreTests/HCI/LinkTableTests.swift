@@ -1,0 +1,222 @@
+import BLECore
+import Testing
+
+@Suite struct LinkTableTests {
+    private let start = BootInstant(nanoseconds: 7_000_000_000)
+    private let handle: ConnectionHandle = 0x40
+    private let peer = PeerID(address: BluetoothAddress(rawValue: 0x60AA_000F_AF46), type: .random)
+    private let other = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
+
+    // MARK: Links
+
+    @Test func aLinkIsCurrentUntilItsEndOrUntilAnotherHasItsHandle() throws {
+        var table = LinkTable()
+        let first = table.register(handle, peer)
+        #expect(table.isCurrent(first))
+        #expect(try table.ended(disconnection()) == [])
+        #expect(!table.isCurrent(first))
+        let second = table.register(handle, peer)
+        #expect(table.isCurrent(second) && !table.isCurrent(first))
+        let third = table.register(handle, other)
+        #expect(table.isCurrent(third) && !table.isCurrent(second))
+        #expect(table.peers == [other])
+        let standIn = table.register(nil, peer)
+        #expect(table.isCurrent(standIn), "nothing is known of a stand-in")
+    }
+
+    @Test func theReasonOfAnEndIsKeptForItsOwnerOnce() throws {
+        var table = LinkTable()
+        let first = table.register(handle, peer)
+        _ = try table.ended(disconnection(reason: "13"))
+        let second = table.register(handle, peer)
+        _ = try table.ended(disconnection(reason: "08"))
+        #expect(table.takeReason(of: first) == .remoteUserTerminated)
+        #expect(table.takeReason(of: first) == nil)
+        #expect(table.takeReason(of: second) == .connectionTimeout)
+    }
+
+    @Test func onlySoManyReasonsAreKept() throws {
+        var table = LinkTable()
+        let links = try (0...LinkTable.reasonLimit).map { _ in
+            let link = table.register(handle, peer)
+            _ = try table.ended(disconnection())
+            return link
+        }
+        let reasons = links.map { table.takeReason(of: $0) }
+        #expect(reasons.first == .some(nil))
+        #expect(reasons.dropFirst().allSatisfy { $0 == .localHostTerminated })
+    }
+
+    @Test func aFailedDisconnectEndsNothing() throws {
+        var table = LinkTable()
+        let link = table.register(handle, peer)
+        #expect(try table.ended(disconnection(status: "0c")) == [])
+        #expect(table.isCurrent(link))
+    }
+
+    @Test func anEndThatIsReadBeforeItsBeginningBelongsToIt() throws {
+        var table = LinkTable()
+        table.attemptBegins()
+        _ = try table.ended(disconnection(reason: "3e"))
+        try table.began(connection())
+        #expect(table.lastEnd(of: handle) == .connectionFailedToBeEstablished)
+        #expect(table.parameters(of: handle) == nil)
+
+        // One of an earlier attempt does not.
+        table.attemptBegins()
+        try table.began(connection())
+        #expect(table.lastEnd(of: handle) == nil)
+        #expect(table.parameters(of: handle)?.intervalMin == 0x28)
+        _ = try table.ended(disconnection())
+        table.attemptBegins()
+        try table.began(connection())
+        #expect(table.lastEnd(of: handle) == nil)
+    }
+
+    @Test func parametersFollowTheControllersEvents() throws {
+        var table = LinkTable()
+        try table.began(connection(status: "3e"))
+        #expect(table.parameters(of: handle) == nil)
+        try table.began(connection())
+        _ = table.register(handle, peer)
+        #expect(table.parameters(of: handle)?.timeout == 0x1F4)
+        _ = try table.updated(update(status: "3b"))
+        #expect(table.parameters(of: handle)?.intervalMin == 0x28)
+        _ = try table.updated(update())
+        #expect(table.parameters(of: handle)?.intervalMin == 6)
+        _ = try table.ended(disconnection())
+        _ = try table.updated(update())
+        #expect(table.parameters(of: handle) == nil, "the link is over")
+        #expect(table.lastEnd(of: handle) == .localHostTerminated)
+    }
+
+    @Test func theEndOfADisconnectedLinkCanBeAwaited() throws {
+        var table = LinkTable()
+        let link = table.register(handle, peer)
+        #expect(table.disconnectingHandle(to: peer) == nil)
+        table.disconnecting(link)
+        #expect(table.disconnectingHandle(to: peer) == handle)
+        #expect(table.disconnectingHandle(to: other) == nil)
+        #expect(table.awaitEnd(of: handle, 1) == true)
+        #expect(table.awaitEnd(of: handle, 2) == true)
+        #expect(table.awaitEnd(of: handle, 3) == true)
+        table.cancelAwaitingEnd(of: handle, 2)
+        #expect(try table.ended(disconnection()) == [1, 3])
+        #expect(table.disconnectingHandle(to: peer) == nil)
+        #expect(table.awaitEnd(of: handle, 4) == false)
+
+        table.disconnecting(table.register(handle, peer))
+        table.stopAwaitingEnd(of: handle)
+        #expect(table.disconnectingHandle(to: peer) == nil)
+    }
+
+    // Row H15.
+    @Test func aResetDropsAllLinksInTheOrderOfTheirRegistration() throws {
+        let order = Recorded()
+        var table = LinkTable()
+        let late = table.register(0x41, peer)
+        let later = table.register(0x40, other)
+        table.watchLoss(of: late) { order.add(1) }
+        table.watchLoss(of: later) { order.add(2) }
+        let former = table.register(0x42, other)
+        _ = table.register(0x42, peer)
+        table.watchLoss(of: former) { order.add(3) }
+        try table.began(connection())
+        #expect(table.beginUpdate(phyKey, for: 7, until: start) == true)
+        let (waiters, handlers) = table.controllerReset()
+        #expect(waiters == [7])
+        for handler in handlers { handler() }
+        #expect(order.all == [1, 2])
+        #expect(table.peers.isEmpty && !table.isCurrent(late) && table.parameters(of: handle) == nil)
+        #expect(table.takeReason(of: late) == nil, "the reset is the reason")
+    }
+
+    // MARK: Updates
+
+    @Test func oneUpdateOfAKindIsOutOnALink() throws {
+        var table = LinkTable()
+        _ = table.register(handle, peer)
+        let expiry = start + LinkTable.procedureTimeout
+        #expect(table.beginUpdate(key, for: 1, until: expiry) == true)
+        #expect(table.beginUpdate(key, for: 2, until: expiry) == false)
+        #expect(table.beginUpdate(phyKey, for: 3, until: expiry) == true)
+        #expect(table.updateExpiry(key) == expiry)
+        table.awaitUpdateTurn(key, 2)
+        #expect(table.takeUpdateEnd(key)?.next == nil)
+        #expect(try table.updated(update()) == [1])
+        #expect(try table.updated(update()) == [], "the caller is on its way")
+        #expect(table.beginUpdate(key, for: 2, until: expiry) == false)
+        let taken = table.takeUpdateEnd(key)
+        let (end, next) = try #require(taken)
+        #expect(try end == .parameters(update()))
+        #expect(next == [2])
+        #expect(table.updateExpiry(key) == nil)
+        #expect(table.beginUpdate(key, for: 2, until: expiry) == true)
+    }
+
+    @Test func anAbandonedUpdateIsOutUntilItsEventOrItsExpiry() throws {
+        var table = LinkTable()
+        _ = table.register(handle, peer)
+        #expect(table.beginUpdate(key, for: 1, until: start) == true)
+        table.abandonUpdate(key)
+        table.awaitUpdateTurn(key, 2)
+        #expect(try table.updated(update()) == [2])
+        #expect(table.updateExpiry(key) == nil)
+
+        #expect(table.beginUpdate(key, for: 3, until: start) == true)
+        table.expireUpdate(key, at: start)
+        #expect(table.updateExpiry(key) == start, "its caller waits")
+        table.abandonUpdate(key)
+        table.expireUpdate(key, at: start + .nanoseconds(-1))
+        #expect(table.updateExpiry(key) == start)
+        table.expireUpdate(key, at: start)
+        #expect(table.updateExpiry(key) == nil)
+    }
+
+    @Test func anUpdateEndsWithItsRefusalAndWithItsLink() throws {
+        let refusal = HCICommandFailure(opcode: .leConnectionUpdate, reason: .status(.invalidParameters))
+        var table = LinkTable()
+        _ = table.register(handle, peer)
+        #expect(table.beginUpdate(key, for: 1, until: start) == true)
+        #expect(table.updateFailed(key, refusal) == [1])
+        #expect(table.takeUpdateEnd(key)?.end == .failed(refusal))
+        #expect(table.beginUpdate(phyKey, for: 2, until: start) == true)
+        #expect(table.beginUpdate(key, for: 3, until: start) == true)
+        #expect(table.awaitEnd(of: handle, 4) == true)
+        #expect(try table.ended(disconnection()) == [3, 2, 4])
+        #expect(table.takeUpdateEnd(key)?.end == .linkLost)
+        #expect(table.takeUpdateEnd(phyKey)?.end == .linkLost)
+    }
+
+    // MARK: Events, by the layouts of Core Vol 4 Part E, 7.7
+
+    private var key: LinkUpdate.Key { LinkUpdate.Key(handle: handle, kind: .parameters) }
+    private var phyKey: LinkUpdate.Key { LinkUpdate.Key(handle: handle, kind: .phy) }
+
+    private struct OtherEvent: Error {}
+
+    private func disconnection(status: String = "00", reason: String = "16") throws -> HCIDisconnectionComplete {
+        guard case .disconnectionComplete(let complete) = try HCIEvent(bytes("0504" + status + "4000" + reason).span)
+        else { throw OtherEvent() }
+        return complete
+    }
+
+    private func connection(status: String = "00") throws -> LEConnectionComplete {
+        let packet = bytes("3e1301" + status + "40000001" + "46af0f00aa60" + "28000000f40100")
+        guard case .connectionComplete(let complete) = try HCIEvent(packet.span) else { throw OtherEvent() }
+        return complete
+    }
+
+    private func update(status: String = "00") throws -> LEConnectionUpdateComplete {
+        let packet = bytes("3e0a03" + status + "400006000000f401")
+        guard case .connectionUpdateComplete(let complete) = try HCIEvent(packet.span) else { throw OtherEvent() }
+        return complete
+    }
+}
+
+/// Numbers in the order in which handlers were called; the tests call them one after the other.
+private final class Recorded: @unchecked Sendable {
+    private(set) var all: [Int] = []
+
+    func add(_ number: Int) { all.append(number) }
+}
