@@ -280,7 +280,7 @@ extension LinkTable {
             waiters += endUpdates(on: handle)
         }
         lost.sort { $0.identity.number < $1.identity.number }
-        return (waiters, lost.compactMap(\.lossHandler))
+        return (waiters, lost.compactMap { $0.lossHandler })
     }
 }
 
