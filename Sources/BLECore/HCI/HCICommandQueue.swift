@@ -1,21 +1,21 @@
 // The queue of commands to one controller.
 //
-// Duties: one command is out at a time; the others wait in order. The answer to the one that is out finishes it and lets
-// the next go. A command without an answer within 2 s fails and makes room: the kernel gives up on it at the same time.
+// Duties: one command is out at a time; the others wait in order. The response to the one that is out finishes it and lets
+// the next go. A command without a response within 2 s fails and makes room: the kernel gives up on it at the same time.
 //
 // Invariants:
 // - Every ticket ends exactly once, in a `finish` action.
-// - An answer counts only when a command with its opcode is out. Any other belongs to the kernel or to another program on
-//   the same adapter (row H12) and is handed on as `foreign`; so is an answer that comes after its time-out. Somebody
-//   else's answer to the very command that is out cannot be told from ours; whoever sends state changes has to look at what
-//   happens, not only at the answer.
+// - A response counts only when a command with its opcode is out. Any other belongs to the kernel or to another program on
+//   the same adapter (row H12) and is handed on as `foreign`; so is a response that comes after its time-out. Another
+//   program's response to the very command that is out cannot be told from ours; a sender of state changes has to look at what
+//   happens, not only at the response.
 // - The controller's credits are obeyed, but not for ever: a controller that stays at zero for 2 s is asked all the same,
 //   because the event that gave the credit back may have been lost on an overflowing socket.
-// - A cancelled command that is out keeps its place until its answer comes; only its caller is released.
+// - A cancelled command that is out keeps its place until its response comes; only its caller is released.
 //
 // The queue never acts: it returns what to do, in order. Who owns the socket also owns the queue.
 
-/// Keeps one HCI command out at a time and matches answers to it.
+/// Keeps one HCI command out at a time and matches responses to it.
 package struct HCICommandQueue: ~Copyable {
     /// Names one command that was put in.
     package struct Ticket: Hashable, Sendable {
@@ -28,7 +28,7 @@ package struct HCICommandQueue: ~Copyable {
         case send([UInt8])
         /// Tell the owner of the ticket. A Command Status counts as a completion that returns its status.
         case finish(Ticket, Result<HCICommandComplete, HCICommandFailure>)
-        /// Somebody else's command was answered; no status where the answer holds none.
+        /// Another program's command has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)
     }
 
@@ -53,7 +53,7 @@ package struct HCICommandQueue: ~Copyable {
 
     package init() {}
 
-    /// How many commands wait behind the one that is out.
+    /// How many commands wait after the one that is out.
     package var count: Int { entries.count }
 
     /// When `timePassed` is to be called at the latest.
@@ -82,7 +82,7 @@ package struct HCICommandQueue: ~Copyable {
         guard complete.opcode != .none else { return advance(at: now) }
         guard case .waiting(let ticket, complete.opcode, _) = state else {
             let foreign = Action.foreign(complete.opcode, complete.status)
-            // Behind a reset the owner tells everything that waits that it is lost: none of it may go out before.
+            // After a reset the owner fails everything that waits: none of it may go out before.
             if complete.opcode == .reset, complete.status == .success { return [foreign] }
             return [foreign] + advance(at: now)
         }
@@ -148,7 +148,7 @@ package struct HCICommandQueue: ~Copyable {
         }
     }
 
-    /// The adapter is gone, switched off or was reset: everything fails once, and the queue starts afresh.
+    /// The adapter is gone, switched off or was reset: everything fails once, and the queue is empty.
     package mutating func adapterLost() -> [Action] {
         var actions: [Action] = []
         if case .waiting(let ticket?, let opcode, _) = state {
@@ -178,16 +178,16 @@ package struct HCICommandQueue: ~Copyable {
             return []
         }
         guard hasCredit else {
-            if case .free = state { state = .starved(until: now + Self.patience) }
+            if case .free = state { state = .starved(until: now + Self.commandTimeout) }
             return []
         }
         entries.removeFirst()
-        state = .waiting(next.ticket, next.packet.opcode, until: now + Self.patience)
+        state = .waiting(next.ticket, next.packet.opcode, until: now + Self.commandTimeout)
         return [.send(next.packet.bytes)]
     }
 
-    /// How long a controller may take to answer, and to give a credit back.
-    package static let patience: Duration = .seconds(2)
+    /// How long a controller may take to respond, and to return a credit.
+    package static let commandTimeout: Duration = .seconds(2)
     /// How many commands may wait: all links of a controller may be ended at once.
     package static let capacity = 96
 }

@@ -199,7 +199,7 @@ package struct Initiator: ~Copyable {
     package mutating func confirmCancel(for peer: PeerID, until deadline: BootInstant, at now: BootInstant) -> [Action]
     {
         guard case .cancelUnconfirmed(var pending) = state else { return [.cancelConfirmed] }
-        pending.confirmation = .sent(for: peer, until: now + HCICommandQueue.patience, end: deadline)
+        pending.confirmation = .sent(for: peer, until: now + HCICommandQueue.commandTimeout, end: deadline)
         state = .cancelUnconfirmed(pending)
         return [.send(Self.cancelCommand)]
     }

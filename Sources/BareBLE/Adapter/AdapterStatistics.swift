@@ -49,11 +49,11 @@ public struct AdapterStatistics: Hashable, Sendable {
     ///
     /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans report both.
     func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
-        body(stalls, "silent scans begun again")
-        body(disturbances, "scans changed by somebody else")
+        body(stalls, "silent scans re-armed")
+        body(disturbances, "scans changed by another program")
         body(failedStarts, "failed attempts to scan")
         body(losses, "losses of the adapter")
-        body(unansweredCommands, "commands without an answer")
+        body(unansweredCommands, "commands without a response")
         body(hardwareErrors, "hardware errors")
         body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")

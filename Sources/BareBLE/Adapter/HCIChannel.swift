@@ -27,7 +27,7 @@ final class HCIChannel {
     /// Something that the adapter must act on.
     enum Event {
         case finished(Purpose, Result<HCICommandComplete, HCICommandFailure>)
-        /// Another program's command was answered; no status where the response holds none.
+        /// Another program's command has its response; no status where that holds none.
         case foreign(HCIOpcode, HCIStatus?)
         /// An event that is no response.
         case received(HCIEvent)

@@ -59,7 +59,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func theDeadlineCancelsTheCall() async throws {
+    @Test func theDeadlineCancelsTheAttempt() async throws {
         let bench = try await AdapterBench()
         // Long enough for the call to go out on a busy machine.
         await fails(.timedOut, bench, peer, timeout: .seconds(2))
@@ -71,7 +71,7 @@ import Testing
     }
 
     // Row L07.
-    @Test func cancellationTakesTheCallBack() async throws {
+    @Test func cancellationCancelsTheAttempt() async throws {
         let bench = try await AdapterBench()
         let task = Task {
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(30))
@@ -132,7 +132,7 @@ import Testing
 
     // Row L03.
     /// EBUSY: another program's socket was handed the channel of the fresh link.
-    @Test func aLinkLostToAnotherProgramIsCalledAgain() async throws {
+    @Test func aLinkLostToAnotherProgramIsInitiatedAgain() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         bench.kernel.withLock { $0.connectErrors = [16, 16] }

@@ -45,8 +45,8 @@ enum DefectTable {
             "C1", "PSM and CID in one address", .test("BLELinuxTests/LinkSocketTests", "socketAddresses")),
         Row(
             "C2", "Connecting blocks a thread and cannot be cancelled",
-            .test("BareBLETests/Adapter/AdapterConnectTests", "theDeadlineCancelsTheCall"),
-            .test("BareBLETests/Adapter/AdapterConnectTests", "cancellationTakesTheCallBack")),
+            .test("BareBLETests/Adapter/AdapterConnectTests", "theDeadlineCancelsTheAttempt"),
+            .test("BareBLETests/Adapter/AdapterConnectTests", "cancellationCancelsTheAttempt")),
         Row(
             "C3", "A request under way hangs when the link goes", .fixture("link-lost-during-a-read"),
             .test("BareBLETests/LinkEndTests", "everyWaitingCallFailsOnce")),

@@ -230,6 +230,6 @@ import Testing
             listening.cancel()
             try await listening.value
         }
-        #expect(warnings.all == ["trouble with the adapter: silent scans begun again: 1"])
+        #expect(warnings.all == ["trouble with the adapter: silent scans re-armed: 1"])
     }
 }
