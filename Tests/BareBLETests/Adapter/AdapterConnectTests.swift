@@ -60,14 +60,15 @@ import Testing
 
     // Row L07.
     @Test func theDeadlineCancelsTheAttempt() async throws {
-        let bench = try await AdapterBench()
-        // Long enough for the call to go out on a busy machine.
-        await fails(.timedOut, bench, peer, timeout: .seconds(2))
-        #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
-        // And the next call works at once.
-        await reachable(bench)
-        let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
-        #expect(link.handle == 0x40)
+        try await VirtualTime.run { time in
+            let bench = try await AdapterBench(loop: time.loop)
+            await fails(.timedOut, bench, peer, timeout: .seconds(2))
+            #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
+            // And the next attempt works at once.
+            await reachable(bench)
+            let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
+            #expect(link.handle == 0x40)
+        }
     }
 
     // Row L07.
