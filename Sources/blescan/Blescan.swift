@@ -34,7 +34,7 @@ struct Blescan: AsyncParsableCommand {
               69  no usable adapter           130  interrupted while something
                                                    was unfinished
             """,
-        version: "0.1.0",
+        version: "0.2.0",
         subcommands: [
             Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self, Doctor.self,
         ],
