@@ -1,4 +1,4 @@
-"""run.py [SECTION...]: the figures of Docs/performance.md, measured on this machine.
+"""run.py [SECTION...]: the figures of Docs/users/performance.md, measured on this machine.
 
 Sections: parsing, captures, discovery, links, daemon; all of them without an argument. Prints a table for each, then every figure that
 has a threshold. Status 0: all figures are within their thresholds; 1: one is above, or could not be measured.

@@ -4,7 +4,7 @@ import Testing
 
 /// Real advertisements against what independent parsers (bluetooth-data-tools, Bumble, tshark) make of them.
 ///
-/// Every difference is explained by the specification: `differences` has the reason, Docs/advertising-differences.md the
+/// Every difference is explained by the specification: `differences` has the reason, Docs/maintainers/advertising-differences.md the
 /// same list for readers.
 @Suite(.enabled(if: SharedVectors.available(for: "AdvertisingVectorTests")))
 struct AdvertisingVectorTests {

@@ -27,7 +27,7 @@ struct ExtendedInquiryVectorTests {
         let expect: Outcome
     }
 
-    /// Case and field to the reason; Docs/advertising-differences.md has the same list.
+    /// Case and field to the reason; Docs/maintainers/advertising-differences.md has the same list.
     static let differences: [String: String] = [
         "invalid_utf8_name name": "the bytes are kept and each bad sequence becomes U+FFFD; BlueZ cuts the name there"
     ]

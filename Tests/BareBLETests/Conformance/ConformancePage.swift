@@ -1,6 +1,6 @@
 import Foundation
 
-/// Docs/conformance.md, made from the run.
+/// Docs/maintainers/conformance.md, made from the run.
 enum ConformancePage {
     static func verdict(of recorded: GATTVectors.Case) async -> Verdict {
         await ClientCaseRun(recorded: recorded).verdict()

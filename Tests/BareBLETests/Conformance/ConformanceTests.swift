@@ -28,14 +28,14 @@ struct ConformanceTests {
     /// `BAREBLE_UPDATE_GOLDEN=1` writes the page anew.
     @Test func thePageSaysWhatTheRunSays() async throws {
         let page = await ConformancePage.text()
-        let file = RepositoryFiles.root.appending(path: "Docs/conformance.md")
+        let file = RepositoryFiles.root.appending(path: "Docs/maintainers/conformance.md")
         if ProcessInfo.processInfo.environment["BAREBLE_UPDATE_GOLDEN"] == "1" {
             return try page.write(to: file, atomically: true, encoding: .utf8)
         }
-        let kept = try RepositoryFiles.text("Docs/conformance.md")
+        let kept = try RepositoryFiles.text("Docs/maintainers/conformance.md")
         let (old, new) = (Self.lines(kept), Self.lines(page))
         for (was, became) in zip(old, new) where was != became {
-            Issue.record("Docs/conformance.md says \"\(was)\", and the run \"\(became)\"")
+            Issue.record("Docs/maintainers/conformance.md says \"\(was)\", and the run \"\(became)\"")
         }
         #expect(old.count == new.count)
     }

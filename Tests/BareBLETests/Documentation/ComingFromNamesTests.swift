@@ -13,7 +13,7 @@ import Testing
     ]
 
     static let spans: [String] = {
-        let text = (try? String(contentsOf: root.appending(path: "Docs/coming-from.md"), encoding: .utf8)) ?? ""
+        let text = (try? String(contentsOf: root.appending(path: "Docs/users/coming-from.md"), encoding: .utf8)) ?? ""
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| ") }
         let cells = rows.compactMap { $0.dropLast().split(separator: " | ").last }
         return cells.flatMap { cell in

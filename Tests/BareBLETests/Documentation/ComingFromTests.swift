@@ -32,7 +32,7 @@ import Testing
 
     @Test func bluejayScans() async throws {
         try await withAir(of: .heartRate) { central, _ in
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             // scan(duration:allowDuplicates:throttleRSSIDelta:serviceIdentifiers:discovery:expired:stopped:)
             let often = ScanSettings.balanced.duplicates(.all).rssiDelta(5)
             let scan = central.scan(.services(0x180D), often, lostAfter: .seconds(15), duration: .seconds(30))
@@ -55,7 +55,7 @@ import Testing
         try await withAir(of: Self.echo) { central, peer in
             let device = try await central.connect(peer)
             let (control, answer): (CharacteristicReference, CharacteristicReference) = (0xFFF1, 0xFFF2)
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             // run(backgroundTask:completionOnMainThread:) and its SynchronizedPeripheral
             let log = try await device.exclusively { device in
                 _ = try await device.drain(answer, quietFor: .seconds(1))  // flushListen
@@ -73,7 +73,7 @@ import Testing
     @Test func bluejayListens() async throws {
         try await withAir(of: .heartRate) { central, peer in
             let device = try await central.connect(peer)
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             // listen(to:multipleListenOption:), isListening(to:), endListen(to:)
             let beats = try await device.subscribe(
                 to: .heartRateMeasurement, SubscribeOptions(sharing: .replacing))
@@ -90,7 +90,7 @@ import Testing
 
     // MARK: LittleBlueTooth
 
-    // in: Docs/coming-from.md
+    // in: Docs/users/coming-from.md
     struct TankLevel: GATTReadable, GATTWritable {  // Readable, Writable
         var litres: UInt16
         var alarm: Bool
@@ -112,7 +112,7 @@ import Testing
     @Test func littleBlueToothChains() async throws {
         try await withAir(of: Self.echo) { central, _ in
             let tankLevel = Self.tankLevel
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             // startDiscovery, connect, read, write, disconnect: one chain, whose end disconnects whatever comes of it
             let level = try await central.withConnection(
                 toFirst: .services(0xFFF0), timeout: .seconds(10), where: { ($0.rssi ?? -127) > -70 }
@@ -129,7 +129,7 @@ import Testing
 
     @Test func littleBlueToothConnects() async throws {
         try await withAir(of: .heartRate) { central, peer in
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             // autoconnectionHandler, connectionTasks, connectionEventPublisher
             let session = try await central.session(
                 with: peer, SessionOptions(reconnect: .backoff(initial: .seconds(1), attempts: 10)),
@@ -150,7 +150,7 @@ import Testing
 
     @Test func coreBluetooth() async throws {
         try await withAir(of: .heartRate) { central, _ in
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             try await central.ready(powerOn: true)  // centralManagerDidUpdateState
             let found = try await central.first(.services(0x180D))  // scanForPeripherals, didDiscover
             guard let peer = found.peer else { return }
@@ -177,7 +177,7 @@ import Testing
 
     @Test func bleak() async throws {
         try await withAir(of: .heartRate) { central, _ in
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             let around = try await central.collect(for: .seconds(5))  // BleakScanner.discover(timeout=5)
             print(around.map { "\($0.name ?? "-") \($0.rssi ?? 0)" })
             let belt = try await central.first(.name("Virtual HRM"), timeout: .seconds(10))  // find_device_by_name
@@ -199,7 +199,7 @@ import Testing
 
     @Test func noble() async throws {
         try await withAir(of: .heartRate) { central, _ in
-            // in: Docs/coming-from.md
+            // in: Docs/users/coming-from.md
             try await central.ready()  // stateChange to poweredOn
             for try await case .found(let peripheral) in central.scan(.services(0x180D)) {  // discover
                 guard peripheral.isConnectable, let peer = peripheral.peer else { continue }

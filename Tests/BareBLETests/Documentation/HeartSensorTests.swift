@@ -4,7 +4,7 @@ import Testing
 
 /// The heart-sensor program of coming-from.md, against a heart sensor that goes away and comes back.
 @Suite(.timeLimit(.minutes(1))) struct HeartSensorTests {
-    // in: Docs/coming-from.md
+    // in: Docs/users/coming-from.md
     /// Keeps to the first heart sensor that it finds, until `heard` has had enough.
     func followHeart(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {
         let sensor = try await central.first(.services(0x180D), timeout: .seconds(30))
@@ -28,7 +28,7 @@ import Testing
     }
     // out
 
-    // in: Docs/coming-from.md
+    // in: Docs/users/coming-from.md
     /// Goes on with the sensors of the last run, however that ended.
     func goOn(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
         // What is code cannot be stored. It is given again, before anything is connected.
@@ -152,7 +152,7 @@ import Testing
         let sensor = VirtualPeripheral(Self.sensor)
         let device = try await Central().attach(descriptor: sensor.connect())
         let beats = try await device.subscribe(to: .heartRateMeasurement)
-        // in: Docs/coming-from.md
+        // in: Docs/users/coming-from.md
         // The program that ends:
         let link = try await device.detach()
         // The one that begins; values that came in between are kept.

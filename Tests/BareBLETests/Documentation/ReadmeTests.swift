@@ -206,7 +206,7 @@ import Testing
         // out
     }
 
-    // in: README.md
+    // in: Sources/BareBLE/BareBLE.docc/TestingYourDaemon.md
     @Test func readsTheBattery() async throws {
         let belt = VirtualPeripheral(.heartRate)
         let device = try await Central().attach(descriptor: belt.connect())

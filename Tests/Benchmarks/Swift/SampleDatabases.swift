@@ -1,7 +1,7 @@
 import BLECore
 import BareBLETestKit
 
-/// The five databases on which the discovery of different stacks is compared; Docs/performance.md describes them.
+/// The five databases on which the discovery of different stacks is compared; Docs/users/performance.md describes them.
 enum SampleDatabases {
     static let all: [(name: String, services: [VirtualService])] = [
         ("a", standard),

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Lines of recorded scans through a real broker, as Docs/fleets.md has it.
+/// Lines of recorded scans through a real broker, as Docs/users/fleets.md has it.
 @Suite(
     .enabled(if: Broker.available(for: "BrokerTests")), .timeLimit(.minutes(2))
 ) struct BrokerTests {

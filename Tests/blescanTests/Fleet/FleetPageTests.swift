@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Docs/fleets.md: each of its commands is run as it stands there, with a recording in place of the radio and a broker on loopback in
+/// Docs/users/fleets.md: each of its commands is run as it stands there, with a recording in place of the radio and a broker on loopback in
 /// place of yours, unless the page says that it is not.
 @Suite(.enabled(if: Broker.available(for: "FleetPageTests")), .timeLimit(.minutes(2))) struct FleetPageTests {
-    private static let page = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/fleets.md")
+    private static let page = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/users/fleets.md")
 
     private struct Block {
         let language: String
