@@ -3,10 +3,10 @@ import Testing
 
 /// `--cache` against a GATT server that nobody here wrote; it counts the requests.
 @Suite(.serialized, .enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
-    /// Generic Attribute with a Database Hash that never changes.
+    /// Generic Attribute with the Database Hash of what this peer serves, as OpenSSL's AES-CMAC has it (Core Vol 3 Part G, 7.3).
     private static let hash = """
         {"uuid": "1801", "characteristics": [{"uuid": "2B2A", "properties": ["read"],
-          "value": "000102030405060708090a0b0c0d0e0f"}]},
+          "value": "e371f5d3ec3efa9fa58edc28e4267629"}]},
         """
 
     /// Where the cache is, and where its peer: one peer after the other listens there.
