@@ -42,7 +42,7 @@ static int changes(int call) {
 }
 
 struct verdict judge(int call, int fd, const char *path) {
-    struct verdict verdict = {0, pass, 0};
+    struct verdict verdict = {0, pass, 0, 0};
     if (!atomic_load_explicit(&active, memory_order_relaxed)) return verdict;
     int saved = errno;
     pthread_mutex_lock(&plans_lock);
@@ -66,6 +66,7 @@ struct verdict judge(int call, int fd, const char *path) {
                 } else {
                     verdict.effect = rule->effect, verdict.value = rule->value;
                 }
+                verdict.rule = i;
                 plan->hits++;
                 if (rule->effect == FAULTY_STOP) plan->is_stopped = 1;
             }
@@ -74,6 +75,16 @@ struct verdict judge(int call, int fd, const char *path) {
     pthread_mutex_unlock(&plans_lock);
     errno = saved;
     return verdict;
+}
+
+void take_back(struct verdict *verdict) {
+    int saved = errno;
+    pthread_mutex_lock(&plans_lock);
+    struct plan *plan = &plans[verdict->plan];
+    if (plan->is_used && plan->struck[verdict->rule] > 0) plan->struck[verdict->rule]--, plan->hits--;
+    pthread_mutex_unlock(&plans_lock);
+    verdict->effect = pass;
+    errno = saved;
 }
 
 long noted(struct verdict verdict, int call, int fd, long result) {

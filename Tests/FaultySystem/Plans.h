@@ -49,7 +49,7 @@ extern struct plan plans[most_plans];
 extern pthread_mutex_t plans_lock;
 
 struct verdict {
-    int plan, effect, value;
+    int plan, effect, value, rule;
 };
 
 enum { pass = -1 };
@@ -58,6 +58,8 @@ int owner_of(int fd);
 void set_owner(int fd, int plan);
 // What becomes of a call; it is counted.
 struct verdict judge(int call, int fd, const char *path);
+// Lets the rule strike again: there was nothing to do it to.
+void take_back(struct verdict *verdict);
 // Keeps what came of it, and returns that.
 long noted(struct verdict verdict, int call, int fd, long result);
 int opened(struct verdict verdict, int call, int fd);

@@ -119,6 +119,8 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     }
     size_t room = message->msg_controllen;
     ssize_t length = behind_recvmsg()(fd, message, flags);
+    // What befalls a packet waits for one.
+    if (length < 0 && errno == EAGAIN && verdict.effect != pass) take_back(&verdict);
     if (length < 0) return noted(verdict, FAULTY_RECVMSG, fd, length);
     if (verdict.effect == FAULTY_LOSE) return errno = EAGAIN, noted(verdict, FAULTY_RECVMSG, fd, -1);
     if (verdict.effect == FAULTY_SHORT && length > verdict.value) length = verdict.value;

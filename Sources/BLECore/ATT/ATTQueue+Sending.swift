@@ -97,6 +97,23 @@ extension ATTQueue {
         if case .operation = offer, let first = waiting.first, first.id == nil { waiting.removeFirst() }
     }
 
+    /// Takes back the operation whose packet the owner has in its hands, and keeps all operations until `release`, so that the owner can
+    /// read what arrived before them. Confirmations and responses to the peer go out meanwhile.
+    package mutating func hold() {
+        guard case .offered(.operation) = writing else { return }
+        blocked()
+        writing = .ready
+        isHeld = true
+    }
+
+    /// Offers operations again after `hold`.
+    package mutating func release(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        isHeld = false
+        offerNext(&actions, at: now)
+        return actions
+    }
+
     /// Tells that the last `.send` can never be written: its operation fails, and what is next goes on.
     ///
     /// - Parameter code: the owner's own number for why; it comes back in `ATTFailure.unsendable`.
@@ -176,6 +193,7 @@ extension ATTQueue {
             writing = .offered(.answer)
             return actions.append(.send(answer))
         }
+        if isHeld { return }
         while let operation = waiting.first {
             if mustWait(operation) { return }
             if let failure = reasonNotToSend(operation, at: now) {

@@ -13,9 +13,9 @@
 //   there is before it says that time has passed.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
 // - A response has no number, so a copy of one that arrives while the next request of its kind is under way cannot be told from the
-//   response to that. Two things keep it rare: the owner reads what there is before it writes a request, so that a copy that has
-//   arrived finds the slot free; and what comes for a request that has ended is counted, for it puts earlier results in doubt.
-// - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked` or `refused` before it does anything else, and
+//   response to that. Two things keep it rare: the owner reads what there is before it writes a request (`hold`), so that a copy that
+//   has arrived finds the slot free; and what comes for a request that has ended is counted, for it puts earlier results in doubt.
+// - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked`, `hold` or `refused` before it does anything else, and
 //   a packet counts as sent only then; until then it can be taken back.
 // - Confirmations and answers to the peer overtake our own operations, and there is room for a fixed number of them.
 //
@@ -59,6 +59,8 @@ package struct ATTQueue: ~Copyable {
 
     var slot = Slot.free
     var writing = Writing.ready
+    /// Whether operations wait until the owner has read what there is.
+    var isHeld = false
     var waiting: [Operation] = []
 
     // What the peer is owed; see ATTQueue+Peer.

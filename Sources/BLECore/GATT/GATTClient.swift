@@ -156,6 +156,18 @@ package struct GATTClient: ~Copyable {
         queue.blocked()
     }
 
+    /// Takes back the operation that was to be sent, and keeps all of them until `release`; confirmations go out meanwhile.
+    package mutating func hold() {
+        queue.hold()
+    }
+
+    /// Offers operations again after `hold`.
+    package mutating func release(at now: BootInstant) -> [Action] {
+        var actions: [Action] = []
+        absorb(queue.release(at: now), &actions, at: now)
+        return actions
+    }
+
     /// Tells that the last `.send` can never be written; `code` is the owner's number for why.
     package mutating func refused(_ code: Int32, at now: BootInstant) -> [Action] {
         var actions: [Action] = []

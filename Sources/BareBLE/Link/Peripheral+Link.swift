@@ -128,10 +128,8 @@ extension Peripheral {
     private func send(_ pdu: [UInt8]) -> [GATTClient.Action] {
         let gathering = gatherings.isEmpty ? nil : gatheringInHand
         let isRequest = ATTOpcode(rawValue: pdu.first ?? 0).isRequest
-        if isRequest || gathering != nil {
-            if !isReadUp, let actions = readUp() { return actions }
-            isReadUp = false
-        }
+        if isRequest || gathering != nil, !isReadUp, let actions = readUp() { return actions }
+        isReadUp = false
         guard socket != nil, let outcome = socket?.send(pdu) else { return [] }
         let now = loop.now()
         switch outcome {
@@ -156,7 +154,7 @@ extension Peripheral {
     }
 
     /// Reads what lies in the socket before a request is written, because all of that was sent without knowing of it: a value there is no
-    /// response to it, and a second response to the request before is not this one's.
+    /// response to it, and a second response to the request before is not this one's. What the peer is owed goes out at once.
     ///
     /// - Returns: What the client has to say then, with the packet that was to be written if it still is; `nil` when nothing lay there.
     private func readUp() -> [GATTClient.Action]? {
@@ -165,7 +163,7 @@ extension Peripheral {
         for _ in 0..<Self.packetsPerTurn * Self.turnsBeforeTheTime {
             guard let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
             if case .wouldBlock = input { break }
-            if !hasRead { client.blocked() }
+            if !hasRead { client.hold() }
             hasRead = true
             switch input {
             case .packet(let count, _): take(count)
@@ -176,8 +174,9 @@ extension Peripheral {
         }
         guard hasRead else { return nil }
         tellTroubles()
-        isReadUp = true
-        return client.writable(at: loop.now())
+        let actions = client.release(at: loop.now())
+        isReadUp = if case .send? = actions.last { true } else { false }
+        return actions
     }
 
     private func awaitWritable() {

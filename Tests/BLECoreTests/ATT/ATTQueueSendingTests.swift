@@ -149,6 +149,38 @@ import Testing
         #expect(Array(queue.enqueue([0x0A, 4, 0], id: RequestID(1), at: now)) == [.send([0x0A, 4, 0])])
     }
 
+    /// What is read before a request is written is confirmed, or gets its response, at once.
+    @Test func whatThePeerIsOwedGoesOutWhileARequestIsHeld() {
+        var queue = ATTQueue()
+        let now = BootInstant.zero
+        #expect(Array(queue.enqueue([0x0A, 3, 0], id: RequestID(1), at: now)) == [.send([0x0A, 3, 0])])
+        queue.hold()
+        for _ in 0..<5 {
+            let given = Array(queue.received([0x1D, 7, 0, 1], at: now))
+            #expect(given == [.deliver(7, [1], .indication), .send([0x1E])])
+            #expect(queue.sent(at: now).isEmpty)
+            #expect(Array(queue.received([0x02, 0x17, 0], at: now)) == [.send([0x03, 0x05, 0x02])])
+            #expect(queue.sent(at: now).isEmpty)
+        }
+        #expect(Array(queue.release(at: now)) == [.send([0x0A, 3, 0])])
+        #expect(queue.statistics.overlappingIndications == 0)
+        // Nothing is in hand after `sent`, so there is nothing to hold.
+        _ = queue.sent(at: now)
+        queue.hold()
+        #expect(Array(queue.enqueue([0x52, 3, 0], id: RequestID(2), at: now)) == [.send([0x52, 3, 0])])
+    }
+
+    /// One that was given up in the owner's hands is not there afterwards.
+    @Test func aHeldRequestThatWasCancelledIsDropped() {
+        var queue = ATTQueue()
+        let now = BootInstant.zero
+        _ = queue.enqueue([0x0A, 3, 0], id: RequestID(1), at: now)
+        _ = queue.cancel(RequestID(1), at: now)
+        queue.hold()
+        #expect(queue.enqueue([0x0A, 4, 0], id: RequestID(2), at: now).isEmpty)
+        #expect(Array(queue.release(at: now)) == [.send([0x0A, 4, 0])])
+    }
+
     // Row C03.
     @Test func linkLossFailsEverythingOnce() {
         let link = ATTLink()
