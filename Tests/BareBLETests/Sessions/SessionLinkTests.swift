@@ -199,29 +199,35 @@ import Testing
 
     // Row C08.
     @Test func valuesComeBackWithTheirService() async throws {
-        let without = VirtualDevice(name: "Changing", services: [.genericAttribute(databaseHash: nil)])
-        var with = without
-        with.services.append(VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]))
-        let bench = SessionBench(with)
-        let session = try await bench.session()
-        let device = try await session.ready()
-        try await device.discover(.full)
-        _ = try await device.serviceChanges()
-        var events = session.events.makeAsyncIterator()
-        var values = await session.values(of: 0xFFF1).makeAsyncIterator()
-        for _ in 1...2 {
+        try await VirtualTime.run { time in
+            let without = VirtualDevice(name: "Changing", services: [.genericAttribute(databaseHash: nil)])
+            var with = without
+            with.services.append(VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .notify)]))
+            let radio = VirtualRadio(time: time)
+            let peripheral = await radio.add(with)
+            let peer = try #require(await radio.id(of: peripheral))
+            let session = try await Central(radio: radio).session(with: peer)
+            let device = try await session.ready()
+            try await device.discover(.full)
+            _ = try await device.serviceChanges()
+            var events = session.events.makeAsyncIterator()
+            var values = await session.values(of: 0xFFF1).makeAsyncIterator()
+            for _ in 1...2 {
+                guard case .began? = try await values.next() else { throw error(.cancelled) }
+                await peripheral.changeServices(to: without)
+                guard case .interrupted(let error)? = try await values.next() else {
+                    throw BareBLETests.error(.cancelled)
+                }
+                #expect(error.code == .servicesChanged)
+                _ = try await events.words(upTo: "valuesUnavailable attributeNotFound")
+                await peripheral.changeServices(to: with)
+            }
             guard case .began? = try await values.next() else { throw error(.cancelled) }
-            await bench.peripheral.changeServices(to: without)
-            guard case .interrupted(let error)? = try await values.next() else { throw BareBLETests.error(.cancelled) }
-            #expect(error.code == .servicesChanged)
-            _ = try await events.words(upTo: "valuesUnavailable attributeNotFound")
-            await bench.peripheral.changeServices(to: with)
+            try await peripheral.notify(0xFFF1, [7])
+            guard case .value(let value)? = try await values.next() else { throw error(.cancelled) }
+            #expect(value.bytes == [7])
+            await session.disconnect()
         }
-        guard case .began? = try await values.next() else { throw error(.cancelled) }
-        try await bench.peripheral.notify(0xFFF1, [7])
-        guard case .value(let value)? = try await values.next() else { throw error(.cancelled) }
-        #expect(value.bytes == [7])
-        await session.disconnect()
     }
 
     // Row C08.
