@@ -18,12 +18,12 @@ final class ConnectionBoard: Sendable {
 
     var state: SessionState { content.withLock { $0.state } }
 
-    /// Tells an event, and what is so from now on.
-    func tell(_ event: ConnectionEvent, _ state: SessionState?) {
+    /// Reports an event, if there is one, and sets the state, if it changes.
+    func tell(_ event: ConnectionEvent?, _ state: SessionState?) {
         content.withLock { content in
             if let state { content.state = state }
             for listener in content.listeners.inOrder {
-                listener.yield(event)
+                if let event { listener.yield(event) }
                 if state == .ended { listener.finish() }
             }
         }
@@ -34,7 +34,7 @@ final class ConnectionBoard: Sendable {
         let buffer = StreamBuffer<ConnectionEvent>(of: session, capacity: Self.capacity, policy: .dropOldest)
         let number = content.withLock { content in
             content.lastNumber &+= 1
-            buffer.yield(ConnectionEvent(content.state))
+            if let event = ConnectionEvent(content.state) { buffer.yield(event) }
             if content.state == .ended {
                 buffer.finish()
             } else {

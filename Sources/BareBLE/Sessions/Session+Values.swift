@@ -1,5 +1,6 @@
 public import BLECore
 internal import BLELinux
+internal import Logging
 
 /// A subscription that is to be there on each link.
 struct StandingSubscription {
@@ -57,8 +58,8 @@ extension Session {
     /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
     /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
     /// may pass, such as somebody's long `exclusively`, is tried again after a pause. A characteristic that was there and has gone with its
-    /// service is looked for again at each change of services and on each link, 16 times in a row, and `events` says
-    /// `.valuesUnavailable`.
+    /// service is looked for again at each change of services and on each link, 16 times in a row; the log says so at
+    /// `notice`.
     ///
     /// - Parameters:
     ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
@@ -127,10 +128,10 @@ extension Session {
     private func startPump(_ number: UInt64, on link: Peripheral) {
         guard let subscription = standing[number] else { return }
         keep(number)
-        let (epoch, board) = (workNumber, board)
+        let epoch = workNumber
         subscription.pump?.cancel()
         standing[number]?.pump = Task.detached(executorPreference: loop) { [weak self] in
-            let end = await Self.pump(subscription, on: link, epoch, telling: board)
+            let end = await Self.pump(subscription, on: link, epoch)
             guard case .over(let failure) = end else { return }
             subscription.buffer.finish(failure)
             await self?.removeStanding(number)
@@ -156,7 +157,7 @@ extension Session {
 
     /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
     private static func pump(
-        _ subscription: StandingSubscription, on link: Peripheral, _ epoch: UInt64, telling board: ConnectionBoard
+        _ subscription: StandingSubscription, on link: Peripheral, _ epoch: UInt64
     ) async -> PumpEnd {
         let (source, options, buffer) = (subscription.source, subscription.options, subscription.buffer)
         var pause = firstPause
@@ -197,7 +198,11 @@ extension Session {
                 if isLinkUp, error.code == .attributeNotFound, let reference = subscription.reference,
                     let isFirst = subscription.absence.missed()
                 {
-                    if isFirst { board.tell(.valuesUnavailable(reference, error), nil) }
+                    if isFirst {
+                        link.logger.notice(
+                            "a characteristic is gone until its service returns",
+                            metadata: ["peer": "\(link.name)", "characteristic": "\(reference)"])
+                    }
                     guard (try? await changes?.next()) != nil else { return .untilNextLink }
                     continue
                 }

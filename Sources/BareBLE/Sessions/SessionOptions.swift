@@ -84,27 +84,20 @@ public enum ConnectionEvent: Equatable, Sendable {
     case servicesChanged(ClosedRange<AttributeHandle>)
     /// No more attempts are made by themselves; `reconnect()` begins anew.
     case gaveUp(BLEError)
-    /// The characteristic of a `Session.values(of:_:)` has gone with its service; it is subscribed to again when that is back.
-    case valuesUnavailable(CharacteristicReference, BLEError)
-    /// The link was given to the program by `releaseLink()`.
-    case paused
-    /// This program is ending the session.
-    case disconnecting
     /// This program has ended the session. The last event.
     case ended
     /// So many events found no room because they were not taken; `Session.state` says what is so now.
     case missed(Int)
 
-    /// The event that leads to a state.
-    init(_ state: SessionState) {
+    /// The event that leads to a state; `nil` for a state that this program brings about by itself, before the session's end.
+    init?(_ state: SessionState) {
         switch state {
         case .connecting(let attempt): self = .connecting(attempt: attempt)
         case .preparing: self = .connected
         case .ready: self = .ready
         case .waiting(let disconnection): self = .disconnected(disconnection)
         case .gaveUp(let error): self = .gaveUp(error)
-        case .paused: self = .paused
-        case .disconnecting: self = .disconnecting
+        case .paused, .disconnecting: return nil
         case .ended: self = .ended
         }
     }

@@ -89,9 +89,6 @@ extension ConnectionEvent {
         case .disconnected(let loss): "disconnected \(loss.error.code)"
         case .servicesChanged: "servicesChanged"
         case .gaveUp(let error): "gaveUp \(error.code)"
-        case .valuesUnavailable(_, let error): "valuesUnavailable \(error.code)"
-        case .paused: "paused"
-        case .disconnecting: "disconnecting"
         case .ended: "ended"
         case .missed: "missed"
         }

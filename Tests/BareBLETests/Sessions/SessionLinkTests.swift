@@ -219,8 +219,9 @@ import Testing
                     throw BareBLETests.error(.cancelled)
                 }
                 #expect(error.code == .servicesChanged)
-                _ = try await events.words(upTo: "valuesUnavailable attributeNotFound")
+                _ = try await events.words(upTo: "servicesChanged")
                 await peripheral.changeServices(to: with)
+                _ = try await events.words(upTo: "servicesChanged")
             }
             guard case .began? = try await values.next() else { throw error(.cancelled) }
             try await peripheral.notify(0xFFF1, [7])

@@ -117,7 +117,7 @@ extension World {
     }
 
     private func told(_ number: Int, _ event: ConnectionEvent) {
-        let name: String? =
+        let name =
             switch event {
             case .connecting: "connecting"
             case .connected: "connected"
@@ -127,9 +127,7 @@ extension World {
             case .gaveUp: "gaveUp"
             case .missed: "missed"
             case .ended: "ended"
-            case .valuesUnavailable, .paused, .disconnecting: nil
             }
-        guard let name else { return }
         note("S", "\(number) \(name)")
         sightings.add("session.\(name)")
     }

@@ -78,9 +78,6 @@ public struct SessionReporter: Service, CustomStringConvertible {
         case .disconnected(let loss): "\(next(after: loss)): \(loss.error)"
         case .servicesChanged(let handles): "\(session.name) has changed its services at \(handles)"
         case .gaveUp(let error): "gave up: \(error)"
-        case .valuesUnavailable(let characteristic, _): "\(characteristic) is gone until it comes back"
-        case .paused: "paused"
-        case .disconnecting: "disconnecting"
         case .ended: "ended"
         case .missed(let count): "\(count) events were missed"
         }
