@@ -82,15 +82,15 @@ public actor Peripheral {
     /// The listeners that get every value, whoever has asked for it.
     var taps: [Subscriptions.ID] = []
     /// Calls that listen.
-    var gatherings: [Subscriptions.ID: RunningGathering] = [:]
+    var gatherings: [Subscriptions.ID: RunningCollector] = [:]
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
     /// Who may call now, and the callers that may not yet.
-    var gate = CallGate()
-    var gateWaiters: [CallGate.Ticket: GateWaiter] = [:]
+    var gate = OperationGate()
+    var gateWaiters: [OperationGate.Ticket: GateWaiter] = [:]
     /// Places in the order of calls that were taken from outside, and turns whose tasks have not come to wait for them yet.
     nonisolated let places = QueuePlaces()
-    var turns: [CallGate.Room: PlacedTurn] = [:]
+    var turns: [OperationGate.Scope: PlacedTurn] = [:]
     /// Levels of security that calls wait for; the first one is under way.
     var raises: [SecurityRaise] = []
     /// The extended properties that have been read.
@@ -225,7 +225,7 @@ extension Peripheral {
         isEndAwaited = true
         if mode == .afterQueue, end == nil {
             do throws(BLEError) {
-                try await enter(as: .last, from: CallRooms.current, until: nil, during: "disconnect")
+                try await enter(as: .last, from: CallScopes.current, until: nil, during: "disconnect")
             } catch {
                 // Somebody else ends the link, behind the same calls.
                 if error.code == .disconnecting { _ = await disconnected() }

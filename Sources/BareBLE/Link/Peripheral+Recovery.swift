@@ -61,7 +61,7 @@ struct SecurityRaise {
 
     let request: SecurityRequest
     /// Where the hook's own calls come from, as soon as it was asked.
-    var room: CallGate.Room?
+    var scope: OperationGate.Scope?
     var waiters: [(number: UInt64, waiter: Waiter)] = []
 }
 
@@ -79,8 +79,8 @@ extension Peripheral {
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let deadline = loop.now() + timeout
-        let rooms = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
-        defer { endCall(rooms) }
+        let scopes = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        defer { endCall(scopes) }
         var recovery = Recovery(knowing: knowledge.database)
         while true {
             let failure: BLEError
@@ -181,7 +181,7 @@ extension Peripheral {
 extension Peripheral {
     /// Waits for the hook's word on `request`; a call that finds the same level under way shares it.
     private func raise(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
-        if let room = raises.first?.room, CallRooms.current.contains(room) { return false }
+        if let scope = raises.first?.scope, CallScopes.current.contains(scope) { return false }
         lastNumber &+= 1
         let number = lastNumber
         let timer = loop.schedule(at: deadline) { [weak self] in
@@ -207,17 +207,17 @@ extension Peripheral {
         while let first = raises.first, first.waiters.isEmpty { raises.removeFirst() }
         guard let request = raises.first?.request, let raiseSecurity else { return }
         // What the hook calls on this link must not wait for the calls that wait for the hook.
-        let room = CallRooms.next()
-        gate.open(room)
-        raises[0].room = room
+        let scope = CallScopes.next()
+        gate.open(scope)
+        raises[0].scope = scope
         Task(executorPreference: loop) { [weak self] in
-            let isRaised = await CallRooms.$current.withValue([room]) { await raiseSecurity(request) }
-            await self?.raiseEnded(isRaised, room)
+            let isRaised = await CallScopes.$current.withValue([scope]) { await raiseSecurity(request) }
+            await self?.raiseEnded(isRaised, scope)
         }
     }
 
-    private func raiseEnded(_ isRaised: Bool, _ room: CallGate.Room) {
-        perform(gate.close(room: room))
+    private func raiseEnded(_ isRaised: Bool, _ scope: OperationGate.Scope) {
+        perform(gate.close(scope: scope))
         guard !raises.isEmpty else { return }
         for (_, waiter) in raises.removeFirst().waiters { waiter.resume(returning: isRaised) }
         askHook()

@@ -68,7 +68,7 @@ extension Peripheral {
         guard !isObservationUnderWay else { return }
         isObservationUnderWay = true
         // Not as part of the call that led here: it waits for leases like everybody else.
-        CallRooms.$current.withValue([]) {
+        CallScopes.$current.withValue([]) {
             _ = Task(executorPreference: loop) { await self.observeUnasked() }
         }
     }

@@ -4,15 +4,15 @@ internal import BLELinux
 // Where calls meet the gate: a caller that must wait is kept here, and released once, by its turn, its deadline, its task,
 // `cancelAll()` or the end of the link.
 
-/// The rooms that a task is in, the innermost one last; tasks that it starts are in them too.
-enum CallRooms {
-    @TaskLocal static var current: [CallGate.Room] = []
+/// The scopes that a task is in, the innermost one last; tasks that it starts are in them too.
+enum CallScopes {
+    @TaskLocal static var current: [OperationGate.Scope] = []
 
     private static let lastNumber = Lock<UInt64>(0)
 
-    /// A room that no link has had.
-    static func next() -> CallGate.Room {
-        CallGate.Room(
+    /// A scope that no link has had.
+    static func next() -> OperationGate.Scope {
+        OperationGate.Scope(
             number: lastNumber.withLock { number in
                 number &+= 1
                 return number
@@ -21,15 +21,15 @@ enum CallRooms {
 }
 
 extension Peripheral {
-    typealias GateWaiter = CheckedContinuation<Result<Void, CallGate.Refusal>, Never>
+    typealias GateWaiter = CheckedContinuation<Result<Void, OperationGate.Refusal>, Never>
 
     /// Makes a whole call when it is its turn.
     func calling<Value: Sendable>(
         until deadline: BootInstant, during operation: @autoclosure () -> String,
         _ body: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        let rooms = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
-        defer { endCall(rooms) }
+        let scopes = entersFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        defer { endCall(scopes) }
         do {
             return try await body()
         } catch {
@@ -49,12 +49,12 @@ extension Peripheral {
     /// know.
     func beginCall(
         until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> [CallGate.Room] {
-        let rooms = CallRooms.current
-        try await enter(as: .call, from: rooms, until: deadline, during: operation)
-        perform(gate.arrive(rooms))
-        perform(gate.begin(from: rooms))
-        return rooms
+    ) async throws(BLEError) -> [OperationGate.Scope] {
+        let scopes = CallScopes.current
+        try await enter(as: .call, from: scopes, until: deadline, during: operation)
+        perform(gate.arrive(scopes))
+        perform(gate.begin(from: scopes))
+        return scopes
     }
 
     /// Lets a call in that need not wait for anybody.
@@ -63,24 +63,25 @@ extension Peripheral {
         return gate.enterFreely()
     }
 
-    func endCall(_ rooms: [CallGate.Room]) {
-        perform(gate.leave(rooms))
+    func endCall(_ scopes: [OperationGate.Scope]) {
+        perform(gate.leave(scopes))
     }
 
     /// Waits until the gate lets the caller in.
     func enter(
-        as entry: CallGate.Entry, from rooms: [CallGate.Room], until deadline: BootInstant?, during operation: String
+        as entry: OperationGate.Entry, from scopes: [OperationGate.Scope], until deadline: BootInstant?,
+        during operation: String
     ) async throws(BLEError) {
         takePlaces()
         lastNumber &+= 1
         let number = lastNumber
-        try await wait(as: number, until: deadline, during: operation) { gate.enter(number, as: entry, from: rooms) }
+        try await wait(as: number, until: deadline, during: operation) { gate.enter(number, as: entry, from: scopes) }
     }
 
     /// Waits until the one with this number is admitted, unless `decide` says that it is already.
     func wait(
-        as number: CallGate.Ticket, until deadline: BootInstant?, during operation: String,
-        _ decide: () -> CallGate.Answer
+        as number: OperationGate.Ticket, until deadline: BootInstant?, during operation: String,
+        _ decide: () -> OperationGate.Decision
     ) async throws(BLEError) {
         let timer = deadline.map { deadline in
             loop.schedule(at: deadline) { [weak self] in
@@ -107,7 +108,7 @@ extension Peripheral {
         throw error(refusal, during: operation)
     }
 
-    private func withdraw(_ number: CallGate.Ticket) {
+    private func withdraw(_ number: OperationGate.Ticket) {
         perform(gate.withdraw(number, .cancelled))
     }
 
@@ -117,7 +118,7 @@ extension Peripheral {
     /// How many operations are unfinished; for tests.
     package var unfinishedCount: Int { waiters.count }
 
-    func perform(_ actions: [CallGate.Action]) {
+    func perform(_ actions: [OperationGate.Action]) {
         for action in actions {
             switch action {
             case .admit(let number):
@@ -128,7 +129,7 @@ extension Peripheral {
         }
     }
 
-    private func decided(_ number: CallGate.Ticket, _ result: Result<Void, CallGate.Refusal>) {
+    private func decided(_ number: OperationGate.Ticket, _ result: Result<Void, OperationGate.Refusal>) {
         if let waiter = gateWaiters.removeValue(forKey: number) { return waiter.resume(returning: result) }
         // The task of a turn has not come to wait yet.
         guard let index = turns.firstIndex(where: { $0.value.number == number }) else { return }
@@ -141,7 +142,7 @@ extension Peripheral {
             hint: "The link is still up.")
     }
 
-    func error(_ refusal: CallGate.Refusal, during operation: String) -> BLEError {
+    func error(_ refusal: OperationGate.Refusal, during operation: String) -> BLEError {
         switch refusal {
         case .busy:
             BLEError(

@@ -3,10 +3,10 @@
 // Duties
 // - `enqueue` takes a place at once, on whatever thread. The gate is told of it before it is asked anything else on the loop, so what the
 //   runtime makes of the tasks does not change the order.
-// - The gate gives each place a turn with a room of its own, and the calls that are made in that turn come from this room.
+// - The gate gives each place a turn with a scope of its own, and the calls that are made in that turn come from this scope.
 //
 // Invariants
-// - A turn that was placed is waited for once, by its own task, and its room is closed once.
+// - A turn that was placed is waited for once, by its own task, and its scope is closed once.
 
 internal import BLECore
 internal import BLELinux
@@ -30,16 +30,16 @@ public struct QueuedCall<Value: Sendable>: Sendable {
 
 /// A turn of which its task does not know yet.
 struct PlacedTurn {
-    let number: CallGate.Ticket
+    let number: OperationGate.Ticket
     /// What has become of it; `nil` while it waits.
-    var result: Result<Void, CallGate.Refusal>?
+    var result: Result<Void, OperationGate.Refusal>?
 }
 
 /// The places that the gate has not been told of, in the order in which they were taken.
 final class QueuePlaces: Sendable {
     struct Place: Sendable {
-        let room: CallGate.Room
-        let outer: [CallGate.Room]
+        let scope: OperationGate.Scope
+        let outer: [OperationGate.Scope]
     }
 
     private struct State {
@@ -52,7 +52,7 @@ final class QueuePlaces: Sendable {
     /// Takes a place, if there is one left.
     func take(_ place: Place) -> Bool {
         state.withLock { state in
-            guard state.unfinished < CallGate.limit else { return false }
+            guard state.unfinished < OperationGate.limit else { return false }
             state.unfinished += 1
             state.places.append(place)
             return true
@@ -98,12 +98,12 @@ extension Peripheral {
     public nonisolated func enqueue<Value: Sendable>(
         timeout: Duration? = nil, _ body: @escaping @Sendable (Peripheral) async throws -> Value
     ) -> QueuedCall<Value> {
-        let place = QueuePlaces.Place(room: CallRooms.next(), outer: CallRooms.current)
+        let place = QueuePlaces.Place(scope: CallScopes.next(), outer: CallScopes.current)
         let isPlaced = places.take(place)
         let task = Task(executorPreference: loop) { () async -> Result<Value, any Error> in
             guard isPlaced else {
                 return .failure(
-                    BLEError(.queueFull(limit: CallGate.limit), subject: self.name, during: "queue a call"))
+                    BLEError(.queueFull(limit: OperationGate.limit), subject: self.name, during: "queue a call"))
             }
             return await self.run(place, within: timeout, body)
         }
@@ -116,11 +116,11 @@ extension Peripheral {
     ) async -> Result<Value, any Error> {
         defer { places.finished() }
         do throws(BLEError) {
-            try await waitForTurn(place.room, within: timeout)
+            try await waitForTurn(place.scope, within: timeout)
         } catch {
             return .failure(error)
         }
-        let result = await CallRooms.$current.withValue(place.outer + [place.room]) {
+        let result = await CallScopes.$current.withValue(place.outer + [place.scope]) {
             () async -> Result<Value, any Error> in
             do {
                 return .success(try await body(self))
@@ -128,7 +128,7 @@ extension Peripheral {
                 return .failure(error)
             }
         }
-        await endTurn(place.room)
+        await endTurn(place.scope)
         return result
     }
 
@@ -136,23 +136,23 @@ extension Peripheral {
     func takePlaces() {
         for place in places.takeAll() {
             lastNumber &+= 1
-            let result: Result<Void, CallGate.Refusal>? =
-                switch gate.enter(lastNumber, as: .turn(place.room), from: place.outer) {
+            let result: Result<Void, OperationGate.Refusal>? =
+                switch gate.enter(lastNumber, as: .turn(place.scope), from: place.outer) {
                 case .admitted: .success(())
                 case .refused(let refusal): .failure(refusal)
                 case .waits: nil
                 }
-            turns[place.room] = PlacedTurn(number: lastNumber, result: result)
+            turns[place.scope] = PlacedTurn(number: lastNumber, result: result)
         }
     }
 
-    private func waitForTurn(_ room: CallGate.Room, within timeout: Duration?) async throws(BLEError) {
+    private func waitForTurn(_ scope: OperationGate.Scope, within timeout: Duration?) async throws(BLEError) {
         takePlaces()
-        guard let number = turns[room]?.number else { return }
+        guard let number = turns[scope]?.number else { return }
         let deadline = timeout.map { loop.now() + $0 }
         do throws(BLEError) {
             try await wait(as: number, until: deadline, during: "queue a call") {
-                switch turns.removeValue(forKey: room)?.result {
+                switch turns.removeValue(forKey: scope)?.result {
                 case .success?: .admitted
                 case .failure(let refusal)?: .refused(refusal)
                 case nil: .waits
@@ -160,13 +160,13 @@ extension Peripheral {
             }
         } catch {
             // It was cancelled, or the link lost, before it came to wait.
-            if turns.removeValue(forKey: room)?.result == nil { perform(gate.withdraw(number, .cancelled)) }
-            endTurn(room)
+            if turns.removeValue(forKey: scope)?.result == nil { perform(gate.withdraw(number, .cancelled)) }
+            endTurn(scope)
             throw error
         }
     }
 
-    private func endTurn(_ room: CallGate.Room) {
-        perform(gate.close(room: room))
+    private func endTurn(_ scope: OperationGate.Scope) {
+        perform(gate.close(scope: scope))
     }
 }

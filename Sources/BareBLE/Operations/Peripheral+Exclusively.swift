@@ -1,12 +1,5 @@
+public import BLECore
 internal import BLELinux
-
-/// What becomes of the calls of others while somebody has a link to itself.
-public enum ExclusiveEntry: Hashable, Sendable {
-    /// They wait until it is over, in the order in which they were made; their deadlines run on.
-    case waiting
-    /// They fail at once with `.busy`, from the moment the link is asked for; those made before are waited for.
-    case failFast
-}
 
 extension Peripheral {
     /// Runs `body` while nobody else's calls reach the peer: for several operations that belong together.
@@ -37,25 +30,26 @@ extension Peripheral {
         _ entry: ExclusiveEntry = .waiting, timeout: Duration? = nil,
         _ body: (Peripheral) async throws -> Value
     ) async throws -> Value {
-        let outer = CallRooms.current
-        let room = CallRooms.next()
-        try await lease(room, entry, from: outer, within: timeout)
+        let outer = CallScopes.current
+        let scope = CallScopes.next()
+        try await lease(scope, entry, from: outer, within: timeout)
         do {
-            let value = try await CallRooms.$current.withValue(outer + [room]) { try await body(self) }
-            await release(room)
+            let value = try await CallScopes.$current.withValue(outer + [scope]) { try await body(self) }
+            await release(scope)
             return value
         } catch {
-            await release(room)
+            await release(scope)
             throw error
         }
     }
 
     private func lease(
-        _ room: CallGate.Room, _ others: ExclusiveEntry, from outer: [CallGate.Room], within timeout: Duration?
+        _ scope: OperationGate.Scope, _ others: ExclusiveEntry, from outer: [OperationGate.Scope],
+        within timeout: Duration?
     ) async throws(BLEError) {
         let operation = "have the link alone"
         let deadline = timeout.map { loop.now() + $0 }
-        try await enter(as: .lease(room, others: others), from: outer, until: deadline, during: operation)
+        try await enter(as: .exclusive(scope, others: others), from: outer, until: deadline, during: operation)
         // It may have been cancelled, or the link lost, behind the admission.
         let failure: BLEError? =
             if Task.isCancelled {
@@ -64,11 +58,11 @@ extension Peripheral {
                 end == nil ? nil : endError(during: operation)
             }
         guard let failure else { return perform(gate.begin(from: outer)) }
-        release(room)
+        release(scope)
         throw failure
     }
 
-    private func release(_ room: CallGate.Room) {
-        perform(gate.close(room: room))
+    private func release(_ scope: OperationGate.Scope) {
+        perform(gate.close(scope: scope))
     }
 }

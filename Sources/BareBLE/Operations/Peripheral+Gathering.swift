@@ -1,15 +1,15 @@
 internal import BLECore
 internal import BLELinux
 
-// Calls that listen for what they want: the meeting of `Gathering` with the link, tasks and time.
+// Calls that listen for what they want: the meeting of `ResponseCollector` with the link, tasks and time.
 
 /// One such call: what it gathers, and the caller once it waits.
-struct RunningGathering {
-    typealias Waiter = CheckedContinuation<Result<Gathering.Outcome, BLEError>, Never>
+struct RunningCollector {
+    typealias Waiter = CheckedContinuation<Result<ResponseCollector.Outcome, BLEError>, Never>
 
     /// What the call does, for messages.
     let operation: String
-    var gathering: Gathering
+    var gathering: ResponseCollector
     /// The operation that writes the request, in its last attempt.
     var request: OperationID?
     var waiter: Waiter?
@@ -17,7 +17,7 @@ struct RunningGathering {
     /// What ended it from outside.
     var failure: BLEError?
 
-    var result: Result<Gathering.Outcome, BLEError>? {
+    var result: Result<ResponseCollector.Outcome, BLEError>? {
         if let failure { return .failure(failure) }
         return gathering.outcome.map { .success($0) }
     }
@@ -40,13 +40,13 @@ extension Peripheral {
     ///   - deadline: by when the peer must listen and have confirmed the request.
     /// - Returns: What it ended with, and what was gathered.
     func gather(
-        _ gathering: Gathering, from source: CharacteristicReference, behind request: GatheredRequest?,
+        _ gathering: ResponseCollector, from source: CharacteristicReference, behind request: GatheredRequest?,
         until deadline: BootInstant, during operation: String
-    ) async throws(BLEError) -> (outcome: Gathering.Outcome, gathering: Gathering) {
+    ) async throws(BLEError) -> (outcome: ResponseCollector.Outcome, gathering: ResponseCollector) {
         try await calling(until: deadline, during: operation) { () async throws(BLEError) in
             lastNumber &+= 1
             let id = Subscriptions.ID(lastNumber)
-            gatherings[id] = RunningGathering(operation: operation, gathering: gathering)
+            gatherings[id] = RunningCollector(operation: operation, gathering: gathering)
             defer { endGathering(id) }
             do throws(BLEError) {
                 _ = try await recovering(until: deadline, during: operation) { (deadline) async throws(BLEError) in
@@ -91,9 +91,9 @@ extension Peripheral {
         return gatherings.first { $0.value.request == operation }?.key
     }
 
-    private func outcome(of id: Subscriptions.ID) async throws(BLEError) -> Gathering.Outcome {
+    private func outcome(of id: Subscriptions.ID) async throws(BLEError) -> ResponseCollector.Outcome {
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: RunningGathering.Waiter) in
+            await withCheckedContinuation { (waiter: RunningCollector.Waiter) in
                 guard !Task.isCancelled, !gate.isClearing, let running = gatherings[id] else {
                     return waiter.resume(returning: .failure(cancellation(of: id)))
                 }

@@ -35,7 +35,7 @@ extension Peripheral {
         let operation = "get an answer from \(source)"
         let deadline = loop.now() + (timeout ?? Self.valueTimeout)
         let (outcome, gathering) = try await gather(
-            Gathering(.match(matching), deadline: deadline), from: source,
+            ResponseCollector(.match(matching), deadline: deadline), from: source,
             behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind), until: deadline,
             during: operation)
         if case .matched(let answer) = outcome { return answer }
@@ -64,7 +64,7 @@ extension Peripheral {
     ///   each with what had come; `.invalidArgument` for a negative length; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
     public func request(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
-        assembling source: CharacteristicReference, _ assembly: Assembly, idleTimeout: Duration = .seconds(10),
+        assembling source: CharacteristicReference, _ assembly: ReplyFraming, idleTimeout: Duration = .seconds(10),
         timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let operation = "assemble an answer from \(source)"
@@ -73,7 +73,7 @@ extension Peripheral {
         }
         let now = loop.now()
         let (outcome, gathering) = try await gather(
-            Gathering(
+            ResponseCollector(
                 .assemble(assembly), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
             from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
             until: now + (timeout ?? Self.valueTimeout), during: operation)
@@ -126,7 +126,8 @@ extension Peripheral {
         }
         let now = loop.now()
         let (outcome, gathering) = try await gather(
-            Gathering(.collect(count), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
+            ResponseCollector(
+                .collect(count), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
             from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
             until: now + (timeout ?? Self.valueTimeout), during: operation)
         let values = gathering.count == 1 ? "1 value" : "\(gathering.count) values"
@@ -165,7 +166,8 @@ extension Peripheral {
         let operation = "wait until \(source) is silent"
         let deadline = loop.now() + (timeout ?? silence + Self.valueTimeout)
         let (outcome, gathering) = try await gather(
-            Gathering(.silence, idleTime: silence, deadline: deadline), from: source, behind: nil, until: deadline,
+            ResponseCollector(.silence, idleTime: silence, deadline: deadline), from: source, behind: nil,
+            until: deadline,
             during: operation)
         if outcome == .silent { return gathering.count }
         throw BLEError(

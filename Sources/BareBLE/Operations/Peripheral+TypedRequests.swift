@@ -30,7 +30,7 @@ extension Peripheral {
     ///   that are not what the type says.
     public func request<Value: GATTWritable, Part, Reply: GATTReadable>(
         _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
-        assembling source: CharacteristicKey<Part>, _ assembly: Assembly, as type: Reply.Type = Reply.self,
+        assembling source: CharacteristicKey<Part>, _ assembly: ReplyFraming, as type: Reply.Type = Reply.self,
         idleTimeout: Duration = .seconds(10), timeout: Duration? = nil
     ) async throws(BLEError) -> Reply {
         let source = CharacteristicReference(source)

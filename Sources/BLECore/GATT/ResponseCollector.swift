@@ -1,6 +1,4 @@
-package import BLECore
-
-// What a call waits for that listens to a characteristic: one value, several as one, several, or silence.
+// What a call waits for while it listens to a characteristic: one value, several as one, several, or silence.
 //
 // Duties
 // - Takes every value that arrives for it, in wire order, and knows when it has what it wants.
@@ -8,19 +6,19 @@ package import BLECore
 // - Knows when the peer has been silent for too long, or long enough; and when all of it has taken too long.
 //
 // Invariants
-// - It is over once. What comes behind that is not looked at.
-// - Values that come before the peer has confirmed the request count, for many peers answer first; the silence is measured
+// - It ends once. What comes after that is not looked at.
+// - Values that come before the peer has confirmed the request count, for many peers send them first; the silence is measured
 //   from the confirmation on.
-// - A value without bytes brings an assembly no further, so it is silence: a peer cannot prolong an answer with nothing.
-// - What was gathered stays to be looked at, also when it is not enough.
+// - A value without bytes adds nothing to a reply in pieces, so it counts as silence: a peer cannot prolong a reply with nothing.
+// - What was collected can still be read when it is not enough.
 
-/// What is gathered for one call. A pure value.
-package struct Gathering {
+/// The values that one call collects. A pure value.
+package struct ResponseCollector {
     package enum Goal: Sendable {
         /// One value of which this is true.
         case match(@Sendable ([UInt8]) -> Bool)
         /// All values as one.
-        case assemble(Assembly)
+        case assemble(ReplyFraming)
         /// All values, each by itself.
         case collect(ResponseCount)
         /// No value for the idle time.
@@ -28,7 +26,7 @@ package struct Gathering {
     }
 
     package enum Outcome: Hashable, Sendable {
-        /// This value is it.
+        /// This value matched.
         case matched([UInt8])
         /// These are the values in a row.
         case assembled([UInt8])
@@ -36,17 +34,17 @@ package struct Gathering {
         case collected([[UInt8]])
         /// The peer is silent.
         case silent
-        /// More came than was meant to.
+        /// More came than was expected.
         case tooMuch
         /// Nothing more came.
         case idle
-        /// All of it took too long.
+        /// It took too long in all.
         case timedOut
     }
 
     private enum State {
         case armed
-        /// The request is on its way.
+        /// The request is being written.
         case asked
         case waiting(heard: BootInstant)
         case over(Outcome)
@@ -103,7 +101,7 @@ package struct Gathering {
     package mutating func confirmed(at now: BootInstant) {
         guard case .asked = state else { return }
         state = .waiting(heard: now)
-        if case .assemble(let assembly) = goal, case .length(0) = assembly.measure { state = .over(.assembled([])) }
+        if case .assemble(let framing) = goal, case .length(0) = framing.measure { state = .over(.assembled([])) }
         if case .collect(let count) = goal, case .exactly(0) = count.measure { state = .over(.collected([])) }
     }
 
@@ -116,11 +114,11 @@ package struct Gathering {
         case .match(let matches):
             heard(at: now)
             if matches(value) { state = .over(.matched(value)) }
-        case .assemble(let assembly):
+        case .assemble(let framing):
             if value.isEmpty { return }
             heard(at: now)
             bytes += value
-            if let outcome = assembled(assembly.measure) { state = .over(outcome) }
+            if let outcome = assembled(framing.measure) { state = .over(outcome) }
         case .collect(let count):
             heard(at: now)
             bytes += value
@@ -144,7 +142,7 @@ package struct Gathering {
         if case .waiting = state { state = .waiting(heard: now) }
     }
 
-    private func assembled(_ measure: Assembly.Measure) -> Outcome? {
+    private func assembled(_ measure: ReplyFraming.Measure) -> Outcome? {
         switch measure {
         case .length(let length):
             if bytes.count > length { return .tooMuch }

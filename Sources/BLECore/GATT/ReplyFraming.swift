@@ -1,18 +1,18 @@
-/// How long the values of an answer that comes in several pieces are together.
-public struct Assembly: Sendable {
-    enum Measure: Sendable {
+/// When a reply that comes in several values is complete.
+public struct ReplyFraming: Sendable {
+    package enum Measure: Sendable {
         case length(Int)
         case until(limit: Int, @Sendable ([UInt8]) -> Bool)
     }
 
-    let measure: Measure
+    package let measure: Measure
 
-    /// So many bytes. More than that are an error, because then something else was meant.
-    public static func length(_ count: Int) -> Assembly {
-        Assembly(measure: .length(count))
+    /// After this many bytes. More than that are an error, because then the reply is not the expected one.
+    public static func length(_ count: Int) -> ReplyFraming {
+        ReplyFraming(measure: .length(count))
     }
 
-    /// Until `isComplete` says so of all that has come so far. It is asked behind every value that is not
+    /// Until `isComplete` says so of all that has come so far. It is asked after every value that is not
     /// empty, on the library's thread: what it costs, the peer may cost once for each byte.
     ///
     /// - Parameters:
@@ -20,11 +20,12 @@ public struct Assembly: Sendable {
     ///   - isComplete: whether this is all; the bytes are those of all values, in their order.
     public static func until(
         limit: Int = 64 * 1024, _ isComplete: @escaping @Sendable (_ bytes: [UInt8]) -> Bool
-    ) -> Assembly {
-        Assembly(measure: .until(limit: limit, isComplete))
+    ) -> ReplyFraming {
+        ReplyFraming(measure: .until(limit: limit, isComplete))
     }
 
-    var mostBytes: Int {
+    /// The most bytes that the reply may have.
+    package var mostBytes: Int {
         switch measure {
         case .length(let length): length
         case .until(let limit, _): limit
@@ -32,14 +33,18 @@ public struct Assembly: Sendable {
     }
 }
 
+/// The former name of `ReplyFraming`.
+@available(*, deprecated, renamed: "ReplyFraming")
+public typealias Assembly = ReplyFraming
+
 /// How many values a peer sends in response to one request.
 public struct ResponseCount: Sendable {
-    enum Measure: Sendable {
+    package enum Measure: Sendable {
         case exactly(Int)
         case until(limit: Int, @Sendable ([UInt8]) -> Bool)
     }
 
-    let measure: Measure
+    package let measure: Measure
 
     /// So many values; what comes after them is not looked at.
     public static func exactly(_ count: Int) -> ResponseCount {
