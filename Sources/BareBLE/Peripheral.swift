@@ -85,17 +85,12 @@ public actor Peripheral {
     var gatherings: [Subscriptions.ID: RunningCollector] = [:]
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
-    /// Who may call now, and the callers that may not yet.
-    var gate = OperationGate()
-    var gateWaiters: [OperationGate.Ticket: GateWaiter] = [:]
-    /// Places in the order of calls that were taken from outside, and turns whose tasks have not come to wait for them yet.
-    nonisolated let places = QueuePlaces()
-    var turns: [OperationGate.Scope: PlacedTurn] = [:]
-    /// Levels of security that calls wait for; the first one is under way.
-    var raises: [SecurityRaise] = []
+    /// Places in the order of calls that were taken outside the loop.
+    nonisolated let places: QueuePlaces
+    /// Which calls go on, and which wait.
+    let scheduler: CallScheduler
     /// The extended properties that have been read.
     var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
-    var uselessCures: Set<Cure> = []
 
     /// Counts what the buffers of subscriptions have dropped.
     let droppedValues = DropCounter()
@@ -129,6 +124,9 @@ public actor Peripheral {
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
         self.databaseHash = configuration.databaseHash
+        let places = QueuePlaces()
+        self.places = places
+        self.scheduler = CallScheduler(places: places)
         self.troubles = LinkTroubles(of: troubles.page(of: name))
         self.policy = policy
         self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)

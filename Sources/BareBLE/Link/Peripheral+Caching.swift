@@ -158,7 +158,7 @@ extension Peripheral {
     ///
     /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be made again, and what the discovery throws.
     func resynchronize(
-        _ contradiction: Cure.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
+        _ contradiction: RecoveryAction.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
         of operation: String, until deadline: BootInstant
     ) async throws(BLEError) -> Bool {
         while isResynchronizing {

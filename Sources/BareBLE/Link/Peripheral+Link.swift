@@ -65,7 +65,7 @@ extension Peripheral {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (waiter: WaitingCaller.Continuation) in
                     // A cancellation from here on finds the waiter: its job enters the actor behind this one.
-                    if Task.isCancelled || isOfCall && gate.isClearing {
+                    if Task.isCancelled || isOfCall && scheduler.isClearing {
                         return waiter.resume(returning: .failure(.cancelled))
                     }
                     waiters.append(WaitingCaller(id: id, continuation: waiter, isOfCall: isOfCall))
@@ -305,8 +305,7 @@ extension Peripheral {
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
         endGatherings()
-        perform(gate.linkLost())
-        endRaises()
+        scheduler.linkLost()
         stopSettling()
         let ended = reason.isIntended ? nil : endError(during: "go on with a subscription")
         let streams = endSubscriptions()

@@ -184,7 +184,7 @@ extension Peripheral {
 
     /// Forgets what was learnt of the services as they were, and is not part of the database.
     func forgetServices() {
-        uselessCures = []
+        scheduler.forgetExhaustedRecoveries()
         extendedProperties = [:]
     }
 

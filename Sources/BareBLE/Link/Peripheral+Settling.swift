@@ -25,7 +25,7 @@ extension Peripheral {
         }
         let isSettled = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: CheckedContinuation<Bool, Never>) in
-                if Task.isCancelled || end != nil || gate.isClearing || isOver() {
+                if Task.isCancelled || end != nil || scheduler.isClearing || isOver() {
                     return waiter.resume(returning: isOver())
                 }
                 settling[number] = waiter

@@ -23,8 +23,8 @@ extension Peripheral {
     ) async throws(BLEError) {
         let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") signed to \(characteristic)"
         let deadline = loop.now() + (timeout ?? Self.valueTimeout)
-        let rooms = entersFreely() ? [] : try await beginCall(until: deadline, during: operation)
-        defer { endCall(rooms) }
+        let scopes = scheduler.enterFreely() ? [] : try await beginCall(until: deadline, during: operation)
+        defer { scheduler.callEnds(scopes) }
         let handle = try await signedHandle(characteristic, until: deadline, during: operation)
         let room = mtu - 3 - ATTSignedWriteCommand.signatureLength
         guard value.count <= room else {

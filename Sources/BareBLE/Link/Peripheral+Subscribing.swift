@@ -124,7 +124,7 @@ extension Peripheral {
     ) async -> Result<Void, SubscribeFailure> {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: Listener.Starter.Continuation) in
-                if Task.isCancelled || gate.isClearing {
+                if Task.isCancelled || scheduler.isClearing {
                     return continuation.resume(returning: .failure(.operation(.cancelled)))
                 }
                 let others = others(at: characteristic.valueHandle)

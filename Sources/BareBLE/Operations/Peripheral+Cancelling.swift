@@ -20,13 +20,12 @@ extension Peripheral {
     /// was finding out how the peer's services have changed leaves them unknown; subscriptions end then, as by any change.
     public func cancelAll() {
         guard end == nil else { return }
-        takePlaces()
-        perform(gate.clear())
+        scheduler.clear()
         // From the last one on, so that none of them gets its turn when another one goes.
         for waiter in waiters.reversed() where waiter.isOfCall {
             perform(client.cancel(waiter.id, at: loop.now()))
         }
-        stopWaitingForRaises()
+        scheduler.stopWaitingForUpgrades()
         resumeSettling(false)
         let starting = listeners.filter { $0.value.starter != nil }.keys.sorted { $0.number < $1.number }
         for id in starting { giveUp(id, .operation(.cancelled)) }

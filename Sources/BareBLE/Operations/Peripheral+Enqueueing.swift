@@ -28,13 +28,6 @@ public struct QueuedCall<Value: Sendable>: Sendable {
     }
 }
 
-/// A turn of which its task does not know yet.
-struct PlacedTurn {
-    let number: OperationGate.Ticket
-    /// What has become of it; `nil` while it waits.
-    var result: Result<Void, OperationGate.Refusal>?
-}
-
 /// The places that the gate has not been told of, in the order in which they were taken.
 final class QueuePlaces: Sendable {
     struct Place: Sendable {
@@ -132,41 +125,20 @@ extension Peripheral {
         return result
     }
 
-    /// Tells the gate of the places that were taken.
-    func takePlaces() {
-        for place in places.takeAll() {
-            lastNumber &+= 1
-            let result: Result<Void, OperationGate.Refusal>? =
-                switch gate.enter(lastNumber, as: .turn(place.scope), from: place.outer) {
-                case .admitted: .success(())
-                case .refused(let refusal): .failure(refusal)
-                case .waits: nil
-                }
-            turns[place.scope] = PlacedTurn(number: lastNumber, result: result)
-        }
-    }
-
-    private func waitForTurn(_ scope: OperationGate.Scope, within timeout: Duration?) async throws(BLEError) {
-        takePlaces()
-        guard let number = turns[scope]?.number else { return }
+    private func waitForTurn(_ scope: CallScheduler.Scope, within timeout: Duration?) async throws(BLEError) {
+        guard let ticket = scheduler.ticket(ofTurn: scope) else { return }
         let deadline = timeout.map { loop.now() + $0 }
         do throws(BLEError) {
-            try await wait(as: number, until: deadline, during: "queue a call") {
-                switch turns.removeValue(forKey: scope)?.result {
-                case .success?: .admitted
-                case .failure(let refusal)?: .refused(refusal)
-                case nil: .waits
-                }
+            try await wait(as: ticket, until: deadline, during: "queue a call") { waiter in
+                scheduler.waitForTurn(scope, as: ticket, waiter)
             }
         } catch {
-            // It was cancelled, or the link lost, before it came to wait.
-            if turns.removeValue(forKey: scope)?.result == nil { perform(gate.withdraw(number, .cancelled)) }
-            endTurn(scope)
+            scheduler.abandonTurn(scope, as: ticket)
             throw error
         }
     }
 
-    private func endTurn(_ scope: OperationGate.Scope) {
-        perform(gate.close(scope: scope))
+    private func endTurn(_ scope: CallScheduler.Scope) {
+        scheduler.close(scope)
     }
 }

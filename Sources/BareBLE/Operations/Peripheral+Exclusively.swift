@@ -50,19 +50,19 @@ extension Peripheral {
         let operation = "have the link alone"
         let deadline = timeout.map { loop.now() + $0 }
         try await enter(as: .exclusive(scope, others: others), from: outer, until: deadline, during: operation)
-        // It may have been cancelled, or the link lost, behind the admission.
+        // It may have been cancelled, or the link lost, after the admission.
         let failure: BLEError? =
             if Task.isCancelled {
                 BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
             } else {
                 end == nil ? nil : endError(during: operation)
             }
-        guard let failure else { return perform(gate.begin(from: outer)) }
+        guard let failure else { return scheduler.exclusiveAccessBegins(from: outer) }
         release(scope)
         throw failure
     }
 
     private func release(_ scope: OperationGate.Scope) {
-        perform(gate.close(scope: scope))
+        scheduler.close(scope)
     }
 }

@@ -94,7 +94,7 @@ extension Peripheral {
     private func outcome(of id: Subscriptions.ID) async throws(BLEError) -> ResponseCollector.Outcome {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (waiter: RunningCollector.Waiter) in
-                guard !Task.isCancelled, !gate.isClearing, let running = gatherings[id] else {
+                guard !Task.isCancelled, !scheduler.isClearing, let running = gatherings[id] else {
                     return waiter.resume(returning: .failure(cancellation(of: id)))
                 }
                 if let result = running.result { return waiter.resume(returning: result) }

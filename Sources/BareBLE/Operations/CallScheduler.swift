@@ -1,0 +1,279 @@
+internal import BLECore
+
+// Schedules the calls of one link: owns the gate, the callers that wait, the security upgrades that calls wait for, and what is
+// known not to help a failed call.
+//
+// Duties
+// - Resumes every waiting caller once: on its turn, its deadline, its cancellation, `cancelAll()` or the end of the link.
+// - Passes the places that were taken outside the loop to the gate before anything else is asked of it.
+// - Starts one security upgrade at a time, for all calls that need its level.
+//
+// Invariants
+// - A caller is in `waiters` exactly while the gate keeps its ticket.
+// - A wait for the security hook is in `upgrades` until it has been resumed, exactly once. The hook runs for the first upgrade.
+// - Only the peripheral uses it, on its event loop. Deadlines, cancellation and tasks are the peripheral's.
+
+/// The recovery actions that can be applied to a failed call before it is made again.
+enum RecoveryAction: Hashable, Sendable {
+    /// Ask the application to secure the link.
+    case upgradeSecurity(SecurityLevel, for: AttributeHandle)
+    /// Find out what the peer's services are now.
+    case resynchronize(Contradiction)
+
+    /// How a peer shows that what is known of its services is wrong.
+    enum Contradiction: Hashable, Sendable {
+        /// It says so.
+        case outOfSync
+        /// It has no attribute where there was one on an earlier link.
+        case invalidHandle
+    }
+
+    enum Kind: Hashable, Sendable {
+        case upgradeSecurity, resynchronize
+    }
+
+    var kind: Kind {
+        switch self {
+        case .upgradeSecurity: .upgradeSecurity
+        case .resynchronize: .resynchronize
+        }
+    }
+}
+
+/// Which calls of one link go on, and which wait.
+final class CallScheduler {
+    typealias Ticket = OperationGate.Ticket
+    typealias Scope = OperationGate.Scope
+    typealias Waiter = CheckedContinuation<Result<Void, OperationGate.Refusal>, Never>
+    typealias UpgradeWaiter = CheckedContinuation<Bool, Never>
+
+    /// A call of the security hook that is due.
+    struct HookCall: Sendable {
+        let request: SecurityRequest
+        /// Where the hook's own calls come from.
+        let scope: Scope
+    }
+
+    /// A turn for which its task does not wait yet.
+    private struct PlacedTurn {
+        let ticket: Ticket
+        /// The gate's decision; `nil` while it waits.
+        var result: Result<Void, OperationGate.Refusal>?
+    }
+
+    /// A level of security, and the calls that wait for it.
+    private struct SecurityUpgrade {
+        let request: SecurityRequest
+        /// Where the hook's own calls come from, as soon as the hook runs.
+        var scope: Scope?
+        var waiters: [(ticket: Ticket, waiter: UpgradeWaiter)] = []
+    }
+
+    private let places: QueuePlaces
+    private var gate = OperationGate()
+    private var waiters: [Ticket: Waiter] = [:]
+    private var turns: [Scope: PlacedTurn] = [:]
+    private var lastTicket: Ticket = 0
+    private var upgrades: [SecurityUpgrade] = []
+    private var exhaustedRecoveries: Set<RecoveryAction> = []
+
+    init(places: QueuePlaces) {
+        self.places = places
+    }
+
+    /// Whether all calls are being cancelled.
+    var isClearing: Bool { gate.isClearing }
+
+    /// How many calls wait for their turn.
+    var waitingCount: Int { waiters.count }
+
+    /// Calls, and waits of calls, that have not ended.
+    var outstanding: Int { waiters.count + gate.callCount + upgrades.count }
+}
+
+// MARK: - Calls
+
+extension CallScheduler {
+    /// Admits a call that need not wait.
+    func enterFreely() -> Bool {
+        takePlaces()
+        return gate.enterFreely()
+    }
+
+    /// Returns the ticket of a caller that comes now.
+    func nextTicket() -> Ticket {
+        takePlaces()
+        lastTicket &+= 1
+        return lastTicket
+    }
+
+    /// Resumes `waiter` when its caller is admitted or refused.
+    func enter(_ ticket: Ticket, as entry: OperationGate.Entry, from scopes: [Scope], _ waiter: Waiter) {
+        switch gate.enter(ticket, as: entry, from: scopes) {
+        case .admitted: waiter.resume(returning: .success(()))
+        case .refused(let refusal): waiter.resume(returning: .failure(refusal))
+        case .waits: waiters[ticket] = waiter
+        }
+    }
+
+    /// A call that waited goes on.
+    func callBegins(from scopes: [Scope]) {
+        perform(gate.arrive(scopes))
+        perform(gate.begin(from: scopes))
+    }
+
+    func callEnds(_ scopes: [Scope]) {
+        perform(gate.leave(scopes))
+    }
+
+    /// Exclusive access begins, for a caller in `scopes`.
+    func exclusiveAccessBegins(from scopes: [Scope]) {
+        perform(gate.begin(from: scopes))
+    }
+
+    /// Ends exclusive access, or a turn.
+    func close(_ scope: Scope) {
+        perform(gate.close(scope: scope))
+    }
+
+    func withdraw(_ ticket: Ticket, _ refusal: OperationGate.Refusal) {
+        perform(gate.withdraw(ticket, refusal))
+    }
+
+    /// Refuses all callers that wait, and admits none until the calls that are under way have ended.
+    func clear() {
+        takePlaces()
+        perform(gate.clear())
+    }
+
+    /// Releases everything that waits: the link is lost.
+    func linkLost() {
+        perform(gate.linkLost())
+        let waiting = upgrades.flatMap(\.waiters)
+        upgrades = []
+        for (_, waiter) in waiting { waiter.resume(returning: false) }
+    }
+
+    private func perform(_ actions: [OperationGate.Action]) {
+        for action in actions {
+            switch action {
+            case .admit(let ticket): decided(ticket, .success(()))
+            case .refuse(let ticket, let refusal): decided(ticket, .failure(refusal))
+            }
+        }
+    }
+
+    private func decided(_ ticket: Ticket, _ result: Result<Void, OperationGate.Refusal>) {
+        if let waiter = waiters.removeValue(forKey: ticket) { return waiter.resume(returning: result) }
+        // The task of a turn does not wait for it yet.
+        guard let index = turns.firstIndex(where: { $0.value.ticket == ticket }) else { return }
+        turns.values[index].result = result
+    }
+}
+
+// MARK: - Turns
+
+extension CallScheduler {
+    /// Passes the places that were taken to the gate.
+    private func takePlaces() {
+        for place in places.takeAll() {
+            lastTicket &+= 1
+            let result: Result<Void, OperationGate.Refusal>? =
+                switch gate.enter(lastTicket, as: .turn(place.scope), from: place.outer) {
+                case .admitted: .success(())
+                case .refused(let refusal): .failure(refusal)
+                case .waits: nil
+                }
+            turns[place.scope] = PlacedTurn(ticket: lastTicket, result: result)
+        }
+    }
+
+    /// Returns the ticket of a turn for which its task does not wait yet.
+    func ticket(ofTurn scope: Scope) -> Ticket? {
+        takePlaces()
+        return turns[scope]?.ticket
+    }
+
+    /// Resumes `waiter` when the turn comes or is refused.
+    func waitForTurn(_ scope: Scope, as ticket: Ticket, _ waiter: Waiter) {
+        if let result = turns.removeValue(forKey: scope)?.result { return waiter.resume(returning: result) }
+        waiters[ticket] = waiter
+    }
+
+    /// Ends a turn that failed before its calls were made.
+    func abandonTurn(_ scope: Scope, as ticket: Ticket) {
+        // It was cancelled, or the link lost, before its task waited for it.
+        if turns.removeValue(forKey: scope)?.result == nil { perform(gate.withdraw(ticket, .cancelled)) }
+        close(scope)
+    }
+}
+
+// MARK: - Recovery
+
+extension CallScheduler {
+    func isExhausted(_ action: RecoveryAction) -> Bool { exhaustedRecoveries.contains(action) }
+
+    /// Notes that an action has not helped.
+    func exhausted(_ action: RecoveryAction) {
+        exhaustedRecoveries.insert(action)
+    }
+
+    /// Forgets which actions have not helped: the peer's services have changed.
+    func forgetExhaustedRecoveries() {
+        exhaustedRecoveries = []
+    }
+
+    /// Whether a call from `scopes` is one of the hook that is running. It must not wait for that.
+    func isCallOfHook(from scopes: [Scope]) -> Bool {
+        upgrades.first?.scope.map(scopes.contains) ?? false
+    }
+
+    /// Resumes `waiter` with the hook's result; a call that finds the same level under way shares it.
+    ///
+    /// - Returns: The call of the hook that must be made now.
+    func waitForUpgrade(_ request: SecurityRequest, as ticket: Ticket, _ waiter: UpgradeWaiter) -> HookCall? {
+        if let index = upgrades.firstIndex(where: { $0.request.level == request.level }) {
+            upgrades[index].waiters.append((ticket, waiter))
+            return nil
+        }
+        upgrades.append(SecurityUpgrade(request: request, waiters: [(ticket, waiter)]))
+        return upgrades.count == 1 ? nextHookCall() : nil
+    }
+
+    /// The hook has returned.
+    ///
+    /// - Returns: The call of the hook that must be made now.
+    func hookReturned(_ isUpgraded: Bool, from scope: Scope) -> HookCall? {
+        close(scope)
+        guard !upgrades.isEmpty else { return nil }
+        for (_, waiter) in upgrades.removeFirst().waiters { waiter.resume(returning: isUpgraded) }
+        return nextHookCall()
+    }
+
+    /// Begins the first upgrade for which a call still waits.
+    private func nextHookCall() -> HookCall? {
+        while let first = upgrades.first, first.waiters.isEmpty { upgrades.removeFirst() }
+        guard let request = upgrades.first?.request else { return nil }
+        // What the hook calls on this link must not wait for the calls that wait for the hook.
+        let scope = CallScopes.next()
+        gate.open(scope)
+        upgrades[0].scope = scope
+        return HookCall(request: request, scope: scope)
+    }
+
+    func stopWaitingForUpgrade(_ ticket: Ticket) {
+        for index in upgrades.indices {
+            guard let position = upgrades[index].waiters.firstIndex(where: { $0.ticket == ticket }) else { continue }
+            return upgrades[index].waiters.remove(at: position).waiter.resume(returning: false)
+        }
+    }
+
+    /// Releases all calls that wait for an upgrade; the hook's result may be of use to later ones.
+    func stopWaitingForUpgrades() {
+        for index in upgrades.indices {
+            let waiting = upgrades[index].waiters
+            upgrades[index].waiters = []
+            for (_, waiter) in waiting { waiter.resume(returning: false) }
+        }
+    }
+}
