@@ -63,6 +63,8 @@ public actor Peripheral {
     /// What was at those handles before.
     var untoldServices: [GATTService] = []
     var rediscoveryTimer: TimerID?
+    /// Counts the changes of services on this link, for calls that were under way meanwhile.
+    var obeyedChanges: UInt64 = 0
     /// What is being looked for, so that nobody else has to.
     var searches: [UInt64: Search] = [:]
     /// Whether a call finds out what became of the services because the peer contradicts what is known.

@@ -100,9 +100,15 @@ extension Peripheral {
                 let (handle, value) = try await readByType(uuid, until: deadline, during: operation)
                 return (handle, uuid, value)
             case .uuid, .characteristic:
-                let found = try await resolve(characteristic, until: deadline, during: operation)
-                let value = try await readValue(found.valueHandle, until: deadline, during: operation)
-                return (found.valueHandle, found.uuid, value)
+                while true {
+                    let found = try await resolve(characteristic, until: deadline, during: operation)
+                    let changes = obeyedChanges
+                    let value = try await readValue(found.valueHandle, until: deadline, during: operation)
+                    // The peer may have announced, before it was asked, that the handle is another characteristic's by now.
+                    if changes == obeyedChanges || knowledge.confirms(found) {
+                        return (found.valueHandle, found.uuid, value)
+                    }
+                }
             }
         }
     }

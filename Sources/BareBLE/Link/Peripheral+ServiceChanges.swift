@@ -167,6 +167,7 @@ extension Peripheral {
     private func obey(_ handles: ClosedRange<AttributeHandle>) {
         let known = knowledge.database?.services ?? []
         guard let range = knowledge.serviceChanged(handles) else { return }
+        obeyedChanges &+= 1
         remember(known.filter { $0.handles.overlaps(range) })
         perform(client.servicesChanged(in: range, at: loop.now()))
         endSubscriptions(in: range)

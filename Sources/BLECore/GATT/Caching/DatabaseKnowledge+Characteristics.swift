@@ -21,6 +21,13 @@ extension DatabaseKnowledge {
         }
         return now.uuid != characteristic.uuid || now.properties != characteristic.properties
     }
+
+    /// Returns whether `characteristic`, from an earlier look at the database, is known to be there as it was.
+    package func confirms(_ characteristic: GATTCharacteristic) -> Bool {
+        let handle = characteristic.valueHandle
+        guard !stale.contains(handle), let now = database?.characteristic(valueHandle: handle) else { return false }
+        return now.uuid == characteristic.uuid && now.properties == characteristic.properties
+    }
 }
 
 extension BluetoothUUID {
