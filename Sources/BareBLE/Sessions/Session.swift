@@ -224,14 +224,7 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` when no link is ready.
     public func releaseLink() async throws(BLEError) -> Peripheral {
-        let operation = "give the link up"
-        guard let link = try linkAnswer(during: operation)?.get() else {
-            throw BLEError(
-                .disconnected, subject: name, during: operation, because: "no link is ready",
-                hint: "Wait for `ready()`.")
-        }
-        watch?.cancel()
-        (watch, self.link) = (nil, nil)
+        let link = try takeReadyLink(during: "give the link up")
         let epoch = workNumber
         perform(life.pause())
         let pumps = standing.inOrder.compactMap(\.pump)
@@ -278,15 +271,7 @@ extension Session {
     /// - Throws: `BLEError` with `.disconnected` when no link is ready; the session goes on then. When the link ends at this very moment, the
     ///   session has ended with it.
     public func detach() async throws(BLEError) -> DetachedLink {
-        let operation = "hand the link over"
-        guard let link = try linkAnswer(during: operation)?.get() else {
-            throw BLEError(
-                .disconnected, subject: name, during: operation, because: "no link is ready",
-                hint: "Wait for `ready()`.")
-        }
-        // The end of this link is none that calls for another one.
-        watch?.cancel()
-        (watch, self.link) = (nil, nil)
+        let link = try takeReadyLink(during: "hand the link over")
         let result: Result<DetachedLink, BLEError>
         do throws(BLEError) {
             result = .success(try await link.detach())
@@ -300,6 +285,20 @@ extension Session {
         keeper = nil
         await disconnect()
         return try result.get()
+    }
+
+    /// Takes the link that is ready from the session. Its end is no reason to connect again from now on.
+    ///
+    /// - Throws: `BLEError` with `.disconnected` when no link is ready.
+    private func takeReadyLink(during operation: String) throws(BLEError) -> Peripheral {
+        guard let link = try linkAnswer(during: operation)?.get() else {
+            throw BLEError(
+                .disconnected, subject: name, during: operation, because: "no link is ready",
+                hint: "Wait for `ready()`.")
+        }
+        watch?.cancel()
+        (watch, self.link) = (nil, nil)
+        return link
     }
 
     /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the link that is ready, and whoever waits for a
