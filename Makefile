@@ -83,7 +83,7 @@ mutations: ## Put faults of other Bluetooth stacks back into a copy of the core;
 docs: ## Build the DocC documentation of the public modules
 	@$(TOOLS)/require libbluetooth-dev
 	swift package --disable-sandbox generate-documentation \
-		--target BLECore --target BareBLE --target BareBLECrypto --target BareBLEFoundation --target BareBLETestKit --warnings-as-errors
+		--target BLECore --target BLEProfiles --target BLECapture --target BareBLE --target BareBLECrypto --target BareBLEFoundation --target BareBLETestKit --warnings-as-errors
 
 deb: build ## Make a Debian package of blescan in .build/deb
 	@$(TOOLS)/require dpkg-dev

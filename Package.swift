@@ -14,6 +14,8 @@ let package = Package(
     name: "BareBLE",
     products: [
         .library(name: "BareBLE", targets: ["BareBLE", "BLECore"]),
+        .library(name: "BLEProfiles", targets: ["BLEProfiles"]),
+        .library(name: "BLECapture", targets: ["BLECapture"]),
         .library(name: "BareBLECrypto", targets: ["BareBLECrypto"]),
         .library(name: "BareBLEFoundation", targets: ["BareBLEFoundation"]),
         .library(name: "BareBLETestKit", targets: ["BareBLETestKit"]),
@@ -42,6 +44,16 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(
+            name: "BLEProfiles",
+            dependencies: ["BLECore"],
+            swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]
+        ),
+        .target(
+            name: "BLECapture",
+            dependencies: ["BareBLE", "BLECore", "BLELinux", "BLEProfiles"],
+            swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]
+        ),
+        .target(
             name: "BareBLECrypto",
             dependencies: [
                 "BLECore",
@@ -57,13 +69,13 @@ let package = Package(
         ),
         .target(
             name: "BareBLETestKit",
-            dependencies: ["BareBLE", "BLECore", "BLELinux"],
+            dependencies: ["BareBLE", "BLECapture", "BLECore", "BLELinux", "BLEProfiles"],
             swiftSettings: strict
         ),
         .executableTarget(
             name: "blescan",
             dependencies: [
-                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECore", "BLELinux",
+                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "BLEProfiles",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
@@ -76,7 +88,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "link-trials",
-            dependencies: ["BareBLE"],
+            dependencies: ["BareBLE", "BLEProfiles"],
             path: "Tests/LinkTrials",
             swiftSettings: strict
         ),
@@ -106,9 +118,20 @@ let package = Package(
             path: "Tests/Simulation",
             swiftSettings: strict
         ),
+        .target(name: "TestSupport", dependencies: ["BLECore"], path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(
             name: "BLECoreTests",
-            dependencies: ["BLECore"],
+            dependencies: ["BLECore", "BLEProfiles", "TestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BLEProfilesTests",
+            dependencies: ["BLECore", "BLEProfiles", "TestSupport"],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "BLECaptureTests",
+            dependencies: ["BLECapture", "BLECore", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -118,7 +141,9 @@ let package = Package(
         ),
         .testTarget(
             name: "BareBLETests",
-            dependencies: ["BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECore", "BLELinux"],
+            dependencies: [
+                "BareBLE", "BareBLECrypto", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "TestSupport",
+            ],
             swiftSettings: strict
         ),
         .testTarget(
@@ -133,7 +158,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BareBLETestKitTests",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -148,7 +173,10 @@ let package = Package(
         ),
         .testTarget(
             name: "blescanTests",
-            dependencies: ["blescan", "BareBLE", "BareBLETestKit", "BLECore", "BLELinux"],
+            dependencies: [
+                "blescan", "BareBLE", "BareBLETestKit", "BLECapture", "BLECore", "BLELinux", "BLEProfiles",
+                "TestSupport",
+            ],
             swiftSettings: strict
         ),
     ],

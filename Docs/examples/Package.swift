@@ -8,6 +8,7 @@ let strict: [SwiftSetting] = [
 ]
 
 let bareble = Target.Dependency.product(name: "BareBLE", package: "BareBLE")
+let profiles = Target.Dependency.product(name: "BLEProfiles", package: "BareBLE")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -21,8 +22,8 @@ let package = Package(
     ],
     targets: [
         .target(name: "SystemService", dependencies: [bareble, logging, lifecycle], swiftSettings: strict),
-        .target(name: "HeartRateLogging", dependencies: [bareble, lifecycle], swiftSettings: strict),
-        .target(name: "UARTBridging", dependencies: [bareble, lifecycle], swiftSettings: strict),
+        .target(name: "HeartRateLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
+        .target(name: "UARTBridging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .executableTarget(
             name: "heart-rate-logger",
             dependencies: ["HeartRateLogging", "SystemService"],

@@ -39,7 +39,13 @@ public actor Replay {
         _ paths: String..., order: RequestOrder = .recorded, timeScale: Double = 0, time: VirtualTime? = nil
     ) throws(ReplayError) {
         var links: [RecordedLink] = []
-        for path in paths { links += try RecordedLink.links(in: path) }
+        for path in paths {
+            do throws(UnreadableRecording) {
+                links += try RecordedLink.links(in: path)
+            } catch {
+                throw .unreadable(path: error.path, reason: error.reason)
+            }
+        }
         self.init(links, order: order, timeScale: timeScale, time: time)
     }
 

@@ -35,11 +35,3 @@ public enum ReplayError: Error, Hashable, Sendable, CustomStringConvertible {
         return "\(printer.print(Dialogue.Step(.sent(packet))).title) [\(Hex.encode(packet))]"
     }
 }
-
-extension RecordedLink {
-    var name: String { peer.map { "\(source), the link to \($0)" } ?? source }
-
-    func place(_ line: Int) -> String {
-        "\(source), \(isCapture ? "packet" : "line") \(line)" + (peer.map { " (\($0))" } ?? "")
-    }
-}

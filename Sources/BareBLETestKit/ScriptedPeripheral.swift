@@ -1,4 +1,4 @@
-public import BLECore
+internal import BLECore
 internal import BLELinux
 
 /// A peer that plays the server's side of a dialogue and reports where the client deviates from it.

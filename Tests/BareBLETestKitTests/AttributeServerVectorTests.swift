@@ -1,6 +1,7 @@
 import BLECore
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// What BlueZ's unit tests expect of a server, recorded with the databases they use.

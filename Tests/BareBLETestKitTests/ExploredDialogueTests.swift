@@ -1,14 +1,14 @@
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// The recorded visits to virtual devices, played back to the client that made them: it must ask the same again, request for
 /// request.
 @Suite("Explored dialogues", .timeLimit(.minutes(1)))
 struct ExploredDialogueTests {
-    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().appending(path: "Fixtures/att")
+    private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures/att")
 
     @Test("The client asks what it asked when it was recorded", arguments: ["heart-rate", "uart"])
     func asksTheSame(_ name: String) async throws {

@@ -1,6 +1,7 @@
 import BLECore
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// Captures that other hosts have made, as recordings. Origin: shared/vectors/captures, whose index counts ATT packets with tshark.
@@ -64,10 +65,10 @@ struct RecordedLinkTests {
             var bytes = whole
             if step % 2 == 0 { bytes = Array(bytes.prefix(step * 7)) } else { bytes[step * 13 % bytes.count] ^= 0x55 }
             try Data(bytes).write(to: URL(filePath: file))
-            do throws(ReplayError) {
+            do throws(UnreadableRecording) {
                 _ = try RecordedLink.links(in: file)
             } catch {
-                guard case .unreadable = error else { throw error }
+                #expect(error.path == file)
             }
         }
     }

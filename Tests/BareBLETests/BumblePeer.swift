@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 
 /// Google's Bumble as a GATT server on a Unix socket, behind `gatt_peer.py` of the shared peers.
 ///

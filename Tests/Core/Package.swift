@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The core and its tests alone, with the settings of the package above: what runs sanitized needs no more, and building the
-// rest that way would take the greater part of the time.
+// The modules that read foreign bytes and their tests, with the settings of the package above. What runs sanitized needs no more, and
+// building the rest that way would take most of the time. The recorder is left out: it needs the host.
 let strict: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),
@@ -12,13 +12,25 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
+let lifetimes = strict + [.enableExperimentalFeature("Lifetimes")]
+// The sources under test are optimised; the tests themselves would take longer to compile than to run.
+let tests = strict + [.unsafeFlags(["-Onone"])]
+
 let package = Package(
     name: "BareBLECore",
     targets: [
-        .target(name: "BLECore", swiftSettings: strict + [.enableExperimentalFeature("Lifetimes")]),
-        // What is to be optimised is what is tested; the tests themselves would take longer to compile than to run.
+        .target(name: "BLECore", swiftSettings: lifetimes),
+        .target(name: "BLEProfiles", dependencies: ["BLECore"], swiftSettings: lifetimes),
+        .target(
+            name: "BLECapture", dependencies: ["BLECore", "BLEProfiles"], exclude: ["Recording", "BLECapture.docc"],
+            swiftSettings: lifetimes),
+        .target(name: "TestSupport", dependencies: ["BLECore"], path: "Tests/TestSupport", swiftSettings: tests),
         .testTarget(
-            name: "BLECoreTests", dependencies: ["BLECore"], swiftSettings: strict + [.unsafeFlags(["-Onone"])]),
+            name: "BLECoreTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests),
+        .testTarget(
+            name: "BLEProfilesTests", dependencies: ["BLECore", "BLEProfiles", "TestSupport"], swiftSettings: tests),
+        .testTarget(
+            name: "BLECaptureTests", dependencies: ["BLECapture", "BLECore", "TestSupport"], swiftSettings: tests),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,3 +1,4 @@
+import BLEProfiles
 import BareBLE
 
 /// Connects, uses the link and disconnects, again and again in one process.

@@ -1,3 +1,4 @@
+import BLEProfiles
 import BareBLE
 import Glibc
 

@@ -1,3 +1,4 @@
+import BLEProfiles
 import BareBLE
 
 /// A daemon with a session and a subscription for each of some peers, that has nothing to do.

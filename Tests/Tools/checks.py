@@ -38,6 +38,10 @@ PLAIN_TEST = re.compile(r"^(ok|not ok|skipped) (.+)$")
 WORTH_SHOWING = re.compile(r"^\s*(✘|not ok |skipped )|SKIPPED: |(: |^)(error|fatal error): |Sanitizer|Fatal error", re.I)
 
 
+# The tests of values, which run in parallel.
+CORE = ["--filter", "^BLECoreTests", "--filter", "^BLEProfilesTests", "--filter", "^BLECaptureTests"]
+
+
 class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
@@ -68,13 +72,13 @@ def suite(*options, environment={}, left_out=()):
         yield ["python3", "Tests/VM/bed.py", "--prepare", part], {}
     yield ["swift", "build", "--build-tests", *options], {}
     test = ["swift", "test", "--skip-build", "--disable-xctest", *options]
-    yield [*test, "--filter", "^BLECoreTests"], environment
+    yield [*test, *CORE], environment
     # Each adapter in there keeps the descriptors of its loop, 1,300 in all, whose thread has ended: no other test has to bear that.
     yield [*test, "--no-parallel", "--filter", "^FaultTests"], environment
     # Tests that wait for other programs run one by one: beside others, on few processors, their peers would time out.
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
     cache = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm")
-    skips = [part for name in ("^BLECoreTests", "^FaultTests", r"\.Kernel[A-Za-z]*Tests", *left_out) for part in ("--skip", name)]
+    skips = [part for name in (*CORE[1::2], "^FaultTests", r"\.Kernel[A-Za-z]*Tests", *left_out) for part in ("--skip", name)]
     yield [*test, "--no-parallel", *skips], {
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
         "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon"), **environment}

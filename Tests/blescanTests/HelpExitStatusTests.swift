@@ -1,12 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import blescan
 
 /// `blescan --help` lists every exit code and no other. The manual page has the same list: `make man` takes it from the help.
 @Suite struct HelpExitStatusTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+    private static let root = RepositoryFiles.root
 
     private func text(_ path: String) throws -> String {
         try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)

@@ -2,6 +2,7 @@ import BLELinux
 import BareBLETestKit
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -126,8 +127,7 @@ import Testing
         let writer = unsafe open(folder["pipe"], O_RDWR | O_CLOEXEC)
         let program = try RunningProgram(["replay", folder["pipe"]], errors: terminal)
         try await terminal.shown("reading pipe, ")
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = RepositoryFiles.root
         let capture = try Data(contentsOf: root.appending(path: "Fixtures/hci/three-devices.btsnoop"))
         #expect(unsafe capture.withUnsafeBytes { unsafe write(writer, $0.baseAddress, $0.count) } == capture.count)
         close(writer)

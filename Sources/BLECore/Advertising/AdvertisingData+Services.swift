@@ -100,7 +100,7 @@ extension AdvertisingData {
     }
 
     /// Reads the first service data of `service` that `read` accepts.
-    func withServiceData<Value>(of service: BluetoothUUID, _ read: (inout ByteReader) -> Value?) -> Value? {
+    package func withServiceData<Value>(of service: BluetoothUUID, _ read: (inout ByteReader) -> Value?) -> Value? {
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
             guard let size = structure.type.serviceDataUUIDSize, structure.value.uuid(size) == service else { continue }
@@ -110,7 +110,7 @@ extension AdvertisingData {
     }
 
     /// Reads the first data of `company` that `read` accepts.
-    func withManufacturerData<Value>(of company: UInt16, _ read: (inout ByteReader) -> Value?) -> Value? {
+    package func withManufacturerData<Value>(of company: UInt16, _ read: (inout ByteReader) -> Value?) -> Value? {
         first(.manufacturerSpecificData) { value in
             guard value.u16() == company else { return nil }
             return read(&value)
@@ -130,7 +130,7 @@ extension AdvertisingData {
 
 extension AdvertisingDataType {
     /// The size of the UUID that precedes service data, in bytes, or `nil` for other types.
-    var serviceDataUUIDSize: Int? {
+    package var serviceDataUUIDSize: Int? {
         switch self {
         case .serviceData16Bit: 2
         case .serviceData32Bit: 4

@@ -29,11 +29,6 @@ extension Sighting {
         merged { $0.manufacturerData }
     }
 
-    /// What makers' and services' data say, those of the advertisement first. See ``AdvertisingData/meanings``.
-    public var meanings: [AdvertisementMeaning] {
-        payload.meanings
-    }
-
     /// The structures of advertisement and scan response, each once.
     package var payload: AdvertisingData {
         AdvertisingData(joining: merged { $0.structures })

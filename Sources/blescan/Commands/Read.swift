@@ -1,5 +1,6 @@
 import ArgumentParser
 import BLECore
+import BLEProfiles
 import BareBLE
 
 struct Read: AsyncParsableCommand {

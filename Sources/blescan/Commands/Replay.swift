@@ -1,4 +1,5 @@
 import ArgumentParser
+import BLECapture
 import BLECore
 import BareBLE
 

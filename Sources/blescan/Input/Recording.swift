@@ -1,3 +1,4 @@
+import BLECapture
 import BLECore
 
 /// What a file holds, told by its content: the packets of a capture, piece by piece, or a dialogue.

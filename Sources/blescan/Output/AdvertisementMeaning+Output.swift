@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 extension AdvertisementMeaning {
     /// The meaning on one line; characters that could steer the terminal are spelled out.

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import BareBLE
 
 /// What `explore` found, as a screen and as JSON.

@@ -1,3 +1,4 @@
+import BLECapture
 import BLECore
 
 /// What `replay --check` prints: one line when all agrees, and the first packet that does not.

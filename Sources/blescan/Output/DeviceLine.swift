@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 /// One device of a scan on one line: how loud, who, its name, what it says and how often.
 struct DeviceLine {

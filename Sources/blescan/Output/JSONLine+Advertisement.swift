@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import BLEProfiles
 
 // The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
 // `structures` always; a report has all its keys, null where the event says nothing. Where a key can hold one value and

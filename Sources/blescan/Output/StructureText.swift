@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 /// The value of one structure in lines of text: bytes first, the meaning behind two spaces.
 enum StructureText {

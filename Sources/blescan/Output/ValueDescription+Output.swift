@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 // What a value says, for people and for programs. The bytes are always shown too.
 

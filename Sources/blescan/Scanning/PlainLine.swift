@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 /// One report of a scan on one line, for people and for `grep`.
 enum PlainLine {

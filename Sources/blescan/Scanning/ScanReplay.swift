@@ -1,3 +1,4 @@
+import BLECapture
 import BLECore
 
 /// What `replay --as-scan` prints: the lines that a scan would have printed, had it heard what is in the recording.

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// Packets that other people's devices and programs really sent.

@@ -1,4 +1,6 @@
 import BLECore
+import BLEProfiles
+import TestSupport
 import Testing
 
 /// Damages every recorded report at every byte: whatever a radio or a hostile device sends, nothing traps and every walk

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// Real advertisements against what independent parsers (bluetooth-data-tools, Bumble, tshark) make of them.

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// Blocks of advertising and inquiry data with the outcome that BlueZ's unit tests assert.

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// Fragmented extended advertisements in the scenarios of Zephyr's host test for long advertising reception.

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Testing
 
 /// Layouts and numbers by Core Vol 3 Part G, 3.3.3, and Assigned Numbers; the first presentation format is one of the large

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct GATTDatabaseTests {

@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// The client operations recorded from the test suites of BlueZ and NimBLE: same answers in, same outcome out.

@@ -1,3 +1,5 @@
+import TestSupport
+
 extension GATTVectors.Findings {
     /// A server that has what is expected to be found.
     func model(in range: ClosedRange<UInt16>? = nil, valueHandle: UInt16? = nil) throws -> ModelDatabase {

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 
 /// A gate under random steps, with a plain book of who is where. What is random: who comes and for what, from inside which exclusive,
 /// who arrives, who leaves, who gives up, and when everything is cleared.

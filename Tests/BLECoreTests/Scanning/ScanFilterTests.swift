@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// What each condition lets through of the advertisements that other people recorded: Fixtures/adv/reports.txt, whose
@@ -141,8 +142,7 @@ import Testing
     // MARK: The recordings
 
     private static let text: String = {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().deletingLastPathComponent()
+        let root = RepositoryFiles.root
         return (try? String(contentsOf: root.appending(path: "Fixtures/adv/reports.txt"), encoding: .utf8)) ?? ""
     }()
 

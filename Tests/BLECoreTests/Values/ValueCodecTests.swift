@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Testing
 
 /// A codec as a user would write it.

@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLETestKit
+import TestSupport
 
 /// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the recorded
 /// answers, the others are answered from the attributes that the recording speaks of.

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 extension ClientCaseRun {
     func discover() async throws -> Verdict {

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 /// Runs one recorded client operation through the public interface.
 ///

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Docs/maintainers/conformance.md, made from the run.
 enum ConformancePage {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Every recorded client operation and every recorded profile session, through the public interface over a socketpair, and

@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// What other clients got wrong about peers, each as a fixture or a test of this project.

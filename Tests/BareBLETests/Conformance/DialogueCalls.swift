@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 /// Plays a dialogue with calls in its headers against the public interface:
 ///

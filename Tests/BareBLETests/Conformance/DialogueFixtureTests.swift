@@ -1,5 +1,7 @@
+import BLECapture
 import BareBLE
 import Foundation
+import TestSupport
 import Testing
 
 /// The dialogues of Fixtures/att that say what a user calls: they need nothing besides this repository.

@@ -1,4 +1,5 @@
 import BareBLETestKit
+import TestSupport
 
 extension GATTVectors.Findings {
     /// A server that has what was found.

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 /// Runs one recorded session of a profile through the public interface: discovery, then the recorded reads, writes and
 /// subscriptions in their order.

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 /// What became of one recorded case.
 enum Verdict: Hashable, Sendable, CustomStringConvertible {

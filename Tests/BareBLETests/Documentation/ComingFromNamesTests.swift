@@ -1,11 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Each name of ours in the tables of coming-from.md is there: code in the last column is a public declaration of the
 /// products, by its last words, and its argument labels are labels.
 @Suite struct ComingFromNamesTests {
-    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
+    private static let root = RepositoryFiles.root
 
     /// Words of the language that stand in code too.
     private static let foreign: Set<String> = [
@@ -28,7 +28,7 @@ import Testing
         var labels: Set<String> = []
         let declaration = /public .*?\b(?:func|var|let|struct|enum|actor|class|protocol) `?(\w+)/
         let label = /(\w+)(?: \w+)?:/
-        for folder in ["BareBLE", "BLECore", "BareBLETestKit", "BareBLECrypto"] {
+        for folder in ["BareBLE", "BLECore", "BLEProfiles", "BLECapture", "BareBLETestKit", "BareBLECrypto"] {
             let files = FileManager.default.enumerator(atPath: root.appending(path: "Sources/\(folder)").path)
             while let name = files?.nextObject() as? String {
                 guard name.hasSuffix(".swift"), !name.contains("Generated") else { continue }

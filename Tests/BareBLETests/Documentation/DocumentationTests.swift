@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The Swift in the documentation compiles, and does what the text says: whatever stands between `// in: FILE` and
 /// `// out` in a test of this folder must stand in FILE in the same words.
 @Suite struct DocumentationTests {
-    private static let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    private static let folder = RepositoryFiles.root.appending(path: "Tests/BareBLETests/Documentation")
     private static let root = folder.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     struct Sample: CustomTestStringConvertible, Sendable {

@@ -52,7 +52,7 @@ import Testing
     }
 
     private func meanings(_ central: Central) async throws {
-        // in: Sources/BareBLE/BareBLE.docc/AdvertisementMeanings.md
+        // in: Sources/BLEProfiles/BLEProfiles.docc/AdvertisementMeanings.md
         for try await case .found(let device) in central.scan() {
             for meaning in device.meanings {
                 if let temperature = meaning["temperature"]?.number { print(meaning.title, temperature, "°C") }

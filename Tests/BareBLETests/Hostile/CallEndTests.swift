@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// What applications do to themselves, rows C of the catalogue; and to their threads.

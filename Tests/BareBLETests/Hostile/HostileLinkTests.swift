@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Rows of the catalogue that no script can hold: floods, silence, peers that never come to an end.

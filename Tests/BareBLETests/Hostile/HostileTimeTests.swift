@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Rows of the catalogue that take a minute, an hour or a night, in virtual time.

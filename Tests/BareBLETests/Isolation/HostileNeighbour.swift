@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 
 /// What a peer does that means no good, all the time.
 enum Hostility: String, CaseIterable, Sendable {

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// The rules of order, under random interleavings in virtual time.

@@ -1,13 +1,13 @@
 import BLECore
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// `replay --check` and `replay --as-fixture`: recorded sessions that are looked at again, and played again.
 @Suite("blescan replay of sessions", .timeLimit(.minutes(3)))
 struct ReplaySessionTests {
-    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures")
+    private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures")
     private static let recording = fixtures.appending(path: "hci/three-devices.btsnoop").path
 
     @Test(

@@ -1,11 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Runs the built program, as a shell does.
 @Suite("blescan replay", .timeLimit(.minutes(2)))
 struct ReplayTests {
-    private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures")
+    private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures")
     private static let recording = fixtures.appending(path: "hci/three-devices.btsnoop").path
 
     private struct Result {

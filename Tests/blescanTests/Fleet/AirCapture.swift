@@ -1,5 +1,7 @@
+import BLECapture
 import BLECore
 import Foundation
+import TestSupport
 
 /// A capture of advertisements that a test thinks out, as `btmon -w` would have written it.
 struct AirCapture {
@@ -44,8 +46,7 @@ struct AirCapture {
 
 /// The files that the repository ships.
 enum Fixtures {
-    static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures")
+    static let folder = RepositoryFiles.root.appending(path: "Fixtures")
     static let threeDevices = folder.appending(path: "hci/three-devices.btsnoop").path
 
     /// The advertisements that other decoders, each named there, have made something of: payload, kind, fields.

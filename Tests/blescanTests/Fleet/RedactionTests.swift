@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Foundation
 import Testing
 

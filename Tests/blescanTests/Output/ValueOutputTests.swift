@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Testing
 
 @testable import blescan

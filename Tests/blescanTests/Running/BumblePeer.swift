@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The GATT server of `../shared/peers`: Google's Bumble behind a Unix socket, with a log of every packet.
 ///

@@ -1,10 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Files of what the program prints, in Fixtures/cli. `BAREBLE_UPDATE_GOLDEN=1` writes them anew.
 enum Golden {
-    private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures/cli")
+    private static let folder = RepositoryFiles.root.appending(path: "Fixtures/cli")
 
     static func expect(_ text: String, matches name: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
         let file = folder.appending(path: name)

@@ -1,6 +1,8 @@
+import BLECapture
 import BLECore
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -8,8 +10,7 @@ import Testing
 /// `blescan replay FILE --screen` on a real terminal: what it shows, which keys it knows, and how it leaves.
 @Suite(.enabled(if: TmuxTerminal.available(for: "TerminalTests")), .timeLimit(.minutes(5)))
 struct TerminalTests {
-    private static let recording = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Fixtures/hci/three-devices.btsnoop")
+    private static let recording = RepositoryFiles.root.appending(path: "Fixtures/hci/three-devices.btsnoop")
         .path
     private static let end = "end of the recording"
 

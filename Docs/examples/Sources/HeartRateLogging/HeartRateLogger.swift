@@ -1,3 +1,4 @@
+public import BLEProfiles
 public import BareBLE
 public import ServiceLifecycle
 

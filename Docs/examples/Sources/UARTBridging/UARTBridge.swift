@@ -1,3 +1,4 @@
+internal import BLEProfiles
 public import BareBLE
 public import ServiceLifecycle
 

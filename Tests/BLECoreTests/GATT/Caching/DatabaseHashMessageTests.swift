@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// The messages are those of the specification's own sample (Core Vol 3 Part G, appendix B) and of the databases of BlueZ's

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Peers that answer discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of them.

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Whatever a lawful server has, discovery finds all of it: thousands of random databases against the server's own list.

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// A part of the handles is looked at again, and takes the place of what was known there.

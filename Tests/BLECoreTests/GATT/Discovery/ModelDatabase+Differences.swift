@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 
 extension ModelDatabase {
     /// What a discovery should have found and did not, and what it found that is not there.

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 
 /// One attribute of a model server.
 struct ModelAttribute {

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 
 extension SeededNumbers {
     mutating func chance(_ percent: Int) -> Bool {

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// The procedures that list one kind of attribute, on answers recorded from the test suites of BlueZ and NimBLE.

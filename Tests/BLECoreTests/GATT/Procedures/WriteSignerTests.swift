@@ -1,5 +1,6 @@
 import BLECore
 import Foundation
+import TestSupport
 import Testing
 
 /// The samples of `vectors/crypto`: the message that is handed to the function, and where its code goes. The cipher is not

@@ -1,0 +1,145 @@
+internal import BLECore
+
+// Prints captured packets, or the lines of a dialogue, as text.
+//
+// Every packet is named: the most important information is in its title, the rest in fields, with the response time.
+// Damaged, truncated or unknown packets are shown as bytes: printing never fails.
+//
+// State and its lifetime:
+// - incomplete L2CAP frames: in the reassembler, bounded there;
+// - per link and direction, the outstanding request, to measure its response time and to decode lists whose layout
+//   depends on the request;
+// - per link, the attribute types found by discovery, to show names for handles;
+// - per controller, the time at which each command was sent;
+// - the lines of advertised payloads.
+// The state of a link is removed when it ends; the tables are bounded by `mostLinks`, `mostAttributes` and
+// `mostPayloads`.
+
+/// Prints captured packets in the style of `btmon`: `<` from the host to the controller, `>` the other way.
+///
+/// Packets must be printed in capture order, because names and times depend on earlier ones.
+public struct PacketPrinter: Sendable {
+    /// The counts so far.
+    public struct Summary: Hashable, Sendable, CustomStringConvertible {
+        /// The number of packets printed.
+        public var packetCount = 0
+        /// The number of ATT requests printed.
+        public var requestCount = 0
+        /// The number of ATT Error Responses printed.
+        public var errorCount = 0
+        /// The longest response time of an ATT request, or `nil` if times are not known.
+        public var slowestReply: Duration?
+
+        /// A line such as "62 packets, 11 requests, 1 error, slowest reply 118 ms".
+        public var description: String {
+            var text = counted(packetCount, "packet")
+            if requestCount > 0 { text += ", " + counted(requestCount, "request") }
+            if errorCount > 0 { text += ", " + counted(errorCount, "error") }
+            if let slowestReply { text += ", slowest reply \(slowestReply.wholeMilliseconds) ms" }
+            return text
+        }
+
+        /// Returns the line for a filtered output, such as "41 of 178 packets".
+        ///
+        /// - Parameter hasAttributes: Pass true if ATT packets were shown.
+        package func description(ofShown count: Int, hasAttributes: Bool) -> String {
+            let all = counted(packetCount, "packet")
+            let packets = count == packetCount ? all : "\(count) of \(all)"
+            return hasAttributes ? packets + description.dropFirst(all.count) : packets
+        }
+
+        private func counted(_ count: Int, _ noun: String) -> String {
+            count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
+        }
+    }
+
+    /// A link, regardless of direction.
+    struct Link: Hashable, Sendable {
+        var controller: UInt16
+        var connection: UInt16
+    }
+
+    struct OpenRequest: Sendable {
+        var opcode: ATTOpcode
+        /// The requested type, if the response's layout depends on it.
+        var type: BluetoothUUID?
+        var timestamp: Duration?
+    }
+
+    static let mostLinks = 64
+    static let mostAttributes = 4096
+    static let mostPayloads = 1024
+
+    /// The counts so far.
+    public internal(set) var summary = Summary()
+    /// True to print neither text nor reports of advertisements; later packets do not depend on them.
+    package var leavesOutAdvertisements = false
+    var reassembler = L2CAPReassembler()
+    var openRequests: [L2CAPDirection: OpenRequest] = [:]
+    var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]
+    var sentCommands: [UInt32: Duration] = [:]
+    var payloadLines: [[UInt8]: [String]] = [:]
+
+    /// Creates a printer.
+    public init() {}
+
+    /// Prints the next packet of a capture.
+    public mutating func print(_ packet: CapturedPacket) -> PrintedPacket {
+        summary.packetCount &+= 1
+        var printed = PrintedPacket(
+            number: summary.packetCount, direction: packet.direction, layer: .hci, title: "",
+            timestamp: packet.timestamp, bytes: packet.bytes)
+        switch packet.kind {
+        case .command: describeCommand(packet, &printed)
+        case .event: describeEvent(packet, &printed)
+        case .asynchronousData: describeData(packet, &printed)
+        case .synchronousData:
+            printed.title = "Synchronous data, \(PacketNames.bytes(packet.bytes.count))"
+        case .isochronousData:
+            printed.title = "Isochronous data, \(PacketNames.bytes(packet.bytes.count))"
+        case .note(let opcode):
+            printed.direction = nil
+            printed.layer = .note
+            describeNote(opcode, packet, &printed)
+        }
+        if packet.missingByteCount > 0 {
+            printed.details.append("the recorder cut off \(PacketNames.bytes(packet.missingByteCount))")
+        }
+        return printed
+    }
+
+    /// Prints the next line of a dialogue, in which `<` is the client.
+    public mutating func print(_ step: Dialogue.Step) -> PrintedPacket {
+        summary.packetCount &+= 1
+        var printed = PrintedPacket(
+            number: summary.packetCount, direction: nil, layer: .note, title: "", bytes: [])
+        switch step.event {
+        case .sent(let pdu): describe(pdu, .sent, &printed)
+        case .received(let pdu): describe(pdu, .received, &printed)
+        case .wait(let duration): printed.title = "\(duration.wholeMilliseconds) ms pass"
+        case .linkLost: printed.title = "The link is lost"
+        }
+        // Comments often repeat the packet's name.
+        if !step.comment.isEmpty, !printed.title.utf8.starts(with: step.comment.utf8) {
+            printed.details.append("# " + step.comment)
+        }
+        return printed
+    }
+
+    /// Removes the state of a link that has ended.
+    mutating func forget(_ link: Link) {
+        reassembler.linkEnded(controller: link.controller, connection: link.connection)
+        attributeTypes[link] = nil
+        for direction in [CapturedPacket.Direction.sent, .received] {
+            openRequests[
+                L2CAPDirection(controller: link.controller, connection: link.connection, direction: direction)] = nil
+        }
+    }
+
+    private mutating func describe(
+        _ pdu: [UInt8], _ direction: CapturedPacket.Direction, _ printed: inout PrintedPacket
+    ) {
+        printed.direction = direction
+        describeAttribute(pdu, L2CAPDirection(controller: 0, connection: 0, direction: direction), &printed)
+    }
+}

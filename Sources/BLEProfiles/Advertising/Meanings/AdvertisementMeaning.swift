@@ -1,0 +1,64 @@
+public import BLECore
+
+/// Decoded manufacturer or service data of an advertisement.
+///
+/// The formats come from their vendors or were reverse engineered. Data that does not fit a known format is not
+/// decoded. Advertisements are not authenticated: anybody can send one with any contents.
+public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible {
+    /// The format.
+    public let kind: Kind
+    /// The display name of the format or device, such as "RuuviTag".
+    public let title: String
+    /// A Boolean value that indicates whether parts of the data are readable only with a key.
+    public let isEncrypted: Bool
+    /// The decoded fields, in display order. No two fields have the same name.
+    ///
+    /// All formats use the same names and units: "temperature" in °C, "humidity" in %, "pressure" in hPa, "battery" in %,
+    /// "voltage" in V, "illuminance" in lx.
+    public let fields: [ValueField]
+
+    init(_ kind: Kind, _ title: String, isEncrypted: Bool = false, _ fields: [ValueField] = []) {
+        self.kind = kind
+        self.title = title
+        self.isEncrypted = isEncrypted
+        self.fields = fields
+    }
+
+    /// Returns the field with this name, such as "temperature".
+    public subscript(name: String) -> ValueField? {
+        fields.first { $0.name == name }
+    }
+
+    /// A one-line summary, such as "RuuviTag: temperature 24.300 °C, humidity 53.4900 %".
+    ///
+    /// Texts appear as the device sent them: escape control characters before printing to a terminal.
+    public var description: String {
+        var text = ""
+        for field in fields {
+            let part = field.text
+            if !part.isEmpty { text += (text.isEmpty ? "" : ", ") + part }
+        }
+        if isEncrypted { text += text.isEmpty ? "encrypted" : ", the rest is encrypted" }
+        return text.isEmpty ? title : "\(title): \(text)"
+    }
+}
+
+extension AdvertisingData {
+    /// The decoded manufacturer and service data, in payload order; unknown formats are skipped.
+    public var meanings: [AdvertisementMeaning] {
+        var meanings: [AdvertisementMeaning] = []
+        var walk = Walk(bytes.span)
+        while var structure = walk.next() {
+            if let meaning = AdvertisementMeaning.of(structure.type, &structure.value, in: self) {
+                meanings.append(meaning)
+            }
+        }
+        return meanings
+    }
+
+    /// Decodes one structure of this payload. Returns `nil` if its format is unknown or its bytes do not fit it.
+    public func meaning(of structure: Structure) -> AdvertisementMeaning? {
+        var value = ByteReader(structure.value.span)
+        return AdvertisementMeaning.of(structure.type, &value, in: self)
+    }
+}

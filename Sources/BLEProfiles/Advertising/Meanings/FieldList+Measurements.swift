@@ -1,0 +1,27 @@
+internal import BLECore
+
+extension FieldList {
+    /// Adds a number scaled by 10^`exponent`; `nil` means that the device reports it as unknown.
+    mutating func measured(
+        _ name: String, _ number: (some FixedWidthInteger)?, exponent: Int = 0, _ unit: String = ""
+    ) {
+        guard let number else { return add(name, missing: "not known") }
+        if exponent == 0 { return add(name, number, unit) }
+        add(ValueField.scaled(name, number, exponent: exponent, unit))
+    }
+
+    /// Adds a self-explanatory word, such as "open".
+    mutating func add(_ name: String, word: String?) {
+        if let word { add(ValueField(name, .text(word), showsName: false)) }
+    }
+
+    /// Adds a field that may occur several times: the second is named "name 2", and so on.
+    mutating func add(numbered field: ValueField) {
+        var (name, number) = (field.name, 1)
+        while fields.contains(where: { $0.name == name }) {
+            number += 1
+            name = "\(field.name) \(number)"
+        }
+        add(ValueField(name, field.content, unit: field.unit, showsName: field.showsName))
+    }
+}

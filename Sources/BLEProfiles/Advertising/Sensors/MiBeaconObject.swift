@@ -1,0 +1,90 @@
+internal import BLECore
+
+/// An object in a MiBeacon: type 2, length 1, value.
+///
+/// Spec: Xiaomi IoT developer documentation, MiBeacon protocol, object definitions.
+enum MiBeaconObject {
+    /// Decodes an object. One of unknown type or unexpected length is shown as raw bytes.
+    static func fields(_ type: UInt16, _ value: inout ByteReader) -> [ValueField] {
+        var copy = value
+        if let fields = climate(type, &copy), copy.isAtEnd { return fields }
+        copy = value
+        if let field = state(type, &copy), copy.isAtEnd { return [field] }
+        let name = "object " + Hex.encode([UInt8(type >> 8), UInt8(type & 0xFF)])
+        return [ValueField(name, .text(Hex.encode(value.rest())))]
+    }
+
+    private static func climate(_ type: UInt16, _ value: inout ByteReader) -> [ValueField]? {
+        switch type {
+        case 0x1004:
+            guard let temperature = value.i16() else { return nil }
+            return [.scaled("temperature", temperature, exponent: -1, "°C")]
+        case 0x1006:
+            guard let humidity = value.u16() else { return nil }
+            return [.scaled("humidity", humidity, exponent: -1, "%")]
+        case 0x1007:
+            guard let light = value.u24() else { return nil }
+            return [.number("illuminance", light, "lx")]
+        case 0x1008:
+            guard let moisture = value.u8() else { return nil }
+            return [.number("moisture", moisture, "%")]
+        case 0x1009:
+            guard let conductivity = value.u16() else { return nil }
+            return [.number("conductivity", conductivity, "µS/cm")]
+        case 0x100A:
+            guard let battery = value.u8() else { return nil }
+            return [.number("battery", battery, "%")]
+        case 0x100D:
+            guard let temperature = value.i16(), let humidity = value.u16() else { return nil }
+            return [
+                .scaled("temperature", temperature, exponent: -1, "°C"),
+                .scaled("humidity", humidity, exponent: -1, "%"),
+            ]
+        case 0x1010:
+            guard let formaldehyde = value.u16() else { return nil }
+            return [.scaled("formaldehyde", formaldehyde, exponent: -2, "mg/m³")]
+        default:
+            return nil
+        }
+    }
+
+    private static func state(_ type: UInt16, _ value: inout ByteReader) -> ValueField? {
+        if type == 0x1017 {
+            guard let seconds = value.u32() else { return nil }
+            return .number("idle time", seconds, "s")
+        }
+        if type == 0x1001 {
+            guard let button = value.u16(), let press = value.u8() else { return nil }
+            return ValueField("button", .text("\(button) \(word(forPress: press))"))
+        }
+        guard let byte = value.u8() else { return nil }
+        switch type {
+        case 0x1012: return ValueField("power", .flag(byte != 0))
+        case 0x1013: return .number("consumable", byte, "%")
+        case 0x1014: return ValueField("wetness", .flag(byte != 0))
+        case 0x1015: return ValueField("smoke", .flag(byte == 1))
+        case 0x1018: return ValueField("light", .flag(byte != 0))
+        case 0x1019: return ValueField("door", .text(word(forDoor: byte)))
+        default: return nil
+        }
+    }
+
+    private static func word(forPress code: UInt8) -> String {
+        switch code {
+        case 0: "pressed"
+        case 1: "pressed twice"
+        case 2: "pressed long"
+        case 3: "pressed three times"
+        default: "event \(code)"
+        }
+    }
+
+    private static func word(forDoor code: UInt8) -> String {
+        switch code {
+        case 0: "open"
+        case 1: "closed"
+        case 2: "left open"
+        default: "state \(code)"
+        }
+    }
+}

@@ -1,0 +1,61 @@
+internal import BLECore
+
+// The attributes with decoders, one list per profile.
+
+extension DescribedCharacteristic {
+    /// The lists of all profiles.
+    static let rooms: [[Self]] =
+        [
+            descriptors, genericAccess, deviceInformation, battery, heartRate, healthThermometer, currentTime,
+            environmentalSensing, airQuality,
+        ] + sports + health
+
+    private static let descriptors = [
+        Self(0x2900, as: CharacteristicExtendedProperties.self),
+        Self(0x2901, as: String.self),
+        Self(0x2902, as: ClientCharacteristicConfiguration.self),
+        Self(0x2903, as: ServerCharacteristicConfiguration.self),
+        Self(0x2904, as: CharacteristicPresentationFormat.self),
+        Self(0x2905, as: CharacteristicAggregateFormat.self),
+        Self(0x2906, as: ValidRange.self),
+    ]
+
+    private static let genericAccess = [
+        Self(.deviceName), Self(.appearance), Self(.preferredConnectionParameters),
+    ]
+
+    private static let deviceInformation = [
+        Self(.manufacturerName), Self(.modelNumber), Self(.serialNumber), Self(.hardwareRevision),
+        Self(.firmwareRevision), Self(.softwareRevision), Self(.pnpID), Self(.systemID),
+    ]
+
+    private static let battery = [Self(.batteryLevel), Self(.batteryLevelStatus)]
+
+    private static let heartRate = [
+        Self(.heartRateMeasurement), Self(.bodySensorLocation), Self(.heartRateControlPoint),
+    ]
+
+    private static let healthThermometer = [
+        Self(.temperatureMeasurement), Self(.intermediateTemperature), Self(.temperatureType),
+        Self(.measurementInterval),
+    ]
+
+    private static let currentTime = [
+        Self(.currentTime), Self(.localTimeInformation), Self(.referenceTimeInformation),
+        Self(0x2A08, as: GATTDateTime.self), Self(0x2A0C, as: ExactTime256.self),
+    ]
+
+    private static let environmentalSensing = [
+        Self(.temperature), Self(.dewPoint), Self(.heatIndex), Self(.windChill), Self(.humidity), Self(.pressure),
+        Self(.pressureTrend), Self(.elevation), Self(.rainfall), Self(.pollenConcentration), Self(.trueWindSpeed),
+        Self(.trueWindDirection), Self(.apparentWindSpeed), Self(.apparentWindDirection), Self(.gustFactor),
+        Self(.magneticDeclination), Self(.uvIndex), Self(.irradiance), Self(.illuminance),
+    ]
+
+    private static let airQuality = [
+        Self(.carbonDioxideConcentration), Self(.volatileOrganicCompounds), Self(.methaneConcentration, unit: "ppb"),
+        Self(.carbonMonoxideConcentration, unit: "kg/m³"), Self(.nitrogenDioxideConcentration, unit: "kg/m³"),
+        Self(.ozoneConcentration, unit: "kg/m³"), Self(.particulateMatter1, unit: "kg/m³"),
+        Self(.particulateMatter25, unit: "kg/m³"), Self(.particulateMatter10, unit: "kg/m³"),
+    ]
+}

@@ -1,0 +1,118 @@
+import BLECore
+import BLEProfiles
+import Foundation
+import TestSupport
+import Testing
+
+/// What recorded advertisements say, against Fixtures/adv/meanings.txt: there stands what other decoders, each named, make
+/// of the same bytes.
+@Suite struct MeaningTests {
+    struct Golden: Sendable, CustomStringConvertible {
+        let payload: [UInt8]
+        let kind: String
+        let fields: [(name: String, value: String)]
+        var description: String { "\(kind) \(Hex.encode(payload))" }
+    }
+
+    static let goldens: [Golden] = {
+        let file = RepositoryFiles.root.appending(path: "Fixtures/adv/meanings.txt")
+        guard let text = try? String(contentsOf: file, encoding: .utf8) else { return [] }
+        return text.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { line in
+            let columns = line.split(separator: "|", omittingEmptySubsequences: false).map {
+                $0.trimmingCharacters(in: .whitespaces)
+            }
+            guard columns.count == 3, let payload = try? Hex.decode(columns[0]) else { return nil }
+            let fields = columns[2].split(separator: ", ").map { $0.split(separator: "=") }
+            return Golden(
+                payload: payload, kind: columns[1],
+                fields: fields.compactMap { $0.count == 2 ? (String($0[0]), String($0[1])) : nil })
+        }
+    }()
+
+    @Test func everyGoldenIsRead() throws {
+        #expect(Self.goldens.count > 10)
+        for golden in Self.goldens { try compare(golden) }
+    }
+
+    private func compare(_ golden: Golden) throws {
+        let meanings = AdvertisingData(golden.payload).meanings
+        guard let meaning = meanings.first(where: { $0.kind.rawValue == golden.kind }) else {
+            Issue.record("\(golden): \(meanings)")
+            return
+        }
+        #expect(Set(meaning.fields.map(\.name)).count == meaning.fields.count, "\(golden): a name twice")
+        for (name, value) in golden.fields {
+            let field = meaning[name]
+            let agrees =
+                if let wanted = Double(value), let number = field?.number {
+                    // Some of the other decoders round to two places.
+                    abs(number - wanted) <= 0.005_001
+                } else {
+                    field?.text.replacing("-", with: "").hasSuffix(value.replacing("-", with: "")) == true
+                }
+            #expect(agrees, "\(golden): \(name) is \(value), ours: \(meaning)")
+        }
+    }
+
+    /// Whatever is cut off or flipped: no trap, and no field without a name to find it by.
+    @Test func damagedPayloads() {
+        for golden in Self.goldens {
+            var bytes = golden.payload
+            for index in bytes.indices {
+                read(Array(bytes[..<index]))
+                for mask in [0x01, 0x80, 0xFF] as [UInt8] {
+                    bytes[index] ^= mask
+                    read(bytes)
+                    bytes[index] ^= mask
+                }
+            }
+            for structure in AdvertisingData(golden.payload).structures {
+                for length in structure.value.indices {
+                    let cut = AdvertisingData.Structure(type: structure.type, value: Array(structure.value[..<length]))
+                    read(AdvertisingData(joining: [cut]).bytes)
+                }
+            }
+        }
+    }
+
+    private func read(_ bytes: [UInt8]) {
+        for meaning in AdvertisingData(bytes).meanings {
+            #expect(!meaning.title.isEmpty && !meaning.description.isEmpty && !meaning.kind.rawValue.isEmpty)
+            for field in meaning.fields where field.name.isEmpty || meaning[field.name] != field {
+                Issue.record("\(Hex.encode(bytes)): a field that cannot be found: \(meaning)")
+            }
+        }
+    }
+
+    /// The layouts' own examples of what a device does not know (docs.ruuvi.com, data format 5, test vectors).
+    @Test func whatADeviceDoesNotKnowIsNoNumber() throws {
+        let data = AdvertisingData(
+            try Hex.decode("1bff9904058000ffffffff800080008000ffffffffffffffffffffff"))
+        let meaning = try #require(data.meanings.first)
+        #expect(meaning.kind == .ruuviTag && meaning["temperature"] != nil)
+        #expect(meaning.fields.allSatisfy { $0.number == nil }, "\(meaning)")
+    }
+
+    /// docs.ruuvi.com, data format 5, test vectors: the largest values.
+    @Test func theLargestValues() throws {
+        let data = AdvertisingData(
+            try Hex.decode("1bff9904057ffffffefffe7fff7fff7fffffdefefffecbb8334c884f"))
+        let meaning = try #require(data.meanings.first)
+        #expect(meaning["temperature"]?.number == 163.835 && meaning["humidity"]?.number == 163.8350)
+        #expect(meaning["pressure"]?.number == 1155.34 && meaning["voltage"]?.number == 3.646)
+        #expect(meaning["acceleration x"]?.number == 32.767 && meaning["tx power"]?.number == 20)
+        #expect(meaning["movements"]?.number == 254 && meaning["sequence"]?.number == 65534)
+    }
+
+    /// AltBeacon's own example layout with other identifiers (Protocol Specification 1.0); the vectors have such beacons.
+    @Test func altBeacon() throws {
+        let data = AdvertisingData(
+            try Hex.decode("1bff1801beac2f234454cf6d4a0fadf2f4911ba9ffa600010002c509"))
+        let beacon = try #require(data.altBeacon)
+        #expect(beacon.measuredPower == -59 && beacon.reserved == 9 && beacon.identifier.count == 20)
+        #expect(
+            data.meanings.map(\.description) == [
+                "AltBeacon: 2f234454-cf6d-4a0f-adf2-f4911ba9ffa6, major 1, minor 2, power at 1 m -59 dBm"
+            ])
+    }
+}

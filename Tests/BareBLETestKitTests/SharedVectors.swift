@@ -1,1 +1,0 @@
-../BLECoreTests/SharedVectors.swift

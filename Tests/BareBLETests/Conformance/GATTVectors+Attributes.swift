@@ -1,1 +1,0 @@
-../../BLECoreTests/GATT/GATTVectors+Attributes.swift

@@ -1,1 +1,0 @@
-../BLECoreTests/SeededNumbers.swift
