@@ -1,20 +1,20 @@
 public import BLECore
 
-/// Which characteristic an operation means: by its handle, or by what kind of value it is.
+/// A reference to a characteristic, by its handle or by its type.
 ///
-/// A handle is exact. A UUID is looked up in what has been discovered, and several matches are an error that lists them,
-/// until `service` or `index` says which one is meant.
+/// A handle is exact. A UUID is looked up in what has been discovered; several matches are an error that lists them,
+/// until `service` or `index` selects one.
 public enum CharacteristicReference: Hashable, Sendable, CustomStringConvertible {
-    /// The characteristic whose value is at this handle; any other readable or writable attribute is allowed too.
+    /// The characteristic whose value has this handle; any other readable or writable attribute is allowed too.
     case handle(AttributeHandle)
-    /// The characteristic of this kind; with `service` only inside services of that kind, with `index` the n-th match
-    /// from 0 in the order of handles.
+    /// The characteristic with this UUID: with `service`, only in services with that UUID; with `index`, the n-th
+    /// match from 0, ordered by handle.
     case uuid(BluetoothUUID, service: BluetoothUUID? = nil, index: Int? = nil)
-    /// This one, as a discovery found it. Once the peer has changed it, it is refused with `servicesChanged`, where its mere
-    /// handle would reach whatever is there now.
+    /// A characteristic as discovery found it. Once the peer has changed it, an operation on it fails with
+    /// `servicesChanged`, whereas its handle alone would reach whatever is there now.
     case characteristic(GATTCharacteristic)
 
-    /// `0x0022`, `2a19`, or `2a19 in 180f`.
+    /// A text such as `0x0022`, `2a19` or `2a19 in 180f`.
     public var description: String {
         switch self {
         case .handle(let handle):
@@ -38,7 +38,7 @@ extension CharacteristicReference: ExpressibleByIntegerLiteral {
 }
 
 extension GATTDatabase {
-    /// The one characteristic that `reference` means.
+    /// Returns the one characteristic that `reference` selects.
     ///
     /// - Throws: `BLEError` with `.attributeNotFound` or `.ambiguous`.
     func resolve(

@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Glibc
 
 extension BLEError {
-    /// What an operation of the core failed with, told to a user.
+    /// Describes a failure of the core for a user.
     init(_ failure: OperationFailure, subject: String, during operation: String) {
         switch failure {
         case .gatt(let failure):
@@ -97,9 +97,9 @@ extension BLEError {
 }
 
 extension BLEError {
-    /// Why there is no link to the ATT server behind a Unix socket.
+    /// Describes why the ATT server at a Unix socket cannot be reached.
     init(_ error: SystemCallError, connectingToSocket path: String) {
-        // The kernel tells of a plain file as of a socket on which nobody listens.
+        // The kernel reports a plain file in the same way as a socket without a listener.
         let isFile = error.errno == ECONNREFUSED && SystemFiles.isOther(thanSocket: path)
         let number = isFile ? ENOTSOCK : error.errno
         let (code, reason, hint): (Code, String, String) =
@@ -129,7 +129,7 @@ extension BLEError {
 }
 
 extension SystemCallError {
-    /// What to do when a call fails for a reason that lies in this machine.
+    /// The action that helps when a call fails for a reason that lies in this machine.
     var remedy: String {
         switch errno {
         case EMFILE: "Close what is not needed, or allow more open files (`ulimit -n`, `LimitNOFILE=`); then try again."
@@ -142,7 +142,7 @@ extension SystemCallError {
 }
 
 extension BLEError {
-    /// Work that blocks needs a thread of its own, and there is none for it.
+    /// Blocking work needs a thread of its own, and none is available.
     static func noRoom(subject: String? = nil, during operation: String) -> BLEError {
         BLEError(
             .system, subject: subject, during: operation, because: "there is no room for another thread",

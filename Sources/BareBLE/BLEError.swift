@@ -1,9 +1,9 @@
-/// Everything that a call of this library can fail with.
+/// An error of this library. Every call that throws, throws this type.
 ///
-/// `code` says what kind of failure it is and is all that equality looks at; the rest says for whom, during what, and
-/// why. `hint` is one line that tells what to do next. `description` puts it together as one paragraph.
+/// `code` classifies the failure and is the only part that equality compares; the other properties hold the peer, the
+/// operation and the reason. `hint` is one line about what to do next. `description` joins them into one paragraph.
 public struct BLEError: Error, Sendable {
-    /// What kind of failure this is. The set is open: later versions may add codes.
+    /// The kind of a failure. The set is open: later versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The code's name, which is stable: scripts may compare it.
         public let description: String
@@ -14,7 +14,7 @@ public struct BLEError: Error, Sendable {
 
         /// The kernel, or this container, has no Bluetooth sockets.
         public static let unsupported = Code("unsupported")
-        /// No adapter is there, or not the one that was asked for.
+        /// There is no adapter, or not the requested one.
         public static let noAdapter = Code("noAdapter")
         /// The adapter is powered down.
         public static let adapterDown = Code("adapterDown")
@@ -22,57 +22,57 @@ public struct BLEError: Error, Sendable {
         public static let blocked = Code("blocked")
         /// Low Energy is switched off on the adapter.
         public static let lowEnergyOff = Code("lowEnergyOff")
-        /// This process may not do that; the hint names the capability.
+        /// This process lacks a permission; the hint names the capability.
         public static let notPermitted = Code("notPermitted")
-        /// Somebody else uses the adapter, the link or the channel.
+        /// Another program or task uses the adapter, the link or the channel.
         public static let busy = Code("busy")
-        /// Nobody answered, or no device matched, before the deadline.
+        /// No response came, or no device matched, before the deadline.
         public static let timedOut = Code("timedOut")
         /// The link could not be set up.
         public static let connectFailed = Code("connectFailed")
-        /// The link ended; `disconnectReason` tells why.
+        /// The link ended; `disconnectReason` holds the reason.
         public static let disconnected = Code("disconnected")
-        /// This program has asked for the link's end behind the calls made before; this one came later.
+        /// This program has already requested a disconnect after the pending operations; this call came later.
         public static let disconnecting = Code("disconnecting")
-        /// Another subscription has taken this one's place.
+        /// Another subscription has replaced this one.
         public static let replaced = Code("replaced")
-        /// The peer has no attribute of that kind.
+        /// The peer has no such attribute.
         public static let attributeNotFound = Code("attributeNotFound")
-        /// Several attributes match; name one by its handle.
+        /// Several attributes match; select one by its handle.
         public static let ambiguous = Code("ambiguous")
-        /// The peer said no: with an ATT error, which `attError` holds, or to a channel.
+        /// The peer refused: with an ATT error, which `attError` holds, or a channel request.
         public static let refusedByPeer = Code("refusedByPeer")
-        /// The peer wants a more secure link than this one.
+        /// The peer requires a more secure link than this one.
         public static let insufficientSecurity = Code("insufficientSecurity")
-        /// The characteristic, the peer or this kind of link cannot do that.
+        /// The characteristic, the peer or this kind of link does not support the operation.
         public static let notSupported = Code("notSupported")
-        /// The peer's answer does not follow the protocol.
+        /// The peer's response violates the protocol.
         public static let malformedReply = Code("malformedReply")
-        /// The value's bytes are not what its type says; `partialValue` holds them.
+        /// The value's bytes do not fit its type; `partialValue` holds them.
         public static let malformedValue = Code("malformedValue")
         /// The value is longer than this procedure can carry.
         public static let tooLong = Code("tooLong")
-        /// The peer has changed its services, and what the call or subscription was about may be something else now.
+        /// The peer has changed its services, and the attribute of this call or subscription may be another one now.
         public static let servicesChanged = Code("servicesChanged")
-        /// A stored cache of a peer's database is damaged, or holds something else.
+        /// A stored cache of a peer's database is damaged, or the file holds something else.
         public static let unusableCache = Code("unusableCache")
-        /// A stored state of a link or of a daemon is damaged, or holds something else.
+        /// The stored state of a link or a daemon is damaged, or the file holds something else.
         public static let unusableState = Code("unusableState")
-        /// There is no room on the disk; what was there before is unharmed.
+        /// The disk is full; the previous contents of the file are intact.
         public static let diskFull = Code("diskFull")
-        /// Values came faster than they were taken, and the subscription's policy is to fail then.
+        /// Values came faster than they were consumed, and the subscription's overflow policy is `.fail`.
         public static let valuesLost = Code("valuesLost")
-        /// Too many operations wait on this link already.
+        /// Too many operations are already queued on this link.
         public static let queueFull = Code("queueFull")
         /// An argument is outside what the specification allows.
         public static let invalidArgument = Code("invalidArgument")
-        /// The surrounding task was cancelled, or everything on the link was.
+        /// The surrounding task was cancelled, or every operation on the link was.
         public static let cancelled = Code("cancelled")
-        /// A system call failed in a way that has no code of its own; `errorNumber` holds it.
+        /// A system call failed in a way that has no code of its own; `errorNumber` holds its `errno`.
         public static let system = Code("system")
     }
 
-    /// Which part beside this program a failure comes from. The set is open: later versions may add parts.
+    /// The part, other than this program, that a failure comes from. The set is open: later versions may add parts.
     public struct Origin: Hashable, Sendable, CustomStringConvertible {
         /// The part's name, which is stable.
         public let description: String
@@ -81,38 +81,38 @@ public struct BLEError: Error, Sendable {
             self.description = description
         }
 
-        /// The peer: it did not respond, refused, or sent what makes no sense.
+        /// The peer: it did not respond, refused, or violated the protocol.
         public static let peer = Origin("peer")
         /// The adapter: its controller did not respond.
         public static let adapter = Origin("adapter")
     }
 
-    /// What kind of failure this is.
+    /// The kind of the failure.
     public let code: Code
-    /// Which part failed, where the code alone does not say it: a `.timedOut` may be the peer's or the adapter's, a `.tooLong`
-    /// the peer's or, with `nil`, that of an argument.
+    /// The part that failed, where the code alone does not tell: a `.timedOut` may be the peer's or the adapter's; a
+    /// `.tooLong` is the peer's or, with `nil`, that of an argument.
     public let origin: Origin?
-    /// For whom: a peer's address, a socket's path, an adapter's name.
+    /// The peer's address, the socket's path or the adapter's name.
     public let subject: String?
-    /// During what: "connect", "read 2a19".
+    /// The operation that failed, such as "connect" or "read 2a19".
     public let operation: String
-    /// Why, as part of a sentence.
+    /// The reason, as part of a sentence.
     public let reason: String
-    /// What to do next, as one sentence; `nil` where there is nothing sensible to say.
+    /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
     public let hint: String?
-    /// The peer's error code, when the peer answered with one.
+    /// The error code of the peer's Error Response; `nil` if there was none.
     public let attError: ATTErrorCode?
-    /// The attribute that the peer named in its error, which need not be the one that was asked for.
+    /// The attribute that the peer's Error Response names, which need not be the requested one.
     public let attributeHandle: AttributeHandle?
-    /// The controller's status, when it gave one.
+    /// The controller's status; `nil` if it reported none.
     public let hciStatus: HCIStatus?
-    /// The kernel's `errno`, when it gave one.
+    /// The kernel's `errno`; `nil` if it reported none.
     public let errorNumber: Int32?
-    /// What had come before the call failed, when the part is of use: of a long read, of an answer that was assembled; all of
-    /// it for `.malformedValue`.
+    /// The bytes received before the failure, if they are of use: of a long read or a response in parts; the whole
+    /// value for `.malformedValue`.
     public let partialValue: [UInt8]?
 
-    /// Describes a failure. The library makes these; tests of one's own code may too.
+    /// Creates an error. The library does; tests of an application may too.
     public init(
         _ code: Code, subject: String? = nil, during operation: String, because reason: String, hint: String? = nil,
         attError: ATTErrorCode? = nil, attributeHandle: AttributeHandle? = nil, hciStatus: HCIStatus? = nil,
@@ -131,7 +131,7 @@ public struct BLEError: Error, Sendable {
         self.partialValue = partialValue
     }
 
-    /// The same failure with another hint.
+    /// Returns the same failure with another hint.
     func hinting(_ hint: String) -> BLEError {
         BLEError(
             code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,
@@ -140,10 +140,10 @@ public struct BLEError: Error, Sendable {
             origin: origin)
     }
 
-    /// What the link must have for the peer to agree, when that is why it refused (`.insufficientSecurity`).
+    /// The security that the link needs for the peer to accept the request, for `.insufficientSecurity`.
     public var requiredSecurity: SecurityLevel? { attError?.requiredSecurity }
 
-    /// The codes underneath, as users quote them in reports: `[ATT 0x05]`, `[HCI 0x3e]`, `[errno 110]`.
+    /// The underlying codes in the form that users quote in reports: `[ATT 0x05]`, `[HCI 0x3e]`, `[errno 110]`.
     public var underlyingCodes: String? {
         var codes: [String] = []
         if let attError { codes.append("ATT 0x" + Hex.encode([attError.rawValue])) }
@@ -154,14 +154,14 @@ public struct BLEError: Error, Sendable {
 }
 
 extension BLEError: Equatable {
-    /// Two failures are equal when their codes are.
+    /// Returns a Boolean value that indicates whether two failures have the same code.
     public static func == (left: BLEError, right: BLEError) -> Bool {
         left.code == right.code
     }
 }
 
 extension BLEError: CustomStringConvertible {
-    /// One paragraph: what failed, for whom, why, what to do next, and the raw codes in brackets.
+    /// One paragraph: the operation, the subject, the reason, the hint, and the raw codes in brackets.
     public var description: String {
         var text = "could not \(operation)"
         if let subject { text += " (\(subject))" }

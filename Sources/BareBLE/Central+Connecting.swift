@@ -2,15 +2,15 @@ public import BLECore
 package import BLELinux
 
 extension Central {
-    /// Connects to a peer that advertises, and agrees on the MTU. No scan is needed before.
+    /// Connects to an advertising peer and exchanges the MTU. No scan is needed before.
     ///
-    /// Connects of one adapter take turns. With CAP_NET_RAW the controller is told to call the peer, which makes a real
-    /// cancel, own parameters and the controller's own reason possible; running scans make way and go on afterwards.
-    /// Without, the kernel connects by its own means.
+    /// The connects of one adapter take turns. With CAP_NET_RAW the library initiates the connection itself, which
+    /// allows a real cancel, connection parameters and the controller's own reason for a failure; running scans pause
+    /// and resume afterwards. Without it, the kernel connects by its own means.
     ///
-    /// - Throws: `BLEError` with `.timedOut` when the peer was not heard, `.connectFailed`, `.busy` (it is connected already, or has a
-    ///   session), `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`, `.invalidArgument`, `.cancelled`. After it has thrown,
-    ///   the attempt is over: the peer is not connected to later.
+    /// - Throws: `BLEError` with `.timedOut` if the peer was not heard, `.connectFailed`, `.busy` (it is already
+    ///   connected, or has a session), `.lowEnergyOff`, `.noAdapter`, `.adapterDown`, `.blocked`, `.unsupported`,
+    ///   `.invalidArgument`, `.cancelled`. After an error the attempt is over: the peer is not connected later.
     public func connect(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -18,7 +18,7 @@ extension Central {
         return try await connectAlone(peer, options)
     }
 
-    /// Connects without asking whether the peer has a session.
+    /// Connects without checking whether the peer has a session.
     func connectAlone(_ peer: PeerID, _ options: ConnectOptions) async throws(BLEError) -> Peripheral {
         let deadline = options.timeout.map { loop.now() + $0 }
         _ = try mtu(options, connectingTo: "\(peer)")
@@ -28,7 +28,7 @@ extension Central {
         return try await peripheral(over: link.socket, to: peer, controls: controls, options, until: deadline)
     }
 
-    /// The peer at the other end of a link that is up, with what is kept of it from earlier links.
+    /// Returns the peripheral at the other end of a link that is up, with the cached state of earlier links.
     package func peripheral(
         over socket: consuming LinkSocket, to peer: PeerID, controls: LinkControls? = nil, _ options: ConnectOptions,
         policy given: CachePolicy? = nil, until deadline: BootInstant?
@@ -43,11 +43,12 @@ extension Central {
         return peripheral
     }
 
-    /// Connects, runs `body`, and disconnects whatever comes of it.
+    /// Connects, runs `body`, and disconnects however `body` ends.
     ///
-    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    /// `body` runs in the caller's isolation and may change the caller's state: variables, and properties of an actor
+    /// or the main actor.
     ///
-    /// - Throws: `BLEError` as `connect(_:_:)` does, and what `body` throws.
+    /// - Throws: `BLEError` as `connect(_:_:)` does, and the error of `body`.
     public nonisolated func withConnection<Value>(
         _ peer: PeerID, _ options: ConnectOptions = ConnectOptions(),
         _ body: (Peripheral) async throws -> Value
@@ -56,7 +57,7 @@ extension Central {
         return try await disconnecting(peripheral) { try await body(peripheral) }
     }
 
-    /// Runs `body`, and disconnects whatever comes of it.
+    /// Runs `body`, and disconnects however it ends.
     nonisolated func disconnecting<Value>(
         _ peripheral: Peripheral, after body: () async throws -> Value
     ) async throws -> Value {

@@ -1,18 +1,20 @@
 public import BLECore
 internal import BLELinux
 
-// Scans with an end: one device, a list of devices, one device and a link to it. Each has stopped scanning when it returns.
+// Scans that end by themselves: one device, a list of devices, one device and a link to it. Each has stopped scanning
+// when it returns.
 
 extension Central {
-    /// The first device that matches the filter and the condition. The radio no longer scans for it when it is returned.
+    /// Returns the first device that matches the filter and the condition. The radio no longer scans for it by then.
     ///
     /// - Parameters:
-    ///   - filter: Which devices are looked at.
+    ///   - filter: The devices to consider.
     ///   - settings: How the radio listens.
-    ///   - timeout: How long to look for it, from when the radio listens; `nil` for as long as the task lives. A controller that does not
-    ///     answer ends the call before that, in some seconds.
-    ///   - condition: What else must hold of the device.
-    /// - Throws: `BLEError` with `.timedOut` when none was heard in time, `.cancelled`, and the codes of a scan's beginning.
+    ///   - timeout: The longest time to wait, counted from when the radio listens; `nil` waits for as long as the task
+    ///     lives. A controller that does not respond ends the call earlier, after some seconds.
+    ///   - condition: A further condition on the device.
+    /// - Throws: `BLEError` with `.timedOut` if no device was heard in time, `.cancelled`, and the codes of a scan's
+    ///   start.
     public func first(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, timeout: Duration? = .seconds(10),
         where condition: @Sendable (Sighting) -> Bool = { _ in true }
@@ -20,17 +22,17 @@ extension Central {
         try await find(filter, settings, timeout) { condition($0) ? $0 : nil }
     }
 
-    /// The devices that match and are heard in a time, or the first `count` of them; in the order in which they were found, each
-    /// as it was heard last.
+    /// Returns the devices that match and are heard in a time, or the first `count` of them, in the order of
+    /// discovery, each with its latest data.
     ///
-    /// It ends with whichever comes first. At most 4,096 devices are kept; the ones silent for longest make room.
+    /// The call ends with whichever comes first. At most 4,096 devices are kept; those silent for longest are dropped.
     ///
     /// - Parameters:
-    ///   - filter: Which devices are looked at.
+    ///   - filter: The devices to consider.
     ///   - settings: How the radio listens.
-    ///   - duration: How long to listen; `nil` for as long as it takes to hear `count` of them.
-    ///   - count: How many are enough; `nil` for all.
-    /// - Throws: `BLEError` with `.cancelled`, and the codes of a scan's beginning.
+    ///   - duration: How long to listen; `nil` listens until `count` devices were heard.
+    ///   - count: The number of devices that is enough; `nil` for all.
+    /// - Throws: `BLEError` with `.cancelled`, and the codes of a scan's start.
     public func collect(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, for duration: Duration? = .seconds(5),
         count: Int? = nil
@@ -44,17 +46,17 @@ extension Central {
         return monitor.devices.prefix(count ?? .max).map(\.sighting)
     }
 
-    /// Looks for a device that accepts connections and connects to the first that matches, in one call.
+    /// Scans for a device that accepts connections, and connects to the first match, in one call.
     ///
-    /// The scan has stopped before the connect begins; scans that run beside make way for it as for every connect.
+    /// The scan has stopped before the connection attempt begins; concurrent scans pause for it as for every connect.
     ///
     /// - Parameters:
-    ///   - filter: Which devices are looked at.
+    ///   - filter: The devices to consider.
     ///   - settings: How the radio listens.
     ///   - options: How to connect, and how long that may take.
-    ///   - timeout: How long to look for it; `nil` for as long as the task lives.
-    ///   - condition: What else must hold of the device.
-    /// - Returns: The link, and what was heard of the device when it was found.
+    ///   - timeout: The longest time to scan; `nil` scans for as long as the task lives.
+    ///   - condition: A further condition on the device.
+    /// - Returns: The link, and the device's scan result at the time of discovery.
     /// - Throws: `BLEError` as `first(_:_:timeout:where:)` and `connect(_:_:)` do.
     public func connect(
         toFirst filter: ScanFilter, _ settings: ScanSettings = .balanced, _ options: ConnectOptions = ConnectOptions(),
@@ -69,11 +71,12 @@ extension Central {
         return (try await connect(peer, options), sighting)
     }
 
-    /// Looks for a device, connects to the first that matches, runs `body`, and disconnects whatever comes of it.
+    /// Scans for a device, connects to the first match, runs `body`, and disconnects however `body` ends.
     ///
-    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    /// `body` runs in the caller's isolation and may change the caller's state: variables, and properties of an actor
+    /// or the main actor.
     ///
-    /// - Throws: `BLEError` as `connect(toFirst:_:_:timeout:where:)` does, and what `body` throws.
+    /// - Throws: `BLEError` as `connect(toFirst:_:_:timeout:where:)` does, and the error of `body`.
     public nonisolated func withConnection<Value>(
         toFirst filter: ScanFilter, _ settings: ScanSettings = .balanced, _ options: ConnectOptions = ConnectOptions(),
         timeout: Duration? = .seconds(10), where condition: @Sendable (Sighting) -> Bool = { _ in true },
@@ -84,7 +87,7 @@ extension Central {
         return try await disconnecting(peripheral) { try await body(peripheral, sighting) }
     }
 
-    /// Scans until something is found in what is heard.
+    /// Scans until `body` finds something.
     private func find<Found>(
         _ filter: ScanFilter, _ settings: ScanSettings, _ timeout: Duration?, _ pick: (Sighting) -> Found?
     ) async throws(BLEError) -> Found {

@@ -5,8 +5,9 @@ internal import Logging
 extension Central {
     /// Makes sure that the adapter can be used, so that later calls do not fail for reasons that are known now.
     ///
-    /// With `powerOn` an adapter that is down is switched on, and so is its Low Energy side; that takes CAP_NET_ADMIN.
-    /// Without, the error says which command does it. An adapter that is not there yet is waited for.
+    /// With `powerOn` the call switches on an adapter that is down, and its Low Energy support; both require
+    /// CAP_NET_ADMIN. Without `powerOn` the error names the command that does it. The call waits for an adapter that
+    /// is not present yet.
     ///
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.cancelled`.
     public func ready(powerOn: Bool = false, timeout: Duration = .seconds(5)) async throws(BLEError) {
@@ -25,11 +26,12 @@ extension Central {
         }
     }
 
-    /// The devices that match, as they are heard. Iterating scans; leaving the loop stops.
+    /// The devices that match, as they are heard. Iteration starts the scan; leaving the loop stops it.
     ///
-    /// `settings` say how to listen and what to do with repetitions; `lostAfter` tells devices that have been silent for
-    /// so long as `.lost`, up to a second later, unless this adapter is connected to them; after `duration` the sequence ends; at most `capacity` events wait for the
-    /// consumer. Several scans may run at once and share the radio.
+    /// `settings` select how to listen and how to treat repetitions. With `lostAfter`, a device that has been silent
+    /// for that time is reported as `.lost`, up to a second later, unless this adapter is connected to it. After
+    /// `duration` the sequence ends. At most `capacity` events wait for the consumer. Several scans may run at once
+    /// and share the radio.
     public nonisolated func scan(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration? = nil,
         duration: Duration? = nil, capacity: Int = 4096
@@ -60,7 +62,7 @@ extension Central {
         }
     }
 
-    /// Begins a scan; `finish` is called when its duration is over, and when the lease is.
+    /// Starts a scan; `finish` is called at the end of its duration or of the lease.
     func beginScan(
         _ settings: ScanSettings, lostAfter: Duration?, duration: Duration?, excluded: ExcludedPeers? = nil,
         pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
@@ -78,30 +80,31 @@ extension Central {
 }
 
 extension Central {
-    /// What messages call the adapter: `hci0` once it has been found, else what was asked for.
+    /// The adapter's name in messages: `hci0` once it has been found, otherwise the selector.
     public var adapterName: String {
         get async { await adapter.name }
     }
 
-    /// What is known of a device from scans that run or have run; of one that was silent for long, nothing.
+    /// Returns the latest data of a device that a current or earlier scan has heard; `nil` for a device that has been
+    /// silent for long.
     public func sighting(of peer: PeerID) async -> Sighting? { await adapter.sighting(of: peer) }
 
-    /// The adapter's own address; `nil` before it was used for the first time.
+    /// The adapter's own address; `nil` before its first use.
     public var adapterAddress: BluetoothAddress? {
         get async { await adapter.address }
     }
 }
 
-/// What scans of a central have heard.
+/// Counts over the scans of a central.
 package struct ScanStatistics: Hashable, Sendable {
-    /// How many reports the radio has handed up, those that no scan was told of included.
+    /// The number of reports from the controller, including those that no scan reported.
     package let reports: Int
-    /// How many advertisers were heard since the moment that was asked for.
+    /// The number of advertisers heard since the given moment.
     package let devices: Int
 }
 
 extension Central {
-    /// What was heard in all, and how many devices since a moment.
+    /// Returns the number of reports in total, and the number of devices since a moment.
     package func scanStatistics(since moment: BootInstant) async -> ScanStatistics {
         await adapter.scanStatistics(since: moment)
     }

@@ -2,24 +2,24 @@ internal import BLECore
 package import BLELinux
 internal import Logging
 
-/// This machine's side of Bluetooth Low Energy: scans, and connects to peers.
+/// The central role on this machine: scans, and connects to peers.
 ///
-/// A central costs nothing until it is used; it opens its sockets with the first scan or connect. All its work runs on an
-/// event loop: by default on a thread of the library's own, shared by all centrals; `run(_:)` puts a caller's task on that
-/// thread too, and `serve(_:_:)` makes a whole daemon of one thread.
+/// A central costs nothing until it is used; its first scan or connect opens its sockets. All its work runs on an
+/// event loop: by default on a thread of the library's own, shared by all centrals. `run(_:)` runs a caller's task on
+/// that thread too, and `serve(_:_:)` runs a whole daemon on one thread.
 public actor Central {
-    /// What the central was told at the start.
+    /// The configuration that the central was created with.
     public nonisolated let configuration: Configuration
 
     nonisolated let loop: EventLoop
     package let adapter: Adapter
-    /// The sessions by their peers, as long as somebody holds them.
+    /// The sessions by their peers, as long as a reference to them exists.
     var sessions: [PeerID: WeakSession] = [:]
-    /// Keeps what is wanted for the next start, from `restore` to `suspend`.
+    /// Persists the restoration state, from `restore` to `suspend`.
     var keeper: StateKeeper?
     var hasRestored = false
     var hasNoticedMissingRestore = false
-    /// What the log was told of each peer.
+    /// What was logged of each peer.
     nonisolated let troubles = TroubleBook()
     nonisolated let disk = DiskGate()
 
@@ -30,7 +30,7 @@ public actor Central {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// A central on the library's own thread.
+    /// Creates a central on the library's own thread.
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         self.loop = .shared
@@ -39,7 +39,7 @@ public actor Central {
         loop.start()
     }
 
-    /// A central on a loop that somebody else drives.
+    /// Creates a central on a loop that the caller runs.
     package init(_ configuration: Configuration, loop: EventLoop) {
         self.configuration = configuration
         self.loop = loop
@@ -47,7 +47,7 @@ public actor Central {
             configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI)
     }
 
-    /// A central with an adapter that somebody else made.
+    /// Creates a central with an existing adapter.
     package init(_ configuration: Configuration = Configuration(), adapter: Adapter) {
         self.configuration = configuration
         self.loop = adapter.loop
@@ -67,11 +67,13 @@ extension Central {
         try await withTaskExecutorPreference(loop) { try await body() }
     }
 
-    /// Runs a whole daemon on the calling thread: `body` gets a central, and the thread serves it until `body` ends.
+    /// Runs a whole daemon on the calling thread: `body` receives a central, and the thread runs its event loop until
+    /// `body` ends.
     ///
-    /// No other thread is started. To be called from synchronous code, once, such as `main`. Scans that are left over are ended.
+    /// No other thread is started. Call it once, from synchronous code such as `main`. Scans that still run afterwards
+    /// are ended.
     ///
-    /// - Throws: What `body` throws.
+    /// - Throws: The error of `body`.
     public static func serve<Value: Sendable>(
         _ configuration: Configuration = Configuration(), _ body: @Sendable @escaping (Central) async throws -> Value
     ) throws -> Value {
@@ -85,7 +87,7 @@ extension Central {
             } catch {
                 result = .failure(error)
             }
-            // The radio would scan on for a daemon that has ended.
+            // Otherwise the radio keeps scanning after the daemon has ended.
             await central.adapter.unsubscribeAll()
             outcome.withLock { $0 = result }
             loop.stop()
@@ -105,7 +107,7 @@ extension Central {
 extension Central {
     /// Connects to an ATT server behind a Unix SEQPACKET socket, such as a simulated peripheral.
     ///
-    /// - Throws: `BLEError` with `.connectFailed` when nobody listens there, `.timedOut`, `.cancelled`.
+    /// - Throws: `BLEError` with `.connectFailed` if there is no listener, `.timedOut`, `.cancelled`.
     public func connect(
         toSocket path: String, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -124,9 +126,9 @@ extension Central {
         return peripheral
     }
 
-    /// Takes over a connected SEQPACKET descriptor, one packet a PDU, as a link to a peer.
+    /// Takes over a connected SEQPACKET descriptor, with one PDU in each packet, as a link to a peer.
     ///
-    /// The descriptor belongs to the peripheral from now on, also when the call throws. Tests give one end of a
+    /// The descriptor belongs to the peripheral from now on, even if the call throws. Tests pass one end of a
     /// socketpair.
     ///
     /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`.
@@ -142,7 +144,7 @@ extension Central {
         return peripheral
     }
 
-    /// The largest MTU that a link may get; checked before there is a link.
+    /// Returns the largest MTU that a link may use; checked before there is a link.
     func mtu(_ options: ConnectOptions, connectingTo peer: String) throws(BLEError) -> UInt16 {
         let mtu = options.mtu ?? configuration.preferredMTU
         guard (Int(ATTQueue.defaultMTU)...Int(ATTQueue.largestMTU)).contains(mtu) else {

@@ -1,10 +1,10 @@
 public import BLECore
 package import BLELinux
 
-/// The clock of a central: boot-time semantics, and served by the central's event loop without another thread.
+/// The clock of a central: it has boot-time semantics and runs on the central's event loop, without another thread.
 ///
-/// A daemon that waits on `central.clock` keeps time with its links: a deadline that passed while the machine slept is due when
-/// it wakes, and in a test with virtual time the wait is over as soon as nothing else is left to do.
+/// A daemon that waits on `central.clock` keeps time with its links: a deadline that passed while the machine slept is
+/// due when it wakes, and in a test with virtual time the wait is over as soon as nothing else is left to do.
 ///
 ///     try await central.clock.sleep(for: .seconds(60))
 public struct CentralClock: Clock {
@@ -14,13 +14,13 @@ public struct CentralClock: Clock {
         sleepers = Sleepers(loop: loop)
     }
 
-    /// The time now, on the clock that all of the central's timers follow.
+    /// The current time on the clock of all the central's timers.
     public var now: BootInstant { sleepers.loop.now() }
 
     /// A nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// Waits until `deadline` has come; at once when it is past. The tolerance is not made use of.
+    /// Waits until `deadline`; returns at once if it has passed. The tolerance is ignored.
     ///
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     public func sleep(until deadline: BootInstant, tolerance: Duration? = nil) async throws {
@@ -32,13 +32,13 @@ public struct CentralClock: Clock {
 extension BootInstant: InstantProtocol {}
 
 extension Central {
-    /// The clock that the central's timers follow, to wait on: in a test with virtual time it is virtual as well.
+    /// The clock of the central's timers, to wait on: in a test with virtual time it is virtual as well.
     public nonisolated var clock: CentralClock { CentralClock(loop: loop) }
 }
 
-/// The tasks that wait for a moment, on the loop that serves it.
+/// The tasks that wait for a moment, on the loop.
 ///
-/// A sleeper is in `waiting` exactly while its task waits, and its timer as long.
+/// A sleeper is in `waiting` exactly while its task waits; its timer lives as long.
 private actor Sleepers {
     nonisolated let loop: EventLoop
     private var waiting: [UInt64: (continuation: CheckedContinuation<Bool, Never>, timer: TimerID)] = [:]
@@ -52,7 +52,7 @@ private actor Sleepers {
         self.loop = loop
     }
 
-    /// Answers whether the moment came; else the task was cancelled first.
+    /// Returns `true` if the moment came, and `false` if the task was cancelled first.
     func sleep(until deadline: BootInstant) async -> Bool {
         lastNumber &+= 1
         let number = lastNumber

@@ -1,26 +1,26 @@
 public import BLECore
 internal import BLELinux
 
-/// Why a link ended.
+/// The reason that a link ended.
 public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
-    /// This program asked for it.
+    /// This program disconnected.
     case requested
-    /// This program has handed it over (`Peripheral.detach()`); the link itself is up.
+    /// This program handed the link over (`Peripheral.detach()`); the link itself is up.
     case detached
-    /// The peer ended it: switched off, or done with us.
+    /// The peer ended the link: it was switched off, or needs it no longer.
     case byPeer(HCIStatus?)
-    /// The peer was not heard for the supervision time-out: out of range, or without power.
+    /// The peer was not heard for the supervision timeout: it is out of range, or without power.
     case supervisionTimeout
-    /// The peer left a request unanswered for 30 s. The protocol wants the link closed then.
+    /// The peer did not respond to a request within 30 s. The protocol requires that the link is closed then.
     case attTimeout
-    /// The peer broke the protocol in a way that leaves no safe way to go on.
+    /// The peer violated the protocol in a way from which the link cannot recover.
     case protocolViolation(String)
-    /// The adapter was powered down, reset, unplugged, or blocked.
+    /// The adapter was powered down, reset, unplugged or blocked.
     case adapterLost
     /// The link ended for another reason: the controller's status or the kernel's `errno`.
     case other(HCIStatus?, errorNumber: Int32?)
 
-    /// Part of a sentence, such as "the peer ended the link".
+    /// The reason as part of a sentence, such as "the peer ended the link".
     public var description: String {
         switch self {
         case .requested: "this program ended the link"
@@ -35,13 +35,13 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// A sentence as the end of another one.
+    /// Returns a sentence in the form that ends another sentence.
     private static func clause(_ sentence: String) -> String {
         sentence.prefix(1).lowercased()
             + (sentence.hasSuffix(".") ? sentence.dropFirst().dropLast() : sentence.dropFirst())
     }
 
-    /// The controller's status, when it told one.
+    /// The controller's status; `nil` if it reported none.
     public var hciStatus: HCIStatus? {
         switch self {
         case .byPeer(let status), .other(let status, _): status
@@ -50,12 +50,12 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The kernel's `errno`, when that is all there is.
+    /// The kernel's `errno`, if no better reason is known.
     var errorNumber: Int32? {
         if case .other(nil, let number) = self { number } else { nil }
     }
 
-    /// Whether it is what this program wanted, so that streams end without an error.
+    /// Whether this program ended the link, so that streams end without an error.
     var isIntended: Bool {
         switch self {
         case .requested, .detached: true
@@ -88,7 +88,7 @@ extension DisconnectReason {
         }
     }
 
-    /// Puts what the kernel and the controller said into one reason; the controller knows better.
+    /// Merges the reasons of the kernel and the controller; the controller's is the more precise one.
     package init(errno: Int32, status: HCIStatus?) {
         switch status {
         case .connectionTimeout?: self = .supervisionTimeout

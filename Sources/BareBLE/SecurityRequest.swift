@@ -1,15 +1,15 @@
 public import BLECore
 
-/// What the application is asked for when a peer wants a more secure link: `Configuration.raiseSecurity`.
+/// A request to raise the security of a link, passed to `Configuration.raiseSecurity`.
 public struct SecurityRequest: Hashable, Sendable {
-    /// The peer's address; `nil` when the link is no Bluetooth link.
+    /// The peer's address; `nil` if the link is not a Bluetooth link.
     public let peer: PeerID?
-    /// What messages call the peer.
+    /// The peer's name in messages.
     public let name: String
-    /// What the peer says is missing.
+    /// The security that the peer requires.
     public let level: SecurityLevel
     /// The attribute that the peer protects.
     public let attribute: AttributeHandle
-    /// What was refused: "read 2a19".
+    /// The refused operation, such as "read 2a19".
     public let operation: String
 }

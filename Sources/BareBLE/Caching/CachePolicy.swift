@@ -1,13 +1,13 @@
 package import BLECore
 
-/// What a link does with caches, put together from the options of the central and of the connection.
+/// The cache policy of a link, combined from the options of the central and of the connection.
 package struct CachePolicy: Sendable {
     var cache: GATTCache?
     var validation = CacheValidation.required
     var observesServiceChanges = true
-    /// Reads what is kept of the peer; it may block.
+    /// Loads the peer's cache; it may block.
     package var load: (@Sendable () -> GATTCache?)?
-    /// Where what is known is kept; `nil`: nowhere.
+    /// Stores the cache; `nil` does not.
     package var store: (@Sendable (GATTCache) async -> Void)?
 
     package init(_ options: ConnectOptions) {
@@ -16,6 +16,6 @@ package struct CachePolicy: Sendable {
         observesServiceChanges = options.observesServiceChanges
     }
 
-    /// Whether what is known here lives on behind the link, so that the peer had better be told.
+    /// Whether the database outlives the link, so that subscribing to Service Changed is worthwhile.
     var isCaching: Bool { cache != nil || store != nil }
 }

@@ -1,8 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-/// Stores what is known of one peer: one cache at a time, and of those that wait only the newest. It goes on when the link
-/// that it belongs to is gone.
+/// Stores the caches of one peer: one at a time, and of those that wait only the newest. It continues after the end of
+/// the link that it belongs to.
 final class CacheWriter: Sendable {
     private struct State {
         var newest: GATTCache?
@@ -18,10 +18,10 @@ final class CacheWriter: Sendable {
         self.store = store
     }
 
-    /// What stores; it is over when nothing waits any more. `nil`: nothing is being stored.
+    /// The task that stores; it ends when nothing waits any more. `nil`: nothing is being stored.
     var task: Task<Void, Never>? { state.withLock { $0.task } }
 
-    /// Stores `cache`, unless a newer one comes before its turn.
+    /// Stores `cache`, unless a newer one replaces it first.
     func write(_ cache: GATTCache) {
         state.withLock { state in
             state.newest = cache

@@ -3,15 +3,15 @@ internal import BLELinux
 internal import Logging
 
 extension Central {
-    /// How long a link waits at its beginning for a disk; it goes on without a cache then.
+    /// The time that a new link waits for the disk; afterwards it continues without a cache.
     private static let loadingTime: Duration = .seconds(5)
 
-    /// The cache that a link to `peer` begins with.
+    /// Returns the cache that a link to `peer` begins with.
     func cache(of peer: PeerID, _ policy: CachePolicy, until deadline: BootInstant?) async -> GATTCache? {
         guard policy.cache == nil, let load = policy.load else { return policy.cache }
         let now = loop.now()
         let limit = now + Self.loadingTime
-        // A link that came up at the last moment may have its cache all the same.
+        // A link that came up at the last moment may still use its cache.
         let end = min(max(deadline ?? limit, now + .seconds(1)), limit)
         do throws(WorkFailure) {
             return try await disk.run(on: loop, until: end, load)
@@ -25,7 +25,7 @@ extension Central {
         }
     }
 
-    /// The policy for a link to `peer`.
+    /// Returns the policy for a link to `peer`.
     func cachePolicy(for peer: PeerID, _ options: ConnectOptions) -> CachePolicy {
         var policy = CachePolicy(options)
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
@@ -44,7 +44,7 @@ extension Central {
         return policy
     }
 
-    /// Says in the log what is wrong with a peer's cache, and why where that is known.
+    /// Logs a problem with a peer's cache, and the reason where it is known.
     private func tellTrouble(with peer: PeerID) -> @Sendable (_ message: String, BLEError?) -> Void {
         { [loop, logger = configuration.logger, troubles = troubles.page(of: "\(peer)")] message, error in
             // A peer that comes and goes reads and writes each time.
@@ -56,7 +56,7 @@ extension Central {
         }
     }
 
-    /// A file that cannot be used is as good as none; it is said once, because it is written anew.
+    /// A file that cannot be used counts as missing; it is logged once, because it is written again.
     private static func load(
         _ peer: PeerID, from directory: GATTCacheDirectory, _ tell: (String, BLEError?) -> Void
     ) -> GATTCache? {

@@ -1,18 +1,19 @@
 package import BLELinux
 
-/// How much work may be at a disk at a time. One that hangs keeps a thread for each piece of work: it gets so many, and no more.
+/// Limits the concurrent disk operations. A disk that hangs keeps a thread for each operation, but not more than the
+/// limit.
 package final class DiskGate: Sendable {
     private let limit: Int
     private let working = Lock(0)
 
-    /// Far more than a disk that answers ever has at a time.
+    /// The default is far more than a working disk ever has at a time.
     package init(limit: Int = 64) {
         self.limit = limit
     }
 
-    /// Does `work` on a thread of its own, and waits for it until `deadline` where there is one. To be called on the loop.
+    /// Does `work` on a thread of its own, and waits for it until `deadline`, if any. Call it on the loop.
     ///
-    /// - Throws: `WorkFailure`; `.noRoom` at once where the disk has as much to do as it may have.
+    /// - Throws: `WorkFailure`; `.noRoom` at once if the limit is reached.
     package func run<Value: Sendable>(
         on loop: EventLoop, until deadline: BootInstant? = nil, _ work: @Sendable @escaping () -> Value
     ) async throws(WorkFailure) -> Value {
@@ -30,7 +31,7 @@ package final class DiskGate: Sendable {
         }
     }
 
-    /// Room for one piece of work, as long as somebody has it: the caller, then its thread.
+    /// A slot for one operation, held by the caller and then by its thread.
     private final class Place: Sendable {
         private let gate: DiskGate
 

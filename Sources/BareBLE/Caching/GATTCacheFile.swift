@@ -2,33 +2,34 @@ public import BLECore
 internal import BLELinux
 internal import Glibc
 
-/// One peer's cache on the disk.
+/// The cache of one peer on the disk.
 ///
-/// It is written to a temporary name beside it, brought to the disk and renamed, so a reader finds the old one or the new
-/// one, also after a crash. Only its owner can read it. The calls block for as long as the disk takes: keep them off the
-/// event loop.
+/// Saving writes a temporary file in the same directory, syncs it and renames it, so a reader finds either the old
+/// cache or the new one, even after a crash. Only the file's owner can read it. The calls block for as long as the
+/// disk takes: keep them off the event loop.
 public struct GATTCacheFile: Hashable, Sendable {
-    /// Where it is.
+    /// The path of the file.
     public let path: String
-    /// Whose cache it is, where the name of the file does not tell.
+    /// The peer of the cache, if the file's name does not identify it.
     private let owner: String?
 
-    /// Names a file; nothing is opened.
+    /// Creates a reference to a file; nothing is opened.
     public init(_ path: String) {
         self.path = path
         owner = nil
     }
 
-    /// Names a file that says in its first line whose cache it is: one of anybody else is refused, and left as it is.
+    /// Creates a reference to a file whose first line names its peer: a file of another peer is refused and left as it
+    /// is.
     package init(_ path: String, of owner: String) {
         self.path = path
         self.owner = owner
     }
 
-    /// Reads the cache; `nil` when there is no file.
+    /// Returns the cache; `nil` if there is no file.
     ///
-    /// - Throws: `BLEError` with `.unusableCache` for a file that holds something else or is damaged, and for what is no
-    ///   file; `.notPermitted`, `.system`.
+    /// - Throws: `BLEError` with `.unusableCache` for a file that holds something else or is damaged, and for a path
+    ///   that is not a plain file; `.notPermitted`, `.system`.
     public func load() throws(BLEError) -> GATTCache? {
         let operation = "load the cache"
         let bytes: [UInt8]?
@@ -52,14 +53,14 @@ public struct GATTCacheFile: Hashable, Sendable {
         }
     }
 
-    /// The first line of a file that says whose cache it is.
+    /// The first line of a file that names its peer.
     private var heading: [UInt8] { owner.map { Self.headingStart + $0.utf8 + [0x0A] } ?? [] }
 
     private static let headingStart = Array("BareBLE cache of ".utf8)
     /// Room for the frame of the stored form and for the heading.
     private static let byteLimit = GATTCache.byteLimit + 1_024
 
-    /// What a file without our heading is.
+    /// Returns why a file without our heading is refused.
     private static func whyNotOurs(_ bytes: [UInt8]) -> String {
         if GATTCache.isStoredForm(bytes) { return "it does not say whose cache it is" }
         guard bytes.starts(with: headingStart) else { return "it is no cache" }
@@ -72,8 +73,8 @@ public struct GATTCacheFile: Hashable, Sendable {
         owner == nil ? GATTCache.isStoredForm(bytes) : bytes.starts(with: heading)
     }
 
-    /// Whether nothing is lost when a cache is saved here: there is no file, or an empty one, or one that holds a cache of
-    /// the same peer, damaged or not.
+    /// Whether saving a cache here loses nothing else: there is no file, or an empty one, or one with a cache of the
+    /// same peer, damaged or not.
     package var mayBeReplaced: Bool {
         do throws(SystemCallError) {
             guard let bytes = try StoredFile.read(path, limit: Self.byteLimit) else { return true }
@@ -83,12 +84,12 @@ public struct GATTCacheFile: Hashable, Sendable {
         }
     }
 
-    /// Writes the cache in the place of what was there.
+    /// Writes the cache, replacing the previous one.
     ///
-    /// A symbolic link of this user or of root stays one, and what it leads to is replaced. One of another user is refused.
+    /// A symbolic link of this user or of root stays one, and its target is replaced. One of another user is refused.
     ///
-    /// - Throws: `BLEError` with `.notPermitted`, also for a link of another user; `.unusableCache` for a path that is a directory, a device, a pipe or a socket,
-    ///   `.system`.
+    /// - Throws: `BLEError` with `.notPermitted`, also for a link of another user; `.unusableCache` for a path that is
+    ///   a directory, a device, a pipe or a socket; `.system`.
     public func save(_ cache: GATTCache) throws(BLEError) {
         do {
             try StoredFile.replace(path, with: heading + cache.bytes, followingLink: true)
@@ -109,29 +110,31 @@ public struct GATTCacheFile: Hashable, Sendable {
     }
 }
 
-/// Caches of many peers: a directory with one file for each, named by address and type.
+/// The caches of many peers: a directory with one file for each, named by address and type.
 ///
-/// `Configuration.cacheDirectory` uses it without further ado.
+/// `Configuration.cacheDirectory` uses it by itself.
 ///
-/// A peer that connects again shows by that that it is worth its room: `load(for:)` marks its file (with the sticky bit, which means
-/// nothing else on a plain file). Addresses that were seen once compete for the rest, so a flood of them takes no other peer's cache.
+/// Caches that were loaded, because their peers came back, take precedence: `load(for:)` marks the file (with the
+/// sticky bit, which has no other meaning on a plain file). Peers that were met once compete for the rest, so a flood
+/// of addresses evicts no returning peer's cache.
 public struct GATTCacheDirectory: Hashable, Sendable {
-    /// How many peers are kept. Where there are more, one goes that was never loaded, as long as there are more than
-    /// `newcomerCapacity` of those; else the one that was not used for longest.
+    /// The maximum number of peers. Beyond it, a cache that was never loaded is removed while there are more than
+    /// `newcomerCapacity` of those, otherwise the least recently used one.
     public static let capacity = 1_024
-    /// How many peers are kept in any case that were saved and never loaded.
+    /// The number of caches that are kept in any case although they were never loaded.
     public static let newcomerCapacity = 256
     private static let suffix = ".gatt"
 
-    /// Where it is. It must exist.
+    /// The path of the directory, which must exist.
     public let path: String
 
-    /// Names a directory; nothing is opened.
+    /// Creates a reference to a directory; nothing is opened.
     public init(_ path: String) {
         self.path = path
     }
 
-    /// The file of `peer`; `nil` for a peer whose address changes, since nobody would find it again, and another peer might.
+    /// Returns the file of `peer`; `nil` for a peer whose address changes, because it would not be found again, and
+    /// another peer might use the address.
     public func file(for peer: PeerID) -> GATTCacheFile? {
         name(for: peer).map { GATTCacheFile("\(path)/\($0)") }
     }
@@ -146,7 +149,7 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         }
     }
 
-    /// Reads the cache of `peer`, and notes that it is in use; `nil` when there is none.
+    /// Returns the cache of `peer` and marks it as used; `nil` if there is none.
     ///
     /// - Throws: `BLEError` as `GATTCacheFile.load()` does.
     public func load(for peer: PeerID) throws(BLEError) -> GATTCache? {
@@ -155,7 +158,8 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         return cache
     }
 
-    /// Writes the cache of `peer`; does nothing for a peer whose address changes. A symbolic link of that name is replaced, not followed.
+    /// Writes the cache of `peer`; does nothing for a peer whose address changes. A symbolic link with that name is
+    /// replaced, not followed.
     ///
     /// - Throws: `BLEError` as `GATTCacheFile.save(_:)` does.
     public func save(_ cache: GATTCache, for peer: PeerID) throws(BLEError) {
@@ -175,12 +179,12 @@ public struct GATTCacheDirectory: Hashable, Sendable {
         }
     }
 
-    /// Removes what is too much beside the file that was just written.
+    /// Removes excess files beside the one that was just written.
     private func makeRoom(
         in folder: borrowing StoredFolder, among names: [String], isInUse: Bool
     ) throws(SystemCallError) {
         var excess = names.count + 1 - Self.capacity
-        // Files are looked at only when there are too many.
+        // Files are examined only if there are too many.
         guard excess > 0 else { return }
         let files = folder.files(among: names)
         excess = min(excess, files.count)

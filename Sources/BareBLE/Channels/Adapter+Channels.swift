@@ -2,12 +2,12 @@ internal import BLECore
 internal import BLELinux
 
 extension Adapter {
-    /// How long to wait before looking at a channel again that cannot be written to: it may be open, without credits.
+    /// The pause before a channel that cannot be written to is checked again: it may be open, without credits.
     private static let channelPause: Duration = .milliseconds(100)
 
-    /// Opens a channel beside a link; it takes no turn, because the controller has nothing to call.
+    /// Opens a channel beside a link; it takes no turn, because the controller initiates no connection for it.
     ///
-    /// The kernel would make a new link where the old one has just ended, so the channel's link is compared with ours.
+    /// If the old link has just ended, the kernel makes a new one, so the channel's link is compared with ours.
     func openChannel(
         _ request: ChannelRequest, on link: LinkIdentity
     ) async throws(BLEError) -> LinkSocket {

@@ -23,7 +23,7 @@ extension L2CAPChannel {
         sendError(.cancelled, "the task was cancelled")
     }
 
-    /// The failure of a call that finds, or found, the channel closed.
+    /// Returns the failure of a call on a closed channel, or on one that closed during the call.
     func endError(during operation: String) -> BLEError {
         switch end {
         case .closed?, nil:
@@ -41,7 +41,7 @@ extension L2CAPChannel {
 }
 
 extension BLEError {
-    /// The kernel could not open a channel beside a link that is up.
+    /// Describes why the kernel could not open a channel beside a link that is up.
     init(openingChannel errno: Int32, psm: UInt16, peer: PeerID, adapter: String) {
         let (code, reason, hint): (Code, String, String?) =
             switch errno {
@@ -73,7 +73,7 @@ extension BLEError {
             code, subject: "\(peer)", during: BLEError.opening(psm), because: reason, hint: hint, errorNumber: errno)
     }
 
-    /// What opening a channel is called.
+    /// Returns the name of the operation that opens a channel.
     static func opening(_ psm: UInt16) -> String {
         "open a channel to PSM 0x" + Hex.encode([UInt8(truncatingIfNeeded: psm >> 8), UInt8(truncatingIfNeeded: psm)])
     }

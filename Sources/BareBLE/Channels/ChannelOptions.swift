@@ -1,13 +1,14 @@
-/// How a channel is opened and kept.
+/// Options of a channel.
 public struct ChannelOptions: Hashable, Sendable {
-    /// How long opening may take.
+    /// The longest time for opening the channel.
     public var timeout: Duration
-    /// The longest packet that the peer may send, 23 to 65,535 bytes. The peer is told; what it takes is its own choice.
+    /// The longest packet that the peer may send, 23 to 65,535 bytes. The peer is informed; its own limit is
+    /// independent.
     public var mtu: Int
-    /// How many packets are read ahead of the consumer, at least 1. Behind that the peer has to wait.
+    /// The number of packets that are read ahead of the consumer, at least 1. Beyond that the peer has to wait.
     public var capacity: Int
 
-    /// The defaults, or other values for some of them.
+    /// Creates options, with default values for those not given.
     public init(timeout: Duration = .seconds(10), mtu: Int = 672, capacity: Int = 64) {
         self.timeout = timeout
         self.mtu = mtu
@@ -15,16 +16,16 @@ public struct ChannelOptions: Hashable, Sendable {
     }
 }
 
-/// What an adapter is asked for when a channel is to be opened beside a link.
+/// A request to an adapter for a channel beside a link.
 package struct ChannelRequest: Hashable, Sendable {
-    /// The number of the service that the peer offers.
+    /// The PSM of the peer's service.
     package let psm: UInt16
     /// The longest packet that the peer may send.
     package let receiveMTU: UInt16
-    /// How long opening may take.
+    /// The longest time for opening the channel.
     package let timeout: Duration
 
-    /// A request, with values that have been checked.
+    /// Creates a request with values that have been checked.
     package init(psm: UInt16, receiveMTU: UInt16, timeout: Duration) {
         self.psm = psm
         self.receiveMTU = receiveMTU

@@ -4,12 +4,12 @@ internal import Glibc
 internal import Logging
 
 extension L2CAPChannel {
-    /// How long the link may take to tell its end when a channel has told its own.
+    /// The time that the link has to report its end after a channel has reported its own.
     private static let linkEndTime: Duration = .seconds(3)
 
     // MARK: Receiving
 
-    /// Begins, or goes on, to read the socket.
+    /// Starts or resumes reading the socket.
     func startReading() -> SystemCallError? {
         guard let descriptor = socket?.descriptor, !isEnding else { return nil }
         isPaused = false
@@ -25,7 +25,7 @@ extension L2CAPChannel {
         }
     }
 
-    /// Takes the next packet, or the end; answers whether there may be more.
+    /// Reads the next packet, or the end; returns whether there may be more.
     private func readOne() -> Bool {
         guard !isEnding, let input = socket?.receive(into: &inbound) else { return false }
         switch input {
@@ -42,7 +42,7 @@ extension L2CAPChannel {
         }
     }
 
-    /// Goes on after a pause, as soon as the kernel watches the socket again.
+    /// Resumes after a pause, as soon as the kernel watches the socket again.
     private func readAgain() {
         guard end == nil, startReading() != nil else { return }
         later { if !$0.isPaused { $0.readAgain() } }
@@ -54,7 +54,8 @@ extension L2CAPChannel {
         loop.onReadable(descriptor, nil)
     }
 
-    /// All that has arrived, as soon as there is anything; empty when the packets are over or the task was cancelled.
+    /// Returns the packets that have arrived, as soon as there are any; empty after the last one or the cancellation
+    /// of the task.
     func nextBatch() async throws(BLEError) -> [[UInt8]] {
         while true {
             if !received.isEmpty {
@@ -77,7 +78,7 @@ extension L2CAPChannel {
                     consumer = waiter
                 }
             } onCancel: {
-                // Whoever waits by then looks again, and goes on waiting.
+                // A task that waits by then checks again, and continues to wait.
                 Task(executorPreference: loop) { await self.wakeConsumer() }
             }
             guard isAlone else {
@@ -124,21 +125,21 @@ extension L2CAPChannel {
             case .failed(EMSGSIZE):
                 resumeFirst(.failure(tooLongError(first.packet.count)))
             case .failed:
-                // The reason of the end is the reader's to find, behind what the peer sent before. A kernel that was only
-                // short of memory gets the packet again a little later.
+                // The reader finds the reason of the end, after what the peer sent before. If the kernel was only
+                // short of memory, the packet is tried again a little later.
                 if socket?.isHungUp == true { readToTheEnd() }
                 return flushLater()
             }
         }
     }
 
-    /// Has what waits for room go on when there is some, or when the channel ends.
+    /// Resumes the senders that wait for room when there is some, or when the channel ends.
     func awaitRoom() {
         guard let descriptor = socket?.descriptor, !isEnding else { return }
         let failure = loop.onWritable(descriptor) { [weak self] in
             self?.assumeIsolated { $0.writable() }
         }
-        // The kernel may refuse to watch it while reading is paused: looked at again a little later.
+        // The kernel may refuse to watch it while reading is paused: tried again a little later.
         if failure != nil { later { $0.writable() } }
     }
 
@@ -180,22 +181,22 @@ extension L2CAPChannel {
 
     // MARK: The end
 
-    /// The link under the channel has ended, and told why.
+    /// Called when the link under the channel has ended, with its reason.
     func linkEnded(_ reason: DisconnectReason) {
         guard end == nil else { return }
         readToTheEnd()
         finish(.link(reason))
     }
 
-    /// Takes over what the kernel has kept, at most what its buffer holds.
+    /// Reads the packets that the kernel still has, at most what its buffer holds.
     private func readToTheEnd() {
         while readOne() {}
     }
 
-    /// The socket is over. Whether only the channel is, or the link as well, it does not tell.
+    /// The socket has ended. It does not report whether only the channel has, or the link as well.
     private func socketEnded(_ errno: Int32) {
         isEnding = true
-        // Who closes it does not want to know why it ended.
+        // A caller that closes it does not need the reason.
         if isClosing { return finish(.closed) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         Task(executorPreference: loop) {
@@ -207,7 +208,7 @@ extension L2CAPChannel {
         }
     }
 
-    /// The link tells the reason in a moment; if not, the kernel's has to do.
+    /// The link reports the reason in a moment; otherwise the kernel's is used.
     private func awaitLinkEnd(_ errno: Int32) {
         guard end == nil else { return }
         let reason = DisconnectReason(errno: errno, status: nil)
@@ -224,7 +225,7 @@ extension L2CAPChannel {
         }
     }
 
-    /// Ends the channel, once: its socket closes, and everybody who waits is told.
+    /// Ends the channel, once: closes its socket and resumes every waiting task.
     func finish(_ end: End) {
         guard self.end == nil else { return }
         self.end = isClosing ? .closed : end

@@ -1,38 +1,38 @@
 internal import BLELinux
 internal import Logging
 
-// One open channel beside a link's attributes. Credits, segments and reassembly are the kernel's business; a packet here is a
-// whole one. What is left is to wait: for room before sending, for packets, for the end.
+// One open channel beside a link's attributes. The kernel handles credits, segmentation and reassembly; a packet here
+// is a whole SDU. What is left is to wait: for room before sending, for packets, for the end.
 //
 // Duties
 // - Packets are sent in the order of the calls, and a call returns when the kernel has taken its packet whole.
 // - What has been read is bounded: at `capacity` packets reading pauses, the kernel's buffer fills, it grants no more credits,
 //   and the peer has to wait. Nothing is dropped.
 // - Every caller is resumed exactly once, also at the end of the channel or of the link.
-// - What arrived before the end is delivered before the end is told.
+// - What arrived before the end is delivered before the end is reported.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
 // - `socket` is nil exactly when `end` is set; that closes the descriptor, once. Nobody reads or writes after that.
 // - A sender is in `senders` exactly while its packet waits; only the first one's packet is offered to the kernel.
-// - `isEnding` is set once the socket has told its end: nothing reads it again while it is asked whether the link goes on.
-// - The channel keeps its link, the link does not keep the channel.
+// - `isEnding` is set once the socket has reported its end: it is not read again while the link is checked.
+// - The channel keeps a reference to its link; the link has none to the channel.
 
 /// A connection-oriented channel to a peer: whole packets in both directions, in order, with flow control.
 ///
-/// `Peripheral.openChannel(psm:_:)` makes one. It lives until `close()`, until the peer closes it or the link ends, or until the
-/// last reference to it and to its packets goes away.
+/// `Peripheral.openChannel(psm:_:)` creates one. It lives until `close()`, until the peer closes it or the link ends,
+/// or until the last reference to it and to its packets goes away.
 ///
 /// Spec: LE credit based flow control mode, Core Vol 3 Part A, 10.1.
 public actor L2CAPChannel {
-    /// Why a channel ended.
+    /// The reason that a channel ended.
     enum End: Hashable {
         case closed
         case closedByPeer
         case link(DisconnectReason)
     }
 
-    /// A packet that waits for room, and who waits for it.
+    /// A packet that waits for room, and the task that sends it.
     struct Sender {
         let number: UInt64
         let packet: [UInt8]
@@ -40,18 +40,18 @@ public actor L2CAPChannel {
         let timer: TimerID?
     }
 
-    /// How many packets may wait for room.
+    /// The number of packets that may wait for room.
     static let senderLimit = 64
-    /// How many packets one wake-up may take before the loop looks at its other descriptors.
+    /// The number of packets that one wake-up may read before the loop serves its other descriptors.
     static let packetsPerTurn = 64
-    /// How long a channel that is being closed waits for the peer to take what was sent.
+    /// The time that a closing channel waits for the peer to take what was sent.
     static let farewellTime: Duration = .seconds(2)
 
-    /// The number of the peer's service.
+    /// The PSM of the peer's service.
     public nonisolated let psm: UInt16
     /// The longest packet that the peer may send, in bytes.
     public nonisolated let receiveMTU: Int
-    /// The longest packet that the peer takes, in bytes.
+    /// The longest packet that the peer accepts, in bytes.
     public nonisolated let sendMTU: Int
 
     nonisolated let name: String
@@ -67,7 +67,7 @@ public actor L2CAPChannel {
     var received: [[UInt8]] = []
     var isPaused = false
     var consumer: CheckedContinuation<Bool, Never>?
-    /// What the packets end with; told once.
+    /// The error that the packets end with; delivered once.
     var failure: BLEError?
 
     var senders: [Sender] = []
@@ -89,7 +89,7 @@ public actor L2CAPChannel {
         self.psm = psm
         self.number = number
         receiveMTU = options.mtu
-        // A stand-in knows no bound but a packet's own.
+        // A stand-in has no limit but that of a packet.
         sendMTU = Int(socket.sendMTU() ?? .max)
         name = peripheral.name
         loop = peripheral.loop
@@ -106,23 +106,24 @@ public actor L2CAPChannel {
 }
 
 extension L2CAPChannel {
-    /// Whether the channel is open.
+    /// A Boolean value that indicates whether the channel is open.
     public var isOpen: Bool { end == nil && !isClosing && !isEnding }
 
-    /// What the peer sends, in order, without loss. Reading begins when the channel opens.
+    /// The packets from the peer, in order and without loss. Reading begins when the channel opens.
     public nonisolated var packets: PacketSequence { PacketSequence(channel: self) }
 
-    /// Sends one packet, when it is its turn and there is room.
+    /// Sends one packet, when its turn comes and there is room.
     ///
-    /// Awaiting the call is the flow control: it returns when the kernel has taken the packet, which it does as long as the peer
-    /// grants credits. That does not say that the peer has received it. A packet is sent whole or not at all; one whose call was
-    /// cancelled or was late was not sent.
+    /// Awaiting the call is the flow control: it returns when the kernel has taken the packet, which it does as long
+    /// as the peer grants credits. The peer may not have received it by then. A packet is sent whole or not at all;
+    /// after a cancellation or a timeout it was not sent.
     ///
     /// - Parameters:
     ///   - packet: 1 to `sendMTU` bytes.
-    ///   - timeout: How long to wait for room; `nil` waits as long as the link lives.
-    /// - Throws: `BLEError` with `.tooLong` for a packet over `sendMTU`, `.invalidArgument` for an empty one, `.timedOut`,
-    ///   `.queueFull` when 64 packets wait for room already, `.disconnected` after the end of the channel, `.cancelled`.
+    ///   - timeout: The longest wait for room; `nil` waits for as long as the link lives.
+    /// - Throws: `BLEError` with `.tooLong` for a packet over `sendMTU`, `.invalidArgument` for an empty one,
+    ///   `.timedOut`, `.queueFull` if 64 packets already wait for room, `.disconnected` after the end of the channel,
+    ///   `.cancelled`.
     public func send(_ packet: [UInt8], timeout: Duration? = nil) async throws(BLEError) {
         guard !packet.isEmpty else {
             throw sendError(.invalidArgument, "an empty packet was given", hint: "A packet has at least 1 byte.")
@@ -141,10 +142,10 @@ extension L2CAPChannel {
         try result.get()
     }
 
-    /// Closes the channel; the link stays up. Packets that were not taken are discarded.
+    /// Closes the channel; the link stays up. Packets that the kernel has not taken are discarded.
     ///
-    /// What was sent is not: where the peer has granted no credits for it yet, closing waits for them, 2 s at most. Calls of
-    /// `send` that wait fail. Does nothing when the channel is closed already.
+    /// Packets that the kernel has taken are still sent: if the peer has granted no credits for them yet, the call
+    /// waits for credits, at most 2 s. Waiting calls of `send` fail. Does nothing if the channel is already closed.
     public func close() async {
         guard end == nil else { return }
         isClosing = true

@@ -1,22 +1,22 @@
 /// The packets of a channel, in the order in which the peer sent them.
 ///
-/// There is one sequence a channel: use it from one task. It ends when the channel is closed, by either side, behind the packets
-/// that arrived before; when the link is lost it throws. A consumer that falls behind loses nothing: reading pauses, and the
-/// peer runs out of credits until the consumer goes on.
+/// A channel has one sequence: use it from one task. It ends after the last packet when either side closes the
+/// channel; when the link is lost it throws. A slow consumer loses nothing: reading pauses, and the peer runs out of
+/// credits until the consumer continues.
 public struct PacketSequence: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: the bytes of a packet.
     public typealias Element = [UInt8]
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let channel: L2CAPChannel
 
-    /// Walks over the packets.
+    /// Returns an iterator over the packets.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(channel: channel)
     }
 
-    /// Walks over the packets.
+    /// An iterator over the packets.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let channel: L2CAPChannel
         private var batch: [[UInt8]] = []
@@ -26,10 +26,10 @@ public struct PacketSequence: AsyncSequence, Sendable {
             self.channel = channel
         }
 
-        /// The next packet; `nil` when the channel was closed or the task is cancelled.
+        /// Returns the next packet; `nil` after the channel was closed or the task was cancelled.
         ///
-        /// - Throws: `BLEError` with `.disconnected`, once, when the link was lost; `.busy` while another task waits for a
-        ///   packet of this channel.
+        /// - Throws: `BLEError` with `.disconnected`, once, if the link was lost; `.busy` while another task waits for
+        ///   a packet of this channel.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> [UInt8]? {

@@ -2,17 +2,18 @@ internal import BLECore
 internal import BLELinux
 
 extension Peripheral {
-    /// The PSMs of Low Energy: up to 0x007F the Bluetooth SIG assigns them, from 0x0080 each device does.
+    /// The PSMs of Low Energy: the Bluetooth SIG assigns those up to 0x007F, and each device those from 0x0080.
     private static let psms: ClosedRange<UInt16> = 0x0001...0x00FF
 
     /// Opens a connection-oriented channel to a service of the peer, beside the attributes.
     ///
-    /// The PSM is fixed by a specification, or told by the device: by an attribute, or in its documentation. Several channels
-    /// may be open at once. A channel lives at most as long as its link, and keeps it as a reference to the peripheral does.
-    /// When the call has thrown, no channel is left behind on this side.
+    /// A specification defines the PSM, or the device does: in an attribute or in its documentation. Several channels
+    /// may be open at once. A channel lives at most as long as its link, and keeps it alive as a reference to the
+    /// peripheral does. If the call throws, no channel is left open on this side.
     ///
-    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` when nobody listens there or the
-    ///   peer has no room, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`, `.cancelled`.
+    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.refusedByPeer` if the peer does not
+    ///   offer the PSM or has no resources, `.insufficientSecurity`, `.invalidArgument`, `.timedOut`, `.disconnected`,
+    ///   `.cancelled`.
     ///
     /// Spec: LE credit based connection, Core Vol 3 Part A, 4.22.
     public func openChannel(
@@ -30,15 +31,15 @@ extension Peripheral {
         do throws(BLEError) {
             socket = try await controls.openChannel(request)
         } catch {
-            // The link knows better than a channel that went down with it.
+            // The link's reason is more precise than that of a channel that ended with it.
             guard error.code == .disconnected, end != nil else { throw error }
             throw endError(during: operation)
         }
         return try adopt(socket, psm: psm, options, during: operation)
     }
 
-    /// Takes over a connected SEQPACKET descriptor, one packet a packet, as a channel of this link. Tests give one end of a
-    /// socketpair.
+    /// Takes over a connected SEQPACKET descriptor, one packet for each SDU, as a channel of this link. Tests pass one
+    /// end of a socketpair.
     package func attachChannel(
         descriptor: Int32, psm: UInt16, _ options: ChannelOptions = ChannelOptions()
     ) throws(BLEError) -> L2CAPChannel {
@@ -73,13 +74,13 @@ extension Peripheral {
                 .system, subject: name, during: operation, because: "\(failure.call) failed", errorNumber: failure.errno
             )
         }
-        // Those that were let go without being closed have left their place behind.
+        // Channels that were released without being closed leave their entries behind.
         channels = channels.filter { $0.value.channel != nil }
         channels[channel.number] = WeakChannel(channel: channel)
         return channel
     }
 
-    /// Ends every channel; they go down with the link.
+    /// Ends every channel; they end with the link.
     func endChannels(_ reason: DisconnectReason) {
         for open in channels.sorted(by: { $0.key < $1.key }) {
             open.value.channel?.assumeIsolated { $0.linkEnded(reason) }
@@ -87,14 +88,14 @@ extension Peripheral {
         channels = [:]
     }
 
-    /// Whether the link is still up at the controller, as far as anybody here knows.
+    /// Whether the link is still up at the controller, as far as is known.
     func isLinkUp() async -> Bool {
         guard end == nil, !isEnding else { return false }
         return await controls?.isUp() ?? true
     }
 }
 
-/// A channel that its users keep alive, not its link.
+/// A channel that its users keep alive; its link does not.
 struct WeakChannel {
     weak let channel: L2CAPChannel?
 }

@@ -3,17 +3,18 @@ internal import BLELinux
 internal import Glibc
 
 extension Central {
-    /// Goes on with a link that is up: one that `Peripheral.detach()` gave, in this program or in the one before.
+    /// Takes over a link that is up: one that `Peripheral.detach()` returned, in this program or in the one before.
     ///
-    /// Nothing is asked of the peer: the MTU, what is known of its services and its subscriptions are as they were. A request that
-    /// the last owner had under way keeps the others waiting until its answer has come and was dropped, or until the peer's
-    /// 30 s are over. Values that come before somebody takes the subscriptions on (`Peripheral.restoredSubscriptions`) are kept
-    /// as `holding` says: 256 and 64 KiB for each, the oldest goes, and losses are counted.
+    /// Nothing is requested from the peer: the MTU, its known services and its subscriptions are unchanged. If the
+    /// last owner had sent a request, the others wait until its response has come and was discarded, or until the
+    /// peer's 30 s are over. Values that come before a task adopts the subscriptions
+    /// (`Peripheral.restoredSubscriptions`) are kept as `holding` says: by default 256 values and 64 KiB for each; the
+    /// oldest is dropped, and losses are counted.
     ///
-    /// The link is used up, also when the call throws.
+    /// The link is consumed, even if the call throws.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is no SEQPACKET socket, and
-    ///   for one that leads to another peer; `.disconnected` when the link has ended meanwhile.
+    /// - Throws: `BLEError` with `.invalidArgument` for a link that was adopted before, for a descriptor that is not a
+    ///   SEQPACKET socket, and for one that leads to another peer; `.disconnected` if the link has ended meanwhile.
     public func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -21,7 +22,8 @@ extension Central {
         return try await adopt(link, holding: options, preparing: &isToPrepare)
     }
 
-    /// Goes on with one link of many: a controller that is silent is waited for with the first one, as the others' values would wait too.
+    /// Adopts one link of many: only the first one waits for a silent controller, as the others' values would wait
+    /// too.
     func adopt(
         _ link: DetachedLink, holding options: SubscribeOptions, preparing isToPrepare: inout Bool
     ) async throws(BLEError) -> Peripheral {
@@ -59,7 +61,8 @@ extension Central {
 }
 
 extension Adapter {
-    /// What this adapter can do for a link that it has not made; `nil` when the link is another adapter's, or when there is no telling.
+    /// Returns this adapter's means for a link that it has not made; `nil` if the link is another adapter's, or if
+    /// that is unknown.
     func controls(
         adopting handle: ConnectionHandle?, from own: BluetoothAddress, to peer: PeerID
     ) -> LinkControls? {

@@ -2,30 +2,31 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// What is wanted, kept for the next start; and an end that the next start goes on from.
+// Persists the restoration state, and ends a run so that the next start can resume.
 
 extension Central {
-    /// How long the beginning and the end of a daemon wait for the disk that has its state.
+    /// The time that the start and the end of a daemon wait for the disk with its state.
     static let storageTime: Duration = .seconds(5)
 
-    /// A central that keeps what it wants of the radio in `store`, from `restore(_:from:holding:handlers:)` on.
+    /// Creates a central that keeps its restoration state in `store`, from `restore(_:from:holding:handlers:)` on.
     public init(store: StateStore, _ configuration: Configuration = Configuration()) {
         var configuration = configuration
         configuration.stateStore = store
         self.init(configuration)
     }
 
-    /// How it stands with the state on the disk; `nil` without a store, before `restore(_:from:holding:handlers:)` and after `suspend(keepingLinks:)`.
+    /// The status of the state on the disk; `nil` without a store, before `restore(_:from:holding:handlers:)` and
+    /// after `suspend(keepingLinks:)`.
     public var stateStatus: StateStatus? {
         keeper.map { keeper in keeper.assumeIsolated { $0.status } }
     }
 
-    /// Returns when the disk has what is wanted now. The state is written by itself, too.
+    /// Returns when the current state is on the disk. The state is also written automatically.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` when nothing is kept, because there is no `Configuration.stateStore`, or because
-    ///   `restore(_:from:holding:handlers:)` was not called, or `suspend(keepingLinks:)` was; `.timedOut` when the disk has not answered by
-    ///   then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`. After these a change is not lost: it is still being written, or tried
-    ///   again later.
+    /// - Throws: `BLEError` with `.invalidArgument` if no state is kept, because there is no
+    ///   `Configuration.stateStore`, `restore(_:from:holding:handlers:)` was not called, or `suspend(keepingLinks:)`
+    ///   was; `.timedOut` if the disk has not responded by then; `.diskFull`, `.notPermitted`, `.tooLong`, `.system`.
+    ///   No change is lost by these: it is still being written, or tried again later.
     public func saveState(timeout: Duration = .seconds(5)) async throws(BLEError) {
         guard let keeper else { throw nothingKeptError(during: "save the state") }
         try await keeper.flush(until: loop.now() + timeout)
@@ -43,7 +44,7 @@ extension Central {
             hint: "Call `Central.restore()` at each start, also the first, before the first session.")
     }
 
-    /// Logs once that a store was given and nothing is kept in it.
+    /// Logs once that there is a store and nothing is kept in it.
     private func noticeNothingIsKept() {
         guard let store = configuration.stateStore, !hasRestored, !hasNoticedMissingRestore else { return }
         hasNoticedMissingRestore = true
@@ -52,29 +53,31 @@ extension Central {
             metadata: ["store": "\(store.path)"])
     }
 
-    /// Forgets a peer: the next start does not want it. A session with it goes on.
+    /// Removes a peer from the restoration state: the next start does not connect to it. A session with it continues.
     public func forget(_ peer: PeerID) {
         keeper?.assumeIsolated { $0.forget(peer) }
     }
 
-    /// Forgets the scan that is wanted: the next start does not begin it. One that runs goes on.
+    /// Removes the scan from the restoration state: the next start does not begin it. A running scan continues.
     public func forgetScan() {
         keeper?.assumeIsolated { $0.forgetScan() }
     }
 
-    /// Ends all sessions in a way that the next start goes on with: what is wanted stays so.
+    /// Ends all sessions and keeps the restoration state, so that the next start resumes them.
     ///
-    /// To be called at the end of a daemon, before it ends sessions or subscriptions by itself. The store is free for another process then.
-    /// A disk that hangs is waited for 5 s; the log says so, and the store is free when what is being written is over, or this process.
+    /// Call it at the end of a daemon, before ending sessions or subscriptions one by one. Afterwards the store is
+    /// free for another process. The call waits at most 5 s for a disk that hangs and logs it; the store is then free
+    /// after the pending write or at the end of this process.
     ///
-    /// - Parameter keepingLinks: Whether links that are ready stay up: they are the result, to be passed to the program that this one
-    ///   executes. Else they end, and the result is empty. Links that no session has are the caller's.
+    /// - Parameter keepingLinks: Whether links that are ready stay up: they are returned, to be passed to the program
+    ///   that this one executes. Otherwise they end, and the result is empty. Links without a session remain the
+    ///   caller's.
     @discardableResult
     public func suspend(keepingLinks: Bool = false) async -> [DetachedLink] {
         await keeper?.freeze()
-        // The disk that keeps a session's end waiting is the one that has the state.
+        // The disk that delays a session's end is the one with the state.
         let limit = loop.now() + Self.storageTime
-        // All at once: each may have to wait for a disk that hangs.
+        // Concurrently: each may have to wait for a disk that hangs.
         var links: [DetachedLink] = []
         await withTaskGroup(of: DetachedLink?.self) { group in
             for session in sessions.values.compactMap(\.session).sorted(by: { $0.name < $1.name }) {
@@ -108,12 +111,12 @@ extension Central {
         return link
     }
 
-    /// Ends all sessions in a way that the next start goes on with, and hands their links to the service manager, which keeps them up
-    /// until then.
+    /// Ends all sessions and keeps the restoration state, and hands their links to the service manager, which keeps
+    /// them up until the next start.
     ///
-    /// A link that the manager does not take ends; the log says so.
+    /// A link that the manager does not take is closed and logged.
     public func suspend(handingOverTo store: DescriptorStore) async {
-        // One that hangs is waited for once, not for each link.
+        // A manager that hangs is waited for once, not for each link.
         var isAnswering = true
         for link in await suspend(keepingLinks: true) {
             do throws(BLEError) {
@@ -127,29 +130,30 @@ extension Central {
         }
     }
 
-    /// The devices that match a scan that was wanted, as `scan(_:_:lostAfter:duration:capacity:)` gives them; it lasts.
+    /// Returns the devices that match a scan of the restoration state, as `scan(_:_:lostAfter:duration:capacity:)`
+    /// does; the scan stays in that state.
     public nonisolated func scan(_ wanted: WantedScan) -> ScanSequence {
         scan(wanted.settings.filter, wanted.settings, lostAfter: wanted.lostAfter).lasting()
     }
 }
 
-// MARK: - What is noted
+// MARK: - Recording the state
 
 extension Central {
-    /// Has the store told of a session, and from now on of what becomes of it.
+    /// Adds a session to the restoration state, and records its changes from now on.
     func keep(_ session: Session, with peer: PeerID, _ subscriptions: [WantedSubscription]) {
         guard let keeper else { return noticeNothingIsKept() }
         keeper.assumeIsolated { $0.want(WantedPeer(peer, session.options, subscriptions)) }
         session.assumeIsolated { $0.keeper = keeper }
     }
 
-    /// Has the store told which adapter is used, once it is known.
+    /// Records the adapter in use, once it is known.
     func keepAdapter() {
         guard let keeper, let address = adapter.assumeIsolated({ $0.address }) else { return }
         keeper.assumeIsolated { $0.change { $0.adapter = address } }
     }
 
-    /// Wants a scan from now on; the result is one iterator's part in it.
+    /// Adds a scan to the restoration state; the result is one iterator's part in it.
     func keep(_ scan: WantedScan) -> LastingScan? {
         guard let keeper else {
             noticeNothingIsKept()
@@ -159,7 +163,7 @@ extension Central {
         return LastingScan(scan, keeper)
     }
 
-    /// Wants a scan no longer.
+    /// Removes a scan from the restoration state.
     func forget(_ scan: WantedScan) {
         keeper?.assumeIsolated { $0.forget(scan) }
     }

@@ -3,27 +3,31 @@ internal import BLELinux
 internal import Logging
 
 extension Central {
-    /// Goes on with what the daemon wanted before it was restarted: sessions with their subscriptions, a scan, and links that were
+    /// Resumes what the daemon did before its restart: sessions with their subscriptions, a scan, and links that were
     /// handed over.
     ///
-    /// To be called once, before the first session. From then on `Configuration.stateStore` is kept current by itself: what is wanted is a
-    /// session until `Session.disconnect(_:)`, a subscription of `Session.values(of:_:)` until it is unsubscribed, and a scan that is
-    /// `ScanSequence.lasting()`. Letting go of them, the end of the process and its death are no reason to forget them. Without a store
-    /// only links are brought back.
+    /// Call it once, before the first session. From then on the state in `Configuration.stateStore` is kept current
+    /// automatically: it contains a session until `Session.disconnect(_:)`, a subscription of `Session.values(of:_:)`
+    /// until it is unsubscribed, and a scan that is `ScanSequence.lasting()`. Releasing them, the end of the process
+    /// and its crash do not remove them. Without a store only links are restored.
     ///
-    /// It returns as soon as everything has begun. A session whose link was handed over goes on with that one, without a request; the others
-    /// connect, each by its own policy, and find their peers' services in the cache. What fails does so for one peer alone.
+    /// The call returns as soon as everything has begun. A session whose link was handed over resumes on it without a
+    /// request; the others connect by their own policies, and find their peers' services in the cache. A failure
+    /// concerns one peer alone.
     ///
     /// - Parameters:
     ///   - links: Links from the program that executed this one.
     ///   - environment: Where to look for links that the service manager has kept.
-    ///   - holding: How much of a restored subscription is kept until somebody takes it on. What kind of subscription is preferred comes from
-    ///     the state. On a link that was handed over an `onReady` that subscribes to the same characteristic takes it on.
-    ///   - handlers: Asked for each peer, before any connect: the code that cannot be stored. A peer whose policy is `.custom` fails with
-    ///     `.invalidArgument` when it gets no `reconnect`. `nil`: the peer is not wanted any more, and is forgotten.
-    /// - Throws: `BLEError` with `.busy` when another process has the store, whom the reason names, or when this was called before;
-    ///   `.timedOut` when the disk with the state has not answered in 5 s; `.cancelled`, `.notPermitted`, `.diskFull`, `.invalidArgument`,
-    ///   `.system`. A state that cannot be used is no error: see `Restoration.damage`.
+    ///   - holding: How many values of a restored subscription are kept until a task adopts it. The preferred kind of
+    ///     subscription comes from the state. On a link that was handed over, an `onReady` that subscribes to the same
+    ///     characteristic adopts it.
+    ///   - handlers: Called for each peer, before any connect, for the code that cannot be stored. A peer whose policy
+    ///     is `.custom` fails with `.invalidArgument` if it gets no `reconnect`. If the result is `nil`, the peer is
+    ///     removed from the state.
+    /// - Throws: `BLEError` with `.busy` if another process has the store, which the reason names, or if this was
+    ///   called before; `.timedOut` if the disk with the state has not responded in 5 s; `.cancelled`,
+    ///   `.notPermitted`, `.diskFull`, `.invalidArgument`, `.system`. A state that cannot be used is not an error: see
+    ///   `Restoration.damage`.
     public func restore(
         _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
         holding: SubscribeOptions = SubscribeOptions(),
@@ -79,7 +83,7 @@ extension Central {
             () throws(BLEError) -> (OpenStateStore, OpenStateStore.Contents) in
             let open = try store.open()
             let contents = try open.load()
-            // Here, where it is told also when nobody waits for it any more.
+            // Logged here, so that it is also logged if no task waits any longer.
             if let damage = contents.damage {
                 logger.warning("the state is not used", metadata: ["reason": "\(damage)"])
             }
@@ -92,7 +96,7 @@ extension Central {
         return contents
     }
 
-    /// What the disk has at `path`. What comes too late is dropped, and with it a store that was opened.
+    /// Reads the store at `path`. A late result is dropped, and a store that was opened with it.
     package func stored<Value: Sendable>(
         _ path: String, _ read: @Sendable @escaping () throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
@@ -154,7 +158,7 @@ extension Central {
         } catch {
             result = .failure(error)
         }
-        // The manager's copy would keep the link up behind its end here.
+        // The manager's copy would keep the link up after its end here.
         if let store = handed.store { await remove(DescriptorStore.name(of: handed.link), from: store, &course) }
         return result
     }
@@ -165,7 +169,7 @@ extension Central {
                 try store.remove(named: name)
             } catch {
                 guard error.code == .busy, course.hasAnsweringManager else { throw error }
-                // It takes no more messages now; behind those that it has it will, unless it hangs.
+                // The manager accepts no messages now; once it has read those in the queue it will, unless it hangs.
                 course.hasAnsweringManager = false
                 try await store.notifier.barrier()
                 course.hasAnsweringManager = true
@@ -212,17 +216,18 @@ private struct HandedLinks {
     }
 }
 
-/// What is known behind the first of many links that are adopted in a row: a wait in vain is not made for each.
+/// What is known after the first of many links that are adopted in a row, so that the same wait is not repeated for
+/// each.
 private struct AdoptionCourse {
-    /// Whether the adapter was not asked yet.
+    /// Whether the adapter has not been asked yet.
     var isToPrepare = true
-    /// Whether the service manager has not failed to take note.
+    /// Whether the service manager has responded to every message so far.
     var hasAnsweringManager = true
-    /// Links that have no session.
+    /// Links without a session.
     var unused: [Peripheral] = []
 }
 
-/// A link, and where the service manager has a copy of it.
+/// A link, and the service manager's store if it has a copy.
 private struct HandedLink: Sendable {
     let link: DetachedLink
     let store: DescriptorStore?

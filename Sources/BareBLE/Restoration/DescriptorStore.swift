@@ -1,11 +1,11 @@
 internal import BLECore
 internal import BLELinux
 
-/// Links that the service manager keeps from one run of the daemon to the next, so that a restart keeps the radio links.
+/// Links that the service manager keeps between runs of the daemon, so that they stay up during a restart.
 ///
-/// systemd does that for a unit with `FileDescriptorStoreMax=` above 0: what a service puts there is held while the service is
-/// restarted, and handed back as open descriptors. Each link takes two: its socket, and a file in memory that says how the
-/// protocol stands.
+/// systemd offers this to a unit with `FileDescriptorStoreMax=` above 0: it holds the descriptors that a service
+/// stores while the service is restarted, and passes them to the next process. Each link needs two: its socket, and a
+/// file in memory with the protocol's state.
 ///
 /// ```swift
 /// // At the end:
@@ -18,27 +18,27 @@ public struct DescriptorStore: Hashable, Sendable {
 
     let notifier: ServiceNotifier
 
-    /// The store of the manager that `notifier` talks to.
+    /// Creates the store of the manager that `notifier` talks to.
     public init(_ notifier: ServiceNotifier) {
         self.notifier = notifier
     }
 
-    /// The name under which a link is stored: it says the peer.
+    /// Returns the name under which a link is stored, which contains the peer.
     public static func name(of link: DetachedLink) -> String {
         let text = link.peer.map { "\($0)" } ?? link.name
-        // The manager takes ASCII without colons and control characters, up to 255 bytes.
+        // The manager accepts ASCII without colons and control characters, up to 255 bytes.
         let allowed = text.unicodeScalars.map { scalar in
             scalar.value > 0x20 && scalar.value < 0x7F && scalar != ":" ? Character(scalar) : "-"
         }
         return prefix + String(allowed.prefix(200))
     }
 
-    /// Puts a link into the store, and waits until the manager has it. This process has it no more.
+    /// Puts a link into the store, and waits until the manager has it. This process no longer owns it.
     ///
     /// - Returns: The name under which it is stored.
-    /// - Throws: `BLEError` with `.invalidArgument` for a link that was given away before; `.busy`, `.notPermitted`, `.system` when the
-    ///   manager could not be told; `.timedOut`, `.system` when nobody knows whether the manager has it. The link is still in the
-    ///   caller's hands where its `fileDescriptor` is not `nil`.
+    /// - Throws: `BLEError` with `.invalidArgument` for a link that was released before; `.busy`, `.notPermitted`,
+    ///   `.system` if the message could not be sent; `.timedOut`, `.system` if it is unknown whether the manager has
+    ///   the link. The caller still owns the link if its `fileDescriptor` is not `nil`.
     @discardableResult
     public func put(_ link: DetachedLink) async throws(BLEError) -> String {
         let name = try send(link)
@@ -46,20 +46,20 @@ public struct DescriptorStore: Hashable, Sendable {
         return name
     }
 
-    /// Puts a link into the store, without knowing when the manager has it.
+    /// Puts a link into the store without waiting for the manager.
     func send(_ link: DetachedLink) throws(BLEError) -> String {
         let name = Self.name(of: link)
         guard let number = link.fileDescriptor else { throw link.givenAwayError(during: "store a link") }
         let file = try link.memoryFile()
         defer { MemoryFile.close(file) }
-        // The manager adds to what it has under a name.
+        // The manager adds to the descriptors that it has under a name.
         try notifier.send(["FDSTOREREMOVE=1", "FDNAME=\(name)"])
         try notifier.send(["FDSTORE=1", "FDNAME=\(name)"], descriptors: [number, file])
         if let own = link.release() { MemoryFile.close(own) }
         return name
     }
 
-    /// Removes what is stored under a name; the link ends with it, unless it was adopted.
+    /// Removes the link with this name; the link ends, unless it was adopted.
     ///
     /// - Throws: `BLEError` as `ServiceNotifier.ready(status:)` does.
     public func remove(named name: String) throws(BLEError) {
@@ -70,25 +70,26 @@ public struct DescriptorStore: Hashable, Sendable {
 // MARK: - At the next start
 
 extension DescriptorStore {
-    /// What the service manager has handed back.
+    /// The descriptors that the service manager has passed back.
     public struct Contents: Sendable {
         /// The links, in the order of their names.
         public fileprivate(set) var links: [DetachedLink] = []
-        /// The names of those that could not be used, with the reason. They are closed.
+        /// The links that could not be used, by name, with the reason. They are closed.
         public fileprivate(set) var damaged: [String: BLEError] = [:]
-        /// Descriptors of others, such as those of a socket unit. They are as they were.
+        /// Descriptors of others, such as those of a socket unit; they are unchanged.
         public fileprivate(set) var others: [ServiceEnvironment.Descriptor] = []
     }
 
-    /// Takes the links that the manager has handed to this process. To be called once, at the start: a second call finds nothing.
+    /// Takes the links that the manager has passed to this process. Call it once, at the start: a second call finds
+    /// nothing.
     ///
-    /// The manager keeps its own copies until they are removed (`remove(named:)`); a link does not end with this process as long as they are
-    /// there.
+    /// The manager keeps its own copies until they are removed (`remove(named:)`); while they exist, a link does not
+    /// end with this process.
     public static func take(from environment: ServiceEnvironment = .process) -> Contents {
         var contents = Contents()
         var pairs: [String: [Int32]] = [:]
         for descriptor in environment.descriptors {
-            // Those that are closed on exec were opened by this program, or taken already.
+            // Descriptors that are closed on exec were opened by this program, or already taken.
             guard LinkSocket.livesAcrossExec(descriptor.number) else { continue }
             guard descriptor.name.hasPrefix(prefix) else {
                 contents.others.append(descriptor)
@@ -107,7 +108,7 @@ extension DescriptorStore {
         return contents
     }
 
-    /// The manager hands descriptors back in an order of its own.
+    /// The manager passes descriptors back in an arbitrary order.
     private static func link(of numbers: [Int32], named name: String) throws(BLEError) -> DetachedLink {
         let files = numbers.filter { MemoryFile.isFile($0) }
         let sockets = numbers.filter { !MemoryFile.isFile($0) }

@@ -2,13 +2,13 @@ public import BLECore
 internal import BLELinux
 internal import Glibc
 
-/// A link that is up and belongs to nobody at the moment: its descriptor, and all that must be known to go on with it.
+/// A link that is up and has no owner at the moment: its descriptor, and the state needed to resume it.
 ///
-/// `Peripheral.detach()` makes it and `Central.adopt(_:holding:)` takes it, in this program or in another one: the one that this
-/// program executes (`passAcrossExec()`), or the next one that the service manager starts (`DescriptorStore`). What the
-/// peer sends meanwhile waits in the kernel, which keeps some 200 packets.
+/// `Peripheral.detach()` creates it and `Central.adopt(_:holding:)` takes it, in this program or in another one: the
+/// one that this program executes (`passAcrossExec()`), or the next one that the service manager starts
+/// (`DescriptorStore`). Meanwhile the kernel queues what the peer sends, up to some 200 packets.
 ///
-/// The last reference going away closes the descriptor, which ends the link.
+/// The end of the last reference closes the descriptor, which ends the link.
 public final class DetachedLink: Sendable {
     let state: LinkState
     private let descriptor: Lock<Int32?>
@@ -18,12 +18,12 @@ public final class DetachedLink: Sendable {
         self.descriptor = Lock(socket.release())
     }
 
-    /// Puts a link together from what `bytes` gave and the descriptor.
+    /// Creates a link from its `bytes` and its descriptor.
     ///
-    /// The descriptor belongs to the link from now on, also when the call throws.
+    /// The descriptor belongs to the link from now on, even if the call throws.
     ///
-    /// - Throws: `BLEError` with `.unusableState` for bytes that are damaged or of another version; `.invalidArgument` for what is
-    ///   no open descriptor.
+    /// - Throws: `BLEError` with `.unusableState` for bytes that are damaged or of another version; `.invalidArgument`
+    ///   if the descriptor is not open.
     public init(bytes: [UInt8], descriptor: Int32) throws(BLEError) {
         guard LinkSocket.isOpen(descriptor) else {
             throw BLEError(
@@ -48,29 +48,29 @@ public final class DetachedLink: Sendable {
     /// The peer's address; `nil` for a link without a radio.
     public var peer: PeerID? { state.peer }
 
-    /// What messages call the link.
+    /// The link's name in messages.
     public var name: String { state.name }
 
-    /// The largest ATT packet that both sides agreed on.
+    /// The agreed ATT MTU, in bytes.
     public var mtu: Int { Int(state.client.queue.mtu) }
 
-    /// Whether a request was sent whose answer had not come. Whoever adopts the link sends nothing before that answer has
-    /// come, and drops it.
+    /// A Boolean value that indicates whether the response to a sent request had not come. The next owner sends
+    /// nothing before that response, and discards it.
     public var hasUnansweredRequest: Bool { state.client.queue.unanswered != nil }
 
     /// The handles of the values that the peer was asked to send, in ascending order.
     public var subscribedHandles: [AttributeHandle] { state.subscriptions.filter(\.isWanted).map(\.valueHandle) }
 
-    /// What must be known to go on with the link, in a form to hand over: versioned, with a checksum.
+    /// The state needed to resume the link, in a versioned form with a checksum.
     public var bytes: [UInt8] { state.bytes }
 
-    /// The descriptor, which stays the link's; `nil` once it was given away.
+    /// The descriptor, which stays the link's; `nil` after it was released.
     public var fileDescriptor: Int32? { descriptor.withLock { $0 } }
 
-    /// Gives the descriptor away: the caller owns it.
+    /// Releases the descriptor: the caller owns it.
     ///
-    /// - Parameter acrossExec: Whether it is to be there in a program that this one executes.
-    /// - Returns: `nil` when it was given away before.
+    /// - Parameter acrossExec: Whether the descriptor stays open in a program that this one executes.
+    /// - Returns: The descriptor; `nil` if it was released before.
     public func release(acrossExec: Bool = false) -> Int32? {
         guard let number = descriptor.withLock({ $0.take() }) else { return nil }
         LinkSocket.setLivesAcrossExec(acrossExec, number)
@@ -81,12 +81,13 @@ public final class DetachedLink: Sendable {
 // MARK: - Across exec
 
 extension DetachedLink {
-    /// Lets the link live on in a program that this one executes, which makes a `DetachedLink(passedAcrossExec:)` of the text.
+    /// Passes the link to a program that this one executes, which creates a `DetachedLink(passedAcrossExec:)` from the
+    /// text.
     ///
-    /// The text names two descriptors: the link's, and a file in memory with `bytes`. Give it as an argument, or in the environment.
-    /// Both stay open in this program, whoever else it starts, and end with it.
+    /// The text names two descriptors: the link's, and a file in memory with `bytes`. Pass it as an argument or in the
+    /// environment. Both descriptors stay open in this program and in every program that it starts.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` when the link was given away before, `.system`.
+    /// - Throws: `BLEError` with `.invalidArgument` if the link was released before, `.system`.
     public func passAcrossExec() throws(BLEError) -> String {
         let file = try memoryFile()
         guard let number = release(acrossExec: true) else {
@@ -97,7 +98,7 @@ extension DetachedLink {
         return "\(number),\(file)"
     }
 
-    /// Takes a link over from the program that executed this one.
+    /// Creates a link from the text of the program that executed this one.
     ///
     /// - Throws: `BLEError` with `.invalidArgument` for a text that names no open descriptors, and `.unusableState`.
     public convenience init(passedAcrossExec text: String) throws(BLEError) {
@@ -123,7 +124,8 @@ extension DetachedLink {
         }
     }
 
-    /// What such a file holds; nothing, which no link can be made of, where it cannot be read. Closes it.
+    /// Returns the contents of such a file and closes it; empty, which no link can be created from, if it cannot be
+    /// read.
     static func bytes(of file: Int32) throws(BLEError) -> [UInt8] {
         (try? MemoryFile.take(file, limit: LinkState.byteLimit)) ?? []
     }

@@ -1,10 +1,11 @@
 internal import BLECore
 internal import BLELinux
 
-// Why a loop was left cannot be told: an iterator goes away in the same way after `break`, an error and a cancellation. So
-// leaving it is no reason to forget what it was for; only `ScanSequence.stop()` and `Central.forgetScan()` are.
+// The reason for leaving a loop is unknown: an iterator goes away in the same way after `break`, an error and a
+// cancellation. So leaving the loop does not remove the scan from the state; only `ScanSequence.stop()` and
+// `Central.forgetScan()` do.
 
-/// One iterator's part in a scan that is wanted at the next start.
+/// One iterator's part in a scan of the restoration state.
 final class LastingScan: Sendable {
     private let scan: WantedScan
     private let keeper: StateKeeper
@@ -15,7 +16,7 @@ final class LastingScan: Sendable {
         self.keeper = keeper
     }
 
-    /// Has the keeper know that this iterator has ended; what is wanted stays so.
+    /// Reports to the keeper that this iterator has ended; the scan stays in the state.
     func end() async {
         if isFirstEnd() { await keeper.left(scan) }
     }
@@ -34,7 +35,7 @@ final class LastingScan: Sendable {
     }
 }
 
-/// The scans that the iterators of one sequence have begun, so that the sequence can end them.
+/// The scans that the iterators of one sequence have started, so that the sequence can end them.
 final class RunningScans: Sendable {
     private struct Running {
         weak var lease: ScanLease?

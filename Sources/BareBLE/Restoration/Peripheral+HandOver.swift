@@ -3,14 +3,14 @@ internal import BLELinux
 internal import Logging
 
 extension Peripheral {
-    /// Gives the link up without ending it, so that this program or another one goes on with it.
+    /// Detaches the link without ending it, so that this program or another one can resume it.
     ///
-    /// The radio link stays up and the peer notices nothing. For this peripheral it is over: calls under way fail once with
-    /// `.disconnected`, subscriptions end behind the values that wait in them, channels close, and `disconnected()` returns
-    /// `.detached`. What was asked of the peer and not answered stays known: whoever adopts the link waits for that answer, and
-    /// empties the peer's queue of prepared writes where an unfinished write has left something in it.
+    /// The radio link stays up and the peer notices nothing. This peripheral ends: pending calls fail once with
+    /// `.disconnected`, subscriptions end after the values that wait in them, channels close, and `disconnected()`
+    /// returns `.detached`. A request without a response is recorded: the next owner waits for that response, and
+    /// cancels the peer's prepared writes if an unfinished write has left some.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when the link is over, or about to end.
+    /// - Throws: `BLEError` with `.disconnected` if the link has ended, or is about to end.
     public func detach() async throws(BLEError) -> DetachedLink {
         let operation = "hand the link over"
         if end != nil { throw endError(during: operation) }
@@ -43,7 +43,7 @@ extension Peripheral {
         return state
     }
 
-    /// Goes on with a link that another owner has left. Nothing is asked of the peer.
+    /// Resumes a link that another owner has detached. Nothing is requested from the peer.
     func resume(_ state: LinkState, holding options: SubscribeOptions) throws(BLEError) {
         client = GATTClient(limits: client.limits, remains: state.client, at: loop.now())
         knowledge = DatabaseKnowledge(cache: state.cache, validation: .skipped)
@@ -87,35 +87,35 @@ extension Peripheral {
 
 // MARK: - Subscriptions that wait for their consumer
 
-/// A subscription that goes on, and what came in it.
+/// A subscription that continues, and the values that came in it.
 struct HeldValues {
     let id: Subscriptions.ID
     let uuid: BluetoothUUID?
     let buffer: StreamBuffer<ReceivedValue>
 }
 
-/// A subscription that the last owner of the link had, whose values wait for somebody to take them on.
+/// A subscription of the link's last owner, whose values wait to be adopted.
 public struct RestoredSubscription: Sendable {
     /// The handle of the characteristic's value.
     public let handle: AttributeHandle
-    /// What the characteristic is; `nil` when that is not known.
+    /// The UUID of the characteristic; `nil` if it is unknown.
     public let uuid: BluetoothUUID?
 
     let peripheral: Peripheral
 
-    /// Takes the subscription on. The values that came since the hand-over come first, in order; what found no room is counted in
-    /// them as in any subscription.
+    /// Adopts the subscription. The values since the hand-over come first, in order; dropped ones are counted as in
+    /// any subscription.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` when somebody has taken it on, or stopped it, before.
+    /// - Throws: `BLEError` with `.invalidArgument` if it was adopted or stopped before.
     public func adopt() async throws(BLEError) -> ValueSequence {
         try await peripheral.adoptHeld(handle)
     }
 
-    /// Takes the subscription on, with each value made a `Value`.
+    /// Adopts the subscription, with each value decoded as a `Value`.
     ///
     /// - Parameters:
-    ///   - type: What each value is made.
-    ///   - malformedValues: What happens to a value that does not fit the type.
+    ///   - type: The type of the values.
+    ///   - malformedValues: How to treat a value that does not fit the type.
     /// - Throws: `BLEError` as `adopt()` does.
     public func adopt<Value: GATTReadable & Sendable>(
         as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
@@ -123,19 +123,19 @@ public struct RestoredSubscription: Sendable {
         await peripheral.typed(try await adopt(), malformedValues)
     }
 
-    /// Ends the subscription, and tells the peer to stop. What waits is discarded.
+    /// Ends the subscription, and asks the peer to stop. Waiting values are discarded.
     ///
-    /// - Throws: `BLEError` as `adopt()` does, and when the peer could not be told.
+    /// - Throws: `BLEError` as `adopt()` does, and if the write to the peer failed.
     public func stop() async throws(BLEError) {
         try await adopt().unsubscribe()
     }
 }
 
 extension Peripheral {
-    /// The subscriptions that the last owner of this link left and nobody has taken on yet, by handle.
+    /// The subscriptions of this link's last owner that have not been adopted yet, ordered by handle.
     ///
-    /// Their values are kept, up to what `Central.adopt(_:holding:)` was told. Subscribing to such a characteristic takes it on
-    /// as well.
+    /// Their values are kept, up to the limits given to `Central.adopt(_:holding:)`. Subscribing to such a
+    /// characteristic adopts it as well.
     public var restoredSubscriptions: [RestoredSubscription] {
         held.sorted { $0.key < $1.key }.map { handle, values in
             RestoredSubscription(handle: handle, uuid: values.uuid, peripheral: self)
@@ -149,7 +149,7 @@ extension Peripheral {
             because: "somebody has taken it on, or stopped it, before", hint: "Subscribe again.")
     }
 
-    /// The held values of a handle for its next subscriber, unless the subscription has ended.
+    /// Returns the held values of a handle for its next subscriber, unless the subscription has ended.
     func takeHeld(_ handle: AttributeHandle) -> ValueSequence? {
         guard let values = held[handle], listeners[values.id] != nil else { return nil }
         held[handle] = nil

@@ -1,58 +1,60 @@
 public import BLECore
 
-/// What a restart has brought back: the result of `Central.restore(_:from:holding:handlers:)`.
+/// The result of `Central.restore(_:from:holding:handlers:)`: what was restored after a restart.
 ///
-/// It holds its sessions: who lets go of it, and of them, ends them for this run. They stay wanted.
+/// It holds references to its sessions: releasing it, and them, ends them for this run. They stay in the restoration
+/// state.
 public struct Restoration: Sendable {
-    /// The peers that were wanted, in the order in which they were first, and what became of each.
+    /// The peers of the restoration state, in the order in which they were added, with their outcomes.
     public internal(set) var peers: [RestoredPeer] = []
-    /// The scan that was wanted; `nil` where none was.
+    /// The restored scan; `nil` if there was none.
     public internal(set) var scan: RestoredScan?
-    /// Links that the daemon before this one has handed over and that no session wants.
+    /// Links that the daemon before this one has handed over and that belong to no session.
     public internal(set) var links: [Peripheral] = []
-    /// Links that were handed over and could not be gone on with, by name. They are over.
+    /// Links that were handed over and could not be resumed, by name. They have ended.
     public internal(set) var lostLinks: [String: BLEError] = [:]
-    /// The adapter that the daemon before this one used; `nil` where it has used none.
+    /// The adapter that the daemon before this one used; `nil` if it used none.
     public internal(set) var adapter: BluetoothAddress?
-    /// Why the state was not used (`.unusableState`), and the file with it was moved aside; `nil` where all is well, and where there was none.
+    /// The reason that the state was not used (`.unusableState`) and its file was moved aside; `nil` if it was used,
+    /// or if there was none.
     public internal(set) var damage: BLEError?
-    /// Where that file is now.
+    /// The path to which that file was moved.
     public internal(set) var movedTo: String?
 
-    /// The sessions that go on.
+    /// The sessions that resumed.
     public var sessions: [Session] { peers.compactMap(\.session) }
-    /// The subscriptions that go on and wait to be taken on, peer by peer.
+    /// The subscriptions that resumed and wait to be adopted, peer by peer.
     public var subscriptions: [RestoredValues] { peers.flatMap(\.subscriptions) }
 
-    /// What became of a peer; `nil` for one that was not wanted.
+    /// Returns the outcome for a peer; `nil` for one that was not in the state.
     public func peer(_ peer: PeerID) -> RestoredPeer? { peers.first { $0.peer == peer } }
 }
 
-/// What became of a peer that was wanted before the restart.
+/// The outcome for a peer of the restoration state.
 public struct RestoredPeer: Sendable {
-    /// How a peer goes on.
+    /// A way in which a peer was restored.
     public enum Outcome: Sendable {
         /// Its session connects.
         case connecting(Session)
-        /// Its session goes on with a link that was handed over: nothing was asked of the peer.
+        /// Its session resumed on a link that was handed over; nothing was requested from the peer.
         case adopted(Session)
-        /// There is no session. The peer stays wanted until `Central.session(with:)` or `Central.forget(_:)`.
+        /// There is no session. The peer stays in the state until `Central.session(with:)` or `Central.forget(_:)`.
         case failed(BLEError)
     }
 
-    /// What was wanted.
+    /// The peer's entry in the restoration state.
     public let wanted: WantedPeer
-    /// How it goes on.
+    /// The way in which it was restored.
     public let outcome: Outcome
-    /// Its subscriptions, which wait to be taken on.
+    /// Its subscriptions, which wait to be adopted.
     public let subscriptions: [RestoredValues]
-    /// Why a link to this peer that was handed over is over; `nil` where it goes on, and where there was none.
+    /// The reason that a handed-over link to this peer has ended; `nil` if it continues, or if there was none.
     public let lostLink: BLEError?
 
-    /// Whom it is about.
+    /// The peer's address.
     public var peer: PeerID { wanted.peer }
 
-    /// The session, if there is one.
+    /// The session; `nil` if the restoration failed.
     public var session: Session? {
         switch outcome {
         case .connecting(let session), .adopted(let session): session
@@ -60,62 +62,65 @@ public struct RestoredPeer: Sendable {
         }
     }
 
-    /// Why there is no session; `nil` where there is one.
+    /// The reason that there is no session; `nil` if there is one.
     public var failure: BLEError? {
         if case .failed(let error) = outcome { error } else { nil }
     }
 }
 
-/// A subscription of a session that goes on from the daemon before this one.
+/// A subscription of a session, restored from the daemon before this one.
 ///
-/// The session subscribes as soon as its link is ready. What comes is kept, up to what `restore(_:from:holding:handlers:)` was told, until
-/// somebody takes it on. Letting go of it ends the subscription for this run; it stays wanted.
+/// The session subscribes as soon as its link is ready. The values are kept, up to the limits given to
+/// `restore(_:from:holding:handlers:)`, until a task adopts them. Releasing it ends the subscription for this run; it
+/// stays in the restoration state.
 public struct RestoredValues: Sendable {
-    /// What is subscribed to.
+    /// The subscription's entry in the restoration state.
     public let wanted: WantedSubscription
     /// The session that it belongs to.
     public let session: Session
 
     let values: SessionValues<ReceivedValue>
 
-    /// What kind of value it is.
+    /// The UUID of the characteristic.
     public var characteristic: BluetoothUUID { wanted.uuid }
 
-    /// Takes the subscription on: the values that came since the restart first, in order, losses counted. To be called once.
+    /// Adopts the subscription: the values since the restart come first, in order, with losses counted. Call it once.
     public func adopt() -> SessionValues<ReceivedValue> { values }
 
-    /// Takes the subscription on, with each value made a `Value`. To be called once.
+    /// Adopts the subscription, with each value decoded as a `Value`. Call it once.
     ///
     /// - Parameters:
-    ///   - type: What each value is made.
-    ///   - malformedValues: What happens to a value that does not fit the type.
+    ///   - type: The type of the values.
+    ///   - malformedValues: How to treat a value that does not fit the type.
     public func adopt<Value: GATTReadable & Sendable>(
         as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
     ) -> SessionValues<Value> {
         SessionValues(lease: values.lease, decoder: ValueDecoder(malformedValues, session.valueLog))
     }
 
-    /// Ends the subscription for good, and tells the peer to stop if nobody else listens.
+    /// Ends the subscription for good, and asks the peer to stop unless another subscription needs the values.
     public func stop() async {
         await values.unsubscribe()
     }
 }
 
-/// A scan that goes on from the daemon before this one.
+/// A scan, restored from the daemon before this one.
 ///
-/// It scans already, and what it hears is kept as in every scan: 4,096 events, the oldest go, counted. Letting go of it, and leaving the loop
-/// over it, end the scan for this run; it stays wanted.
+/// It already scans, and its events are kept as in every scan: up to 4,096, the oldest are dropped and counted.
+/// Releasing it, or leaving the loop over it, ends the scan for this run; it stays in the restoration state.
 public struct RestoredScan: Sendable {
-    /// What is scanned for.
+    /// The scan's entry in the restoration state.
     public let wanted: WantedScan
-    /// Why it does not scan yet, such as `.adapterDown`; iterating what `adopt()` gives tries again. `nil` where it does.
+    /// The reason that it does not scan yet, such as `.adapterDown`; iterating the result of `adopt()` tries again.
+    /// `nil` if it scans.
     public let failure: BLEError?
 
     let sequence: ScanSequence
 
-    /// Takes the scan on: what was heard since the restart first. It stays wanted as `ScanSequence.lasting()` says.
+    /// Adopts the scan: the events since the restart come first. It stays in the restoration state as
+    /// `ScanSequence.lasting()` says.
     public func adopt() -> ScanSequence { sequence }
 
-    /// Ends the scan for good, also one that was adopted.
+    /// Ends the scan for good, even if it was adopted.
     public func stop() async { await sequence.stop() }
 }

@@ -1,21 +1,22 @@
 internal import BLELinux
 internal import Glibc
 
-/// What a service manager such as systemd says to a process it starts: a few variables, and descriptors.
+/// The environment that a service manager such as systemd gives a process: a few variables, and descriptors.
 ///
-/// It is data: nothing is changed by looking. `process` reads the environment of this process; tests make their own.
+/// This is a plain value: reading it changes nothing. `process` reads the environment of this process; tests create
+/// their own.
 public struct ServiceEnvironment: Hashable, Sendable {
-    /// A descriptor that came with the process, and its name.
+    /// A descriptor that was passed to the process, and its name.
     public struct Descriptor: Hashable, Sendable {
-        /// What the service called it, or the unit file did; `unknown` where nobody has.
+        /// The name that the service or its unit file gave it; `unknown` if there is none.
         public let name: String
-        /// Its number.
+        /// The descriptor's number.
         public let number: Int32
     }
 
     /// The first descriptor that a manager passes.
     private static let firstDescriptor: Int32 = 3
-    /// How many are looked at.
+    /// The number of descriptors that are considered.
     private static let descriptorLimit: Int32 = 4_096
     private static let names = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
@@ -23,19 +24,19 @@ public struct ServiceEnvironment: Hashable, Sendable {
 
     /// The variables by their names.
     public let variables: [String: String]
-    /// The process that reads them: some are meant for one process alone.
+    /// The process that reads them: some variables apply to one process alone.
     public let processID: Int32
     /// The descriptors that were passed to this process, whether or not they are still open.
     public let descriptors: [Descriptor]
 
-    /// Makes an environment up.
+    /// Creates an environment from given variables.
     public init(variables: [String: String], processID: Int32) {
         self.variables = variables
         self.processID = processID
         self.descriptors = Self.descriptors(variables, processID)
     }
 
-    /// An environment whose descriptors have other numbers than a manager would give them.
+    /// Creates an environment whose descriptors have other numbers than a manager would use.
     package init(descriptors: [(name: String, number: Int32)], variables: [String: String] = [:]) {
         self.variables = variables
         processID = getpid()
@@ -53,7 +54,7 @@ public struct ServiceEnvironment: Hashable, Sendable {
         }
     }
 
-    /// What this process was told.
+    /// The environment of this process.
     public static var process: ServiceEnvironment {
         var variables: [String: String] = [:]
         for name in names {
@@ -62,16 +63,17 @@ public struct ServiceEnvironment: Hashable, Sendable {
         return ServiceEnvironment(variables: variables, processID: getpid())
     }
 
-    /// Removes the variables from the environment of this process, so that the programs that it starts do not think that they are
-    /// meant. To be called while no other thread looks at the environment.
+    /// Removes the variables from the environment of this process, so that the programs that it starts do not use
+    /// them. Call it while no other thread reads the environment.
     public static func removeFromProcess() {
         for name in names { unsafe unsetenv(name) }
     }
 
-    /// Where the manager listens, as `NOTIFY_SOCKET` says; `nil` without one.
+    /// The address of the manager's socket, from `NOTIFY_SOCKET`; `nil` if it is not set.
     public var notifySocket: String? { variables["NOTIFY_SOCKET"] }
 
-    /// How often the manager wants to hear that the process is well; `nil` when it does not. Twice as often is good practice.
+    /// The interval in which the manager expects a watchdog message; `nil` if it expects none. Twice as often is good
+    /// practice.
     public var watchdogInterval: Duration? {
         if let process = variables["WATCHDOG_PID"], Int32(process) != processID { return nil }
         guard let microseconds = variables["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0 else { return nil }

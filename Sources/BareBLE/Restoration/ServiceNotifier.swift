@@ -1,59 +1,59 @@
 internal import BLELinux
 internal import Glibc
 
-/// Tells the service manager how the daemon is: systemd's protocol for services of `Type=notify`.
+/// Reports the daemon's state to the service manager: systemd's protocol for services of `Type=notify`.
 ///
-/// No call waits for the manager, but `barrier(timeout:)`, which is for that.
+/// No call waits for the manager, except `barrier(timeout:)`.
 ///
 /// ```swift
 /// let notifier = ServiceNotifier()
 /// try notifier?.ready()
 /// ```
 public struct ServiceNotifier: Hashable, Sendable {
-    /// What the manager has told this process.
+    /// The environment that the manager gave this process.
     public let environment: ServiceEnvironment
     let socket: ServiceSocket
 
-    /// The notifier of a process that a manager listens to; `nil` for any other, such as one started in a shell.
+    /// Creates a notifier; `nil` if no manager listens to the process, such as one started in a shell.
     public init?(_ environment: ServiceEnvironment = .process) {
         guard let socket = environment.notifySocket.flatMap({ ServiceSocket($0) }) else { return nil }
         self.environment = environment
         self.socket = socket
     }
 
-    /// How often `watchdog()` is expected; `nil`: never.
+    /// The interval in which `watchdog()` is expected; `nil` if it is not.
     public var watchdogInterval: Duration? { environment.watchdogInterval }
 
-    /// The daemon has started, or has finished to read its configuration anew.
+    /// Reports that the daemon has started, or has finished reloading its configuration.
     ///
-    /// - Throws: `BLEError` with `.busy` when the manager takes no more messages now, `.notPermitted`, `.system`.
+    /// - Throws: `BLEError` with `.busy` if the manager accepts no more messages now, `.notPermitted`, `.system`.
     public func ready(status: String? = nil) throws(BLEError) {
         try send(["READY=1"] + (status.map { ["STATUS=\(Self.line($0))"] } ?? []))
     }
 
-    /// One line about what the daemon does, for `systemctl status`.
+    /// Reports one line about the daemon's work, for `systemctl status`.
     ///
     /// - Throws: `BLEError` as `ready(status:)` does.
     public func status(_ text: String) throws(BLEError) {
         try send(["STATUS=\(Self.line(text))"])
     }
 
-    /// The daemon is well. Who keeps quiet for `watchdogInterval` is ended and started again.
+    /// Reports that the daemon works. A daemon that does not report for `watchdogInterval` is ended and started again.
     ///
     /// - Throws: `BLEError` as `ready(status:)` does.
     public func watchdog() throws(BLEError) {
         try send(["WATCHDOG=1"])
     }
 
-    /// The daemon is about to end.
+    /// Reports that the daemon is about to end.
     ///
     /// - Throws: `BLEError` as `ready(status:)` does.
     public func stopping() throws(BLEError) {
         try send(["STOPPING=1"])
     }
 
-    /// Waits until the manager has seen all that was sent before, also where it takes no more messages now. A process that ends right behind its last message may be
-    /// forgotten, and the message with it.
+    /// Waits until the manager has processed all earlier messages, even if it accepts no more of them now. The manager
+    /// may lose the last message of a process that ends right after it.
     ///
     /// - Throws: `BLEError` with `.timedOut`, `.notPermitted`, `.system`.
     public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
@@ -81,7 +81,7 @@ public struct ServiceNotifier: Hashable, Sendable {
         }
     }
 
-    /// A text that cannot be taken for further assignments.
+    /// Returns a text that cannot be taken for further assignments.
     private static func line(_ text: String) -> String {
         text.split(whereSeparator: \.isNewline).joined(separator: " ")
     }

@@ -2,13 +2,13 @@ internal import BLECore
 internal import BLELinux
 
 extension Session {
-    /// Has the store told that the session is over for good.
+    /// Removes the session from the restoration state.
     func forgetSession() {
         if let id { keeper?.assumeIsolated { $0.forget(id) } }
         keeper = nil
     }
 
-    /// Has the store told of a subscription: at its beginning, and on each link, where more may be known of it.
+    /// Records a subscription: at its beginning, and on each link, which may add details.
     func keep(_ number: UInt64) {
         guard let keeper, let id, let subscription = standing[number],
             let reference = subscription.reference, let wanted = wanted(reference, subscription.options)
@@ -22,7 +22,8 @@ extension Session {
         keeper.assumeIsolated { $0.want(wanted, of: id) }
     }
 
-    /// Has the store told that a subscription is not wanted any more, whatever it ended by, unless another one for the same values is.
+    /// Removes a subscription from the restoration state, however it ended, unless another one for the same values
+    /// remains.
     func forgetStanding(_ number: UInt64) {
         guard let wanted = kept.removeValue(forKey: number), let keeper, let id, !kept.values.contains(wanted) else {
             return
@@ -30,7 +31,7 @@ extension Session {
         keeper.assumeIsolated { $0.forget(wanted, of: id) }
     }
 
-    /// What is stored of a subscription. A handle is not: it may be something else by then.
+    /// Returns the stored form of a subscription. It has no handle, which may belong to another attribute by then.
     private func wanted(_ reference: CharacteristicReference, _ options: SubscribeOptions) -> WantedSubscription? {
         let prefers = options.preferred == .indications
         switch reference {
@@ -45,7 +46,7 @@ extension Session {
         }
     }
 
-    /// The values of a stored subscription.
+    /// Returns the values of a stored subscription.
     func values(of wanted: WantedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
         var options = holding
         options.preferred = wanted.prefersIndications ? .indications : .notifications

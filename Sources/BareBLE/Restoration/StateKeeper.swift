@@ -2,36 +2,37 @@ package import BLECore
 package import BLELinux
 package import Logging
 
-// Writes what a daemon wants behind each change.
+// Writes the restoration state after each change.
 //
 // Duties
 // - Gathers changes while the disk is busy: of several versions only the newest is written.
-// - Keeps the event loop free: writing is work for another thread.
-// - Bears a disk that fails: the failure is logged and kept for who asks, and after a pause it tries again. Any later change tries at
-//   once. The state in memory goes on.
+// - Keeps the event loop free: another thread writes.
+// - Tolerates disk failures: logs them, exposes them in `status`, and retries after a pause. A later change retries at
+//   once. The state in memory is unaffected.
 //
 // Invariants
 // - All state belongs to the event loop's thread.
-// - `work` is the one writer. What changes while it writes is written behind that, by the same one.
-// - `isDirty`: nobody has begun to write the newest change. `status.isPending`: the disk does not have it. Where one of them holds
-//   there is `work` or a timer, until `close`.
+// - `work` is the only writer. It also writes what changes while it writes.
+// - `isDirty`: no one has begun to write the newest change. `status.isPending`: the disk does not have it. While
+//   either holds, there is `work` or a timer, until `close`.
 
-/// How it stands with the file of a daemon's state.
+/// The status of the file with a daemon's restoration state.
 public struct StateStatus: Equatable, Sendable {
-    /// How often the state was written.
+    /// The number of times that the state was written.
     public internal(set) var writes = 0
-    /// How often it could not be.
+    /// The number of times that writing it failed.
     public internal(set) var failures = 0
-    /// Why the disk does not have what is wanted now; `nil` when the last attempt went well. It is tried again by itself.
+    /// The reason that the disk does not have the current state; `nil` if the last write succeeded. The write is
+    /// retried automatically.
     public internal(set) var failure: BLEError?
-    /// Whether something has changed that the disk does not have yet.
+    /// A Boolean value that indicates whether a change is not on the disk yet.
     public internal(set) var isPending = false
 }
 
 package actor StateKeeper {
     package typealias Write = @Sendable (DaemonState) -> Result<Void, BLEError>
 
-    /// The pauses before a disk that has failed is tried again; they double.
+    /// The pauses before a failed write is retried; they double.
     static let firstPause = Duration.seconds(10)
     static let longestPause = Duration.seconds(600)
 
@@ -40,13 +41,13 @@ package actor StateKeeper {
     private var write: Write?
     private let letGo: @Sendable () -> Void
     private(set) var state: DaemonState
-    /// The scans that somebody iterates over and wants to last.
+    /// The lasting scans that are being iterated.
     private var lastingScans: [WantedScan] = []
     package private(set) var status = StateStatus()
     private var isFrozen = false
     private var isDirty = false
     private var work: Task<Void, Never>?
-    /// Who waits for the end of that.
+    /// The tasks that wait for its end.
     private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
     private var lastNumber: UInt64 = 0
     private var timer: TimerID?
@@ -57,7 +58,8 @@ package actor StateKeeper {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Keeps a state that the disk has already; `write` may block, and `letGo` is called when nothing is written any more.
+    /// Creates a keeper for a state that the disk already has; `write` may block, and `letGo` is called when nothing
+    /// is written any more.
     package init(
         holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write,
         letGo: @escaping @Sendable () -> Void = {}
@@ -73,7 +75,7 @@ package actor StateKeeper {
         if let timer { loop.cancel(timer) }
     }
 
-    /// Changes what is wanted, and has it written.
+    /// Changes the state, and has it written.
     func change(_ body: (inout DaemonState) -> Void) {
         guard !isFrozen else { return }
         let before = state
@@ -84,14 +86,14 @@ package actor StateKeeper {
         begin()
     }
 
-    /// From now on the state stays as it is: what ends now is wanted at the next start.
+    /// Fixes the state from now on: what ends later is restored at the next start.
     package func freeze() {
         isFrozen = true
     }
 
-    /// Returns when the disk has what is wanted now.
+    /// Returns when the current state is on the disk.
     ///
-    /// - Throws: `BLEError` with `.timedOut` at the deadline, which ends nothing but the wait; and what the write failed with.
+    /// - Throws: `BLEError` with `.timedOut` at the deadline, which ends only the wait; and the error of the write.
     package func flush(until deadline: BootInstant? = nil) async throws(BLEError) {
         while status.isPending, write != nil {
             if let deadline, loop.now() >= deadline {
@@ -125,7 +127,7 @@ package actor StateKeeper {
         if let timer { loop.cancel(timer) }
     }
 
-    /// Writes nothing any more, and lets go of the store: behind what is being written.
+    /// Stops writing, and releases the store after the write in progress.
     package func close() {
         isFrozen = true
         if let timer { loop.cancel(timer) }
@@ -138,8 +140,8 @@ package actor StateKeeper {
         if let timer { loop.cancel(timer) }
         timer = nil
         guard work == nil, write != nil else { return }
-        // Detached: a task-local value of who has changed something has no business in it.
-        // It holds the keeper until the disk has everything, also when the central is gone by then.
+        // Detached, so that it does not inherit the task-local values of the caller. It holds the keeper until
+        // everything is on the disk, even if the central is gone by then.
         work = Task.detached(executorPreference: loop) { await self.writeAll() }
     }
 
@@ -190,10 +192,10 @@ package actor StateKeeper {
     }
 }
 
-// MARK: - What changes
+// MARK: - Changes
 
 extension StateKeeper {
-    /// Wants a peer, in the place of what was wanted of it before.
+    /// Adds a peer, or replaces its entry.
     package func want(_ peer: WantedPeer) {
         change { state in
             if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
@@ -224,21 +226,22 @@ extension StateKeeper {
         }
     }
 
-    /// Wants a scan, for one more who iterates over it.
+    /// Adds a scan, for one more iterator.
     func want(_ scan: WantedScan) {
         lastingScans.append(scan)
         change { $0.scan = scan }
     }
 
-    /// An iterator over a scan has ended. Whether the program wanted that, or failed, cannot be told: the scan stays wanted.
+    /// Called when an iterator over a scan has ended. Whether on purpose or by a failure is unknown: the scan stays in
+    /// the state.
     func left(_ scan: WantedScan) {
         if let index = lastingScans.firstIndex(of: scan) { lastingScans.remove(at: index) }
     }
 
-    /// Wants a scan no longer, unless somebody iterates over the same one.
+    /// Removes a scan, unless the same one is being iterated.
     func forget(_ scan: WantedScan) {
         guard !lastingScans.contains(scan) else { return }
-        // Another one may have taken its place.
+        // Another one may have replaced it.
         change { if $0.scan == scan { $0.scan = lastingScans.last } }
     }
 

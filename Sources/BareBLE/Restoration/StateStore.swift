@@ -2,38 +2,40 @@ public import BLECore
 internal import BLELinux
 internal import Glibc
 
-/// Where a daemon keeps what it wants of the radio, from one run to the next: one file in a directory, `IDENTIFIER.state`.
+/// The place of a daemon's restoration state between runs: one file in a directory, `IDENTIFIER.state`.
 ///
-/// The file is replaced as a whole, so a reader finds the old state or the new one, also after a crash or on a full disk; only its owner can
-/// read it. One process has it at a time, by `IDENTIFIER.lock` beside it. A file that is damaged, or that a newer version has
-/// written, is moved aside and not used.
+/// The file is replaced as a whole, so a reader finds either the old state or the new one, even after a crash or on a
+/// full disk; only its owner can read it. One process holds the store at a time, by `IDENTIFIER.lock` in the same
+/// directory. A file that is damaged, or that a newer version has written, is moved aside and not used.
 public struct StateStore: Hashable, Sendable {
-    /// The directory, which must exist. One that belongs to the daemon alone is best: systemd makes it (`StateDirectory=`).
+    /// The directory, which must exist. One that belongs to the daemon alone is best: systemd creates it
+    /// (`StateDirectory=`).
     public let directory: String
-    /// Which of several daemons, or runs of one with different adapters: 1 to 64 letters, digits, `-`, `_` and `.`, no dot in front.
+    /// The identifier that distinguishes several daemons, or runs of one with different adapters: 1 to 64 letters,
+    /// digits, `-`, `_` and `.`, not beginning with a dot.
     public let identifier: String
 
-    /// Names a store; nothing is opened.
+    /// Creates a reference to a store; nothing is opened.
     public init(directory: String, identifier: String) {
         self.directory = directory
         self.identifier = identifier
     }
 
-    /// The file that holds the state.
+    /// The path of the file with the state.
     public var path: String { "\(directory)/\(identifier).state" }
-    /// Where a file goes that cannot be used; an earlier one is replaced.
+    /// The path to which an unusable file is moved; an earlier one is replaced.
     public var pathOfDamaged: String { path + ".damaged" }
-    /// Where a file goes that a newer version has written; an earlier one is replaced.
+    /// The path to which a file of a newer version is moved; an earlier one is replaced.
     public var pathOfOtherVersion: String { path + ".other-version" }
-    /// The file that says who has the store.
+    /// The path of the lock file, which names the process that holds the store.
     public var lockPath: String { "\(directory)/\(identifier).lock" }
 
-    /// Takes the store for this process, until the result goes away.
+    /// Opens the store for this process, until the result goes away.
     ///
-    /// It blocks for as long as the disk takes: to be kept off the event loop. `Central.restore()` does it by itself.
+    /// It blocks for as long as the disk takes: keep it off the event loop. `Central.restore()` calls it itself.
     ///
-    /// - Throws: `BLEError` with `.busy` when another process has it, which the reason names; `.invalidArgument` for an identifier that
-    ///   is no name for a file; `.notPermitted`, `.diskFull`, `.system`.
+    /// - Throws: `BLEError` with `.busy` if another process holds it, which the reason names; `.invalidArgument` for
+    ///   an identifier that is not a valid file name; `.notPermitted`, `.diskFull`, `.system`.
     public func open() throws(BLEError) -> OpenStateStore {
         let operation = "open the state store"
         guard isNamed else {
@@ -43,7 +45,7 @@ public struct StateStore: Hashable, Sendable {
         }
         do {
             let lock = try FileLock(lockPath)
-            // What processes have left behind that were killed while they wrote.
+            // Temporary files of processes that were killed while they wrote.
             StoredFile.removeRemains(in: directory) { $0 == "\(identifier).state" }
             return OpenStateStore(self, lock)
         } catch {
@@ -73,21 +75,21 @@ public struct StateStore: Hashable, Sendable {
     }
 }
 
-/// A state store that this process has to itself.
+/// A state store that this process has opened, with exclusive access.
 ///
 /// The calls block for as long as the disk takes.
 public final class OpenStateStore: Sendable {
-    /// What a store held.
+    /// The contents of a store.
     public struct Contents: Sendable {
-        /// The state; empty where there was none, or none that could be used.
+        /// The state; empty if there was none, or none that could be used.
         public var state = DaemonState()
-        /// Why the file was not used (`.unusableState`); `nil` where all is well.
+        /// The reason that the file was not used (`.unusableState`); `nil` if it was used or missing.
         public var damage: BLEError?
-        /// Where the file is that was not used.
+        /// The path to which an unusable file was moved.
         public var movedTo: String?
     }
 
-    /// Which one.
+    /// The store that was opened.
     public let store: StateStore
     private let lock: FileLock
 
@@ -96,9 +98,9 @@ public final class OpenStateStore: Sendable {
         self.lock = lock
     }
 
-    /// Reads the state.
+    /// Returns the state.
     ///
-    /// A file that cannot be used is moved aside, so that it is told once, and a new state does not destroy it.
+    /// A file that cannot be used is moved aside, so that it is reported once, and a new state does not overwrite it.
     ///
     /// - Throws: `BLEError` with `.notPermitted`, `.system`.
     public func load() throws(BLEError) -> Contents {
@@ -130,10 +132,11 @@ public final class OpenStateStore: Sendable {
         return contents
     }
 
-    /// Writes the state in the place of the one before.
+    /// Writes the state, replacing the previous one.
     ///
-    /// - Throws: `BLEError` with `.diskFull`, which leaves the old state as it was, as every failure does; `.tooLong` for a state of more
-    ///   than `DaemonState.byteLimit` bytes, or with more of anything than `DaemonState.limit`; `.notPermitted`, `.system`.
+    /// - Throws: `BLEError` with `.diskFull`; `.tooLong` for a state of more than `DaemonState.byteLimit` bytes, or
+    ///   with more entries of a kind than `DaemonState.limit`; `.notPermitted`, `.system`. Every failure leaves the
+    ///   old state intact.
     public func save(_ state: DaemonState) throws(BLEError) {
         let operation = "save the state"
         func tooLong(_ what: String) -> BLEError {
@@ -141,7 +144,7 @@ public final class OpenStateStore: Sendable {
                 .tooLong, subject: store.path, during: operation, because: "it has \(what)",
                 hint: "Want fewer peers, or shorter filters.")
         }
-        // What is cut would be missing after the restart, without a word.
+        // What is cut would be missing after the restart, without a notice.
         if let excess = state.excess { throw tooLong(excess) }
         let bytes = state.bytes
         guard bytes.count <= DaemonState.byteLimit else { throw tooLong("\(bytes.count) bytes") }
@@ -152,7 +155,7 @@ public final class OpenStateStore: Sendable {
         }
     }
 
-    /// Lets another process have the store. Nothing is to be written any more.
+    /// Releases the store for another process. Nothing may be written afterwards.
     func close() {
         lock.release()
     }

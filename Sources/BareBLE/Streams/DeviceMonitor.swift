@@ -2,19 +2,20 @@ public import BLECore
 internal import BLELinux
 
 extension Central {
-    /// Keeps a list of the devices that match: who is here now, and how near.
+    /// Returns a monitor that keeps a list of the matching devices, with their presence and proximity.
     ///
-    /// The monitor scans from this call on, beside other scans, until `stop()` or until the last reference to it goes away. It
-    /// takes every report, so no rule for repetitions applies to it.
+    /// The monitor scans from this call on, beside other scans, until `stop()` or until the last reference to it goes
+    /// away. It uses every report, so no rule for repetitions applies to it.
     ///
     /// - Parameters:
-    ///   - filter: Which devices are looked at.
+    ///   - filter: The devices to consider.
     ///   - settings: How the radio listens.
-    ///   - lostAfter: After how much time of silence a device has left, reported up to a second later. A device that this adapter is
-    ///     connected to is here; its silence counts from the end of the link.
-    ///   - proximity: Which strengths are near.
-    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`, `.blocked`, `.busy` when
-    ///   another program holds the scanner, `.unsupported`, `.timedOut` when the controller does not answer, `.cancelled`.
+    ///   - lostAfter: The time of silence after which a device counts as gone, reported up to a second later. A device
+    ///     that this adapter is connected to counts as present; its silence counts from the end of the link.
+    ///   - proximity: The signal strengths that count as near.
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`, `.blocked`,
+    ///   `.busy` if another program is scanning, `.unsupported`, `.timedOut` if the controller does not respond,
+    ///   `.cancelled`.
     public func monitor(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, lostAfter: Duration = .seconds(15),
         proximity: Proximity.Settings = Proximity.Settings()
@@ -41,9 +42,10 @@ extension Central {
 
 /// A list of devices that is kept current, by a scan that runs as long as the monitor lives.
 ///
-/// `devices` is the list at any moment, and `changes` waits for news of it. Nothing is lost to a consumer that is slow: what
-/// it has not taken yet is summed up. A device that falls silent leaves the list, unless it is pinned: then it stays, as absent,
-/// and keeps its place whatever crowd is on air. While the adapter is away nobody leaves.
+/// `devices` is the list at any moment, and `changes` waits for changes to it. A slow consumer loses nothing: the
+/// changes that it has not consumed are merged. A device that falls silent leaves the list, unless it is pinned: then
+/// it stays, as absent, and keeps its entry however many devices are on air. While the adapter is away no device
+/// leaves.
 public final class DeviceMonitor: Sendable {
     private let board: DeviceBoard
     private let lease: ScanLease
@@ -53,58 +55,60 @@ public final class DeviceMonitor: Sendable {
         self.lease = lease
     }
 
-    /// Everybody in the list now, in the order in which they came; the last state when the monitor has stopped.
+    /// All devices in the list, in the order in which they came; the last state after the monitor has stopped.
     public var devices: [MonitoredDevice] { board.state.withLock { $0.list.devices } }
 
-    /// How many of them there are, without a copy of the list.
+    /// The number of devices, without a copy of the list.
     var count: Int { board.state.withLock { $0.list.count } }
 
-    /// A device of the list; where it advertises several sets, the one heard last.
+    /// Returns a device of the list; for a device with several advertising sets, the one heard last.
     public func device(_ peer: PeerID) -> MonitoredDevice? { board.state.withLock { $0.list.device(peer) } }
 
-    /// Whether the list is being kept current: not while the adapter is down or away, and not after `stop()`.
+    /// A Boolean value that indicates whether the list is being kept current; `false` while the adapter is down or
+    /// away, and after `stop()`.
     public var isListening: Bool { board.state.withLock { $0.isListening } }
 
-    /// Keeps a device in the list, as absent when it is silent.
+    /// Keeps a device in the list, as absent while it is silent.
     public func pin(_ peer: PeerID) {
         board.state.withLock { $0.list.pin(peer) }
         lease.pinsChanged()
     }
 
-    /// Keeps a device in the list no longer than it is here.
+    /// Removes the pin of a device, which leaves the list once it is absent.
     public func unpin(_ peer: PeerID) {
         board.state.withLock { $0.list.unpin(peer) }
         board.tellNews()
         lease.pinsChanged()
     }
 
-    /// How the list changes: first everybody who is here, then each difference to what was told before.
+    /// The changes of the list: first all devices that are present, then each difference from what was delivered
+    /// before.
     ///
-    /// One task may iterate at a time; the next one goes on where it has stopped. It ends with `stop()`.
+    /// One task may iterate at a time; the next one resumes where it has stopped. The sequence ends with `stop()`.
     public var changes: Changes { Changes(monitor: self) }
 
-    /// Ends the scan and `changes`; waits until the radio no longer scans, if no other scan wants it to.
+    /// Ends the scan and `changes`; returns when the radio no longer scans, unless another scan needs it to.
     public func stop() async { await lease.stop() }
 
-    /// Differences of a monitor's list.
+    /// The differences of a monitor's list.
     public struct Changes: AsyncSequence, Sendable {
-        /// What the sequence consists of.
+        /// The element type: a change of the list.
         public typealias Element = DeviceListChange
-        /// What it can end with.
+        /// The error that the sequence may end with.
         public typealias Failure = BLEError
 
         let monitor: DeviceMonitor
 
-        /// Goes on with what has not been told yet.
+        /// Returns an iterator that begins with what has not been delivered yet.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(monitor: monitor) }
 
-        /// Walks over the differences.
+        /// An iterator over the differences.
         public struct AsyncIterator: AsyncIteratorProtocol {
             let monitor: DeviceMonitor
 
-            /// All that has changed since the last call; `nil` when the monitor has stopped or the task is cancelled.
+            /// Returns all changes since the last call; `nil` after the monitor has stopped or the task was cancelled.
             ///
-            /// - Throws: `BLEError` with `.busy` when another task waits already.
+            /// - Throws: `BLEError` with `.busy` if another task is already waiting.
             public mutating func next(
                 isolation actor: isolated (any Actor)? = #isolation
             ) async throws(BLEError) -> DeviceListChange? {
@@ -117,7 +121,7 @@ public final class DeviceMonitor: Sendable {
     }
 }
 
-/// What a scan writes on and a monitor's owner reads from.
+/// The state that a scan writes and a monitor's owner reads.
 private final class DeviceBoard: Sendable {
     struct State {
         var list: DeviceList
@@ -125,7 +129,7 @@ private final class DeviceBoard: Sendable {
     }
 
     let state: Lock<State>
-    /// Wakes who waits; one waiting signal is enough, because the list sums up by itself.
+    /// Wakes the waiting task; one pending signal is enough, because the list merges its changes itself.
     let signal: StreamBuffer<Void>
 
     init(_ proximity: Proximity.Settings, of adapter: String) {

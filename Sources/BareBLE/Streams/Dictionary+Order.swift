@@ -1,8 +1,8 @@
-// What is told to several, or done for several, is done in the order in which they came: the order of a hash is another one in each
-// process, and would make what happens next another one as well.
+// Several observers are notified, or served, in the order in which they came. The iteration order of a hash table
+// differs in each process, and would make what follows differ as well.
 
 extension Dictionary where Key: Comparable {
-    /// The values in the order of their keys.
+    /// The values, ordered by their keys.
     var inOrder: [Value] {
         count < 2 ? Array(values) : sorted { $0.key < $1.key }.map(\.value)
     }

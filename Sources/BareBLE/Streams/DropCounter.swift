@@ -4,7 +4,7 @@ internal import Synchronization
 final class DropCounter: Sendable {
     private let total = Atomic(0)
 
-    /// How much was dropped so far.
+    /// The number of elements dropped so far.
     var count: Int { total.load(ordering: .relaxed) }
 
     func add(_ count: Int) { total.wrappingAdd(count, ordering: .relaxed) }

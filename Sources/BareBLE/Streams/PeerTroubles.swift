@@ -1,12 +1,13 @@
 internal import BLECore
 internal import BLELinux
 
-// What a log is told of peers, one by one. A peer may come back every second for years, and each link would begin with a line at once:
-// so what was told of a peer outlives its links. Counts of all its links go into one line, at first at once and from then on once a
-// minute; so do lines that say something else, each kind for itself, with the number of those that were left out. The last line of a
-// link, when no other will come, is extra, but only for a peer whose last link ended more than a minute before.
+// What is logged of each peer. A peer may reconnect every second for years, and each link would begin with a line at
+// once: so this state outlives the links. The counts of all of a peer's links go into one line, the first at once and
+// from then on one a minute; so do lines with other texts, each text by itself, with the number of lines suppressed.
+// The last line of a link, if no other will follow, is extra, but only for a peer whose last link ended more than a
+// minute before.
 
-/// What the log was told of one peer.
+/// The state of the log for one peer.
 final class PeerTroubles: Sendable {
     private struct Line {
         var lastTime: BootInstant
@@ -17,7 +18,7 @@ final class PeerTroubles: Sendable {
         var log = TroubleLog()
         var counts: [(what: StaticString, count: Int)] = []
         var lastEnd: BootInstant?
-        /// By what they say; a few at most.
+        /// The lines by their text; a few at most.
         var lines: [String: Line] = [:]
 
         func forEach(_ body: (_ count: Int, _ what: StaticString) -> Void) {
@@ -27,8 +28,8 @@ final class PeerTroubles: Sendable {
 
     private let state = Lock(State())
 
-    /// Takes what has been added to the counts of one link, in their order; answers the text of the line that is due, if one is, and
-    /// whether there is something to tell later.
+    /// Adds the new counts of one link, in their order; returns the text of the line that is due, if any, and whether
+    /// something is left to be logged later.
     fileprivate func add(
         _ news: [(what: StaticString, count: Int)], isEnd: Bool, at now: BootInstant
     ) -> (text: String?, hasRest: Bool) {
@@ -47,7 +48,8 @@ final class PeerTroubles: Sendable {
         }
     }
 
-    /// Whether something may be said now: `nil` when it was said less than a minute ago, else how often it was not said since.
+    /// Whether a line may be logged now: `nil` if it was logged less than a minute ago, else how often it was
+    /// suppressed since.
     func admit(_ line: String, at now: BootInstant) -> Int? {
         state.withLock { state in
             if let known = state.lines[line], now - known.lastTime < TroubleLog.pause {
@@ -59,22 +61,22 @@ final class PeerTroubles: Sendable {
     }
 }
 
-/// The part of one link in that.
+/// One link's part of it.
 struct LinkTroubles {
     let peer: PeerTroubles
     private var seen: [Int] = []
     private var total = 0
-    /// Whether something has not been told yet.
+    /// Whether something has not been logged yet.
     private var hasRest = false
 
     init(of peer: PeerTroubles) {
         self.peer = peer
     }
 
-    /// The text of the line that is due now, if one is.
+    /// Returns the text of the line that is due now, if any.
     mutating func line(counts: TroubleLog.Counts, isEnd: Bool, at now: BootInstant) -> String? {
         let total = TroubleLog.sum(counts)
-        // Asked with each packet, and nearly always there is nothing.
+        // Called with each packet, and nearly always there is nothing to log.
         guard total > self.total || hasRest || isEnd else { return nil }
         self.total = total
         var news: [(what: StaticString, count: Int)] = []
@@ -90,9 +92,9 @@ struct LinkTroubles {
     }
 }
 
-/// What the log was told of the peers that were met last.
+/// The state of the log for the peers that were met last.
 final class TroubleBook: Sendable {
-    /// How many peers are remembered; the one that was met least recently goes.
+    /// The number of peers that are remembered; the one met least recently is dropped.
     static let capacity = 256
 
     private struct State {
@@ -102,7 +104,7 @@ final class TroubleBook: Sendable {
 
     private let state = Lock(State())
 
-    /// What was told of the peer of this name.
+    /// Returns the state for the peer with this name.
     func page(of peer: String) -> PeerTroubles {
         state.withLock { state in
             state.lastNumber &+= 1

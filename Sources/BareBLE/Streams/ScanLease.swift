@@ -1,7 +1,7 @@
 internal import BLECore
 internal import BLELinux
 
-/// Keeps a scan going: `stop`, or its last owner going away, ends it.
+/// Keeps a scan running: `stop`, or the end of its last reference, ends it.
 final class ScanLease: Sendable {
     private let id: ScanID
     private let adapter: Adapter
@@ -17,13 +17,13 @@ final class ScanLease: Sendable {
         self.finish = finish
     }
 
-    /// Ends the scan; with the last one of the adapter, waits until the radio no longer scans.
+    /// Ends the scan; if it is the adapter's last one, waits until the radio no longer scans.
     func stop() async {
         finish()
         await adapter.end(id, timer)
     }
 
-    /// Asks the scan again who keeps a place in the adapter's table.
+    /// Makes the scan ask again which devices keep an entry in the adapter's table.
     func pinsChanged() {
         let adapter = adapter
         Task(executorPreference: adapter.loop) { await adapter.updatePins() }

@@ -1,45 +1,46 @@
 public import BLECore
 internal import BLELinux
 
-/// What a scan tells.
+/// An event of a scan.
 public enum ScanEvent: Hashable, Sendable {
-    /// A device that matches was heard for the first time, or again after it was lost.
+    /// A matching device was heard for the first time, or again after it was lost.
     case found(Sighting)
-    /// A device that was found says something else, or its turn has come by the scan's rule for repetitions.
+    /// A known device sends other data, or is due for another report by the scan's rule for repetitions.
     case updated(Sighting)
-    /// A device that was found has been silent for as long as the scan asked for, while the radio listened; or there are so
-    /// many others that it had to make room.
+    /// A known device was silent for the requested time while the radio listened, or was dropped because there are too
+    /// many others.
     case lost(Sighting)
-    /// So many events were dropped here, because they came faster than they were taken.
+    /// This number of events was dropped here, because they came faster than they were consumed.
     case dropped(Int)
-    /// The adapter went down or away; the scan goes on by itself when it is back.
+    /// The adapter went down or away; the scan resumes by itself when it is back.
     case paused
-    /// The adapter is back, and the scan goes on.
+    /// The adapter is back, and the scan has resumed.
     case resumed
 }
 
-/// The devices that a scan hears, as long as somebody iterates.
+/// The devices that a scan hears, for as long as it is iterated.
 ///
-/// The scan begins with the first `next()` and stops when the iterator goes away; each iterator is a scan of its own, and
-/// several of them share the radio. Events wait in a bounded buffer; what does not fit is dropped, oldest first, and
-/// `.dropped` says how many. Trouble after the beginning does not end the sequence: the scan is set up again by itself.
+/// The scan begins with the first `next()` and stops when the iterator goes away; each iterator is a scan of its own,
+/// and several share the radio. Events wait in a bounded buffer; the oldest are dropped if it is full, and `.dropped`
+/// reports how many. A failure after the start does not end the sequence: the scan restarts by itself.
 public struct ScanSequence: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: an event of the scan.
     public typealias Element = ScanEvent
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
-    /// How many bytes of payload wait for the consumer at most, for each event that may: what old kinds of advertisements need, and more.
+    /// The limit of payload bytes that wait for the consumer, for each event of the capacity: enough for legacy
+    /// advertisements, and more.
     private static let payloadLength = 256
 
-    /// Devices that are left out; to be changed while the scan runs.
+    /// The devices that are left out; the set may change while the scan runs.
     public private(set) var excluded = ExcludedPeers()
 
-    /// A scan that has begun already, for the first iterator.
+    /// A scan that is already running, for the first iterator.
     var begun: BegunScan?
     private var isLasting = false
     private let running = RunningScans()
-    /// Who is told what happens to the scan without ending it.
+    /// Called with the events that concern the scan without ending it.
     private(set) var noticed: (@Sendable (ScanNotice) -> Void)?
 
     let central: Central
@@ -56,34 +57,36 @@ public struct ScanSequence: AsyncSequence, Sendable {
         self.capacity = capacity
     }
 
-    /// The same scan with a set of devices to leave out that outlives it, or that several scans share.
+    /// Returns the same scan with a set of excluded devices that outlives it, or that several scans share.
     public func excluding(_ peers: ExcludedPeers) -> ScanSequence {
         var sequence = self
         sequence.excluded = peers
         return sequence
     }
 
-    /// The same scan, wanted also after a restart of the program: `Central.restore(_:from:holding:handlers:)` begins it again.
+    /// Returns the same scan, to be restored after a restart of the program:
+    /// `Central.restore(_:from:holding:handlers:)` starts it again.
     ///
-    /// It is wanted from the first `next()` until `stop()` or `Central.forgetScan()`, as a subscription is until it is unsubscribed. Leaving
-    /// the loop stops the radio and no more: `break`, an error thrown in its body, a cancelled task and the end of the process are no reason
-    /// to forget the scan. There is one such scan, the one begun last. Where there is no `Configuration.stateStore` it is a scan like any
-    /// other.
+    /// The scan is part of the restoration state from the first `next()` until `stop()` or `Central.forgetScan()`, as
+    /// a subscription is until it is unsubscribed. Leaving the loop only stops the radio: `break`, an error thrown in
+    /// its body, a cancelled task and the end of the process do not remove the scan from that state. There is one such
+    /// scan, the one started last. Without a `Configuration.stateStore` it is a scan like any other.
     public func lasting() -> ScanSequence {
         var sequence = self
         sequence.isLasting = true
         return sequence
     }
 
-    /// Ends every loop over this sequence and the copies made of it, and waits until the radio no longer scans for them. A scan that is
-    /// `lasting()` is forgotten: the next start does not begin it.
+    /// Ends every loop over this sequence and its copies, and waits until the radio no longer scans for them. A scan
+    /// that is `lasting()` is removed from the restoration state: the next start does not begin it.
     public func stop() async {
         if let (lease, _) = begun?.take() { await lease.stop() }
         await running.stop()
         if let wanted { await central.forget(wanted) }
     }
 
-    /// The same scan with somebody who is told what happens to it without ending it, on the event loop.
+    /// Returns the same scan with a closure that is called on the event loop with events that concern the scan without
+    /// ending it.
     package func noticing(_ notice: @Sendable @escaping (ScanNotice) -> Void) -> ScanSequence {
         var sequence = self
         sequence.noticed = notice
@@ -95,7 +98,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return isTooMuch ? .max : bytes
     }
 
-    /// Begins to scan before anybody iterates.
+    /// Starts the scan before the first iteration.
     func beginNow() async throws(BLEError) -> BegunScan.Running {
         let buffer = StreamBuffer<ScanEvent>(
             of: central.configuration.adapter.description, capacity: capacity, byteLimit: byteLimit,
@@ -104,12 +107,12 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return (try await central.beginScan(self, into: buffer), buffer)
     }
 
-    /// Begins a scan of its own, with its first `next()`.
+    /// Returns an iterator, whose first `next()` starts a scan of its own.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(sequence: self)
     }
 
-    /// What is kept of it for the next start.
+    /// The part of the restoration state for this scan.
     private var wanted: WantedScan? {
         isLasting && duration == nil ? WantedScan(settings, lostAfter: lostAfter) : nil
     }
@@ -119,7 +122,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return await central.keep(wanted)
     }
 
-    /// Walks over what is heard.
+    /// An iterator over the events of a scan.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private enum State {
             case fresh
@@ -136,10 +139,11 @@ public struct ScanSequence: AsyncSequence, Sendable {
             self.sequence = sequence
         }
 
-        /// The next event; `nil` when the scan's duration is over or the task is cancelled, and then for good.
+        /// Returns the next event; `nil` after the scan's duration or the cancellation of the task, and then for good.
         ///
-        /// - Throws: From the first call `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`,
-        ///   `.blocked`, `.busy` when another program holds the scanner, `.unsupported`, `.timedOut` when the controller does not answer.
+        /// - Throws: From the first call `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`,
+        ///   `.adapterDown`, `.blocked`, `.busy` if another program is scanning, `.unsupported`, `.timedOut` if the
+        ///   controller does not respond.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ScanEvent? {
@@ -159,7 +163,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
             }
         }
 
-        /// Ends the scan, and waits until the radio no longer scans, if no other scan wants it to.
+        /// Ends the scan, and waits until the radio no longer scans, unless another scan needs it to.
         package mutating func stop() async {
             if case .running(let lease, _) = state { await lease.stop() }
             state = .over
@@ -196,7 +200,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
     }
 }
 
-/// A scan that has begun and waits for whoever iterates.
+/// A scan that has started and waits for its iterator.
 final class BegunScan: Sendable {
     typealias Running = (lease: ScanLease, buffer: StreamBuffer<ScanEvent>)
 
@@ -206,6 +210,6 @@ final class BegunScan: Sendable {
         self.running = Lock(running)
     }
 
-    /// The scan; `nil` for all but the first.
+    /// Takes the scan; `nil` for all callers but the first.
     func take() -> Running? { running.withLock { $0.take() } }
 }

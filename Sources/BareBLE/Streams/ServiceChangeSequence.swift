@@ -1,36 +1,36 @@
 public import BLECore
 internal import BLELinux
 
-/// A peer has changed its services, and what it has now is known.
+/// A change of a peer's services, delivered after their new state is known.
 public struct ServiceChange: Hashable, Sendable {
-    /// The handles whose meaning has changed, in whole services.
+    /// The affected handles, in whole services.
     public let handles: ClosedRange<AttributeHandle>
-    /// The services that were known at these handles before, as they were: those that went, and those that may have changed. A
-    /// service that is in `services` as well is as it was.
+    /// The services that were known at these handles before: those removed, and those that may have changed. A service
+    /// that is in `services` too is unchanged.
     public let formerServices: [GATTService]
-    /// The services that are known at these handles now, in the order of handles. Where the program has looked for single
-    /// services, those are found again when a call names them, and are not here.
+    /// The services that are known at these handles now, ordered by handle. Where the program has discovered single
+    /// services, those are found again when a call names them, and are not listed here.
     public let services: [GATTService]
 }
 
 /// The changes of one peer's services, in the order in which they became known.
 ///
-/// It has one buffer: use it from one task. At most 16 changes wait; when there are more, the oldest goes, which does no
-/// harm as long as the observer looks at the database and not at the number of changes.
+/// The sequence has one buffer: use it from one task. At most 16 changes wait; beyond that the oldest is dropped,
+/// which does no harm as long as the observer looks at the database and not at the number of changes.
 public struct ServiceChangeSequence: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: a change of the services.
     public typealias Element = ServiceChange
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let lease: ServiceChangeLease
 
-    /// Walks over the changes.
+    /// Returns an iterator over the changes.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(lease: lease)
     }
 
-    /// Walks over the changes.
+    /// An iterator over the changes.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let lease: ServiceChangeLease
         private var walk: StreamWalk<ServiceChange>
@@ -40,7 +40,7 @@ public struct ServiceChangeSequence: AsyncSequence, Sendable {
             walk = StreamWalk(lease.buffer)
         }
 
-        /// The next change; `nil` when this program has ended the link or the task is cancelled.
+        /// Returns the next change; `nil` after this program has ended the link or the task was cancelled.
         ///
         /// - Throws: `BLEError` with `.disconnected`; `.busy` while another task waits for the next change.
         public mutating func next(
@@ -53,7 +53,7 @@ public struct ServiceChangeSequence: AsyncSequence, Sendable {
     }
 }
 
-/// Keeps an observer's buffer in its peripheral: its last owner going away takes it out.
+/// Keeps an observer's buffer registered with its peripheral; the end of the last reference removes it.
 final class ServiceChangeLease: Sendable {
     let buffer: StreamBuffer<ServiceChange>
     private let number: UInt64

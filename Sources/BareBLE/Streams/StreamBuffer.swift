@@ -1,26 +1,27 @@
 import BLELinux
 
-/// What a bounded stream does with a value that does not fit any more. Losses are always counted.
+/// The policy of a bounded stream for a value that does not fit. Losses are always counted.
 public enum OverflowPolicy: Hashable, Sendable {
-    /// The oldest waiting value makes room; the next value delivered says how many went.
+    /// The oldest waiting value is dropped; the next value delivered carries the number of dropped ones.
     case dropOldest
-    /// The new value is refused; the next value accepted says how many were.
+    /// The new value is dropped; the next value accepted carries the number of dropped ones.
     case dropNewest
-    /// The stream ends with `BLEError.Code.valuesLost` behind the values that fitted.
+    /// The stream ends with `BLEError.Code.valuesLost`, after the values that fitted.
     case fail
 }
 
 /// Hands elements from the event loop to one consumer, a whole batch at a time.
 ///
 /// The producer never waits: it runs on the loop, inside a readable descriptor's handler. The consumer suspends only
-/// when nothing is there, and then takes all that has gathered, so a burst costs one resumption. Duties:
+/// while the buffer is empty, and then takes its whole contents, so a burst costs one resumption. Duties:
 ///
-/// - order: elements come out as they went in;
-/// - bounds: at most `capacity` elements and `byteLimit` bytes wait; what does not fit is handled by the policy and
-///   counted, and the count travels with the next element (`droppedBefore`);
+/// - order: elements are delivered in the order in which they were added;
+/// - bounds: at most `capacity` elements and `byteLimit` bytes wait; the policy handles what does not fit, and the
+///   number of losses travels with the next element (`droppedBefore`);
 /// - one end: after `finish` the waiting elements are still delivered, then the stream ends once, with or without an
 ///   error;
-/// - one consumer: a second task that waits at the same time is told so, else one of them would wait for ever;
+/// - one consumer: a second task that waits at the same time gets an error, because one of the two would wait for
+///   ever;
 /// - cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
 final class StreamBuffer<Element: Sendable>: Sendable {
     struct Entry {
@@ -29,7 +30,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         var droppedBefore: Int
     }
 
-    /// Resumed with whether it was the only one.
+    /// Resumed with whether it was the only consumer.
     private typealias Waiter = CheckedContinuation<Bool, Never>
 
     private let state: Lock<State>
@@ -40,8 +41,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     private let drops: DropCounter?
 
     /// - Parameters:
-    ///   - subject: Whose elements they are, for messages.
-    ///   - drops: Counts what is dropped here, beside what is dropped elsewhere.
+    ///   - subject: The owner of the elements, for messages.
+    ///   - drops: Counts what is dropped here, together with what is dropped elsewhere.
     init(
         of subject: String?, capacity: Int, byteLimit: Int = .max, policy: OverflowPolicy,
         countingDropsIn drops: DropCounter? = nil
@@ -54,12 +55,12 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         self.drops = drops
     }
 
-    /// How many elements have been dropped since the stream began.
+    /// The number of elements dropped since the stream began.
     var droppedInTotal: Int { state.withLock { $0.droppedInTotal } }
 
-    /// Appends an element of `bytes` bytes; answers `false` when the policy ends the stream here, which it does once.
+    /// Appends an element of `bytes` bytes; returns `false` if the policy ends the stream here, which happens once.
     ///
-    /// `losses` is how many elements were lost right before it, on its way to here.
+    /// `losses` is the number of elements lost right before it, on the way to this buffer.
     @discardableResult
     func yield(_ element: Element, bytes: Int = 0, behind losses: Int = 0) -> Bool {
         let (waiter, goesOn, dropped) = state.withLock { state -> (Waiter?, Bool, Int) in
@@ -94,13 +95,13 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         return goesOn
     }
 
-    /// Counts elements that were lost on their way to here, where none comes behind them.
+    /// Counts elements that were lost on the way here, if none follows them.
     func lost(_ losses: Int) {
         state.withLock { $0.droppedInTotal += losses }
         if losses > 0 { drops?.add(losses) }
     }
 
-    /// Ends the stream behind what is waiting; only the first call counts.
+    /// Ends the stream after the waiting elements; only the first call counts.
     func finish(_ failure: BLEError? = nil) {
         let waiter = state.withLock { state -> Waiter? in
             guard !state.isFinished else { return nil }
@@ -111,9 +112,10 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         waiter?.resume(returning: true)
     }
 
-    /// All that has gathered, as soon as there is anything; empty when the stream is over or the task was cancelled.
+    /// Returns the waiting elements as soon as there are any; empty after the end of the stream or the cancellation of
+    /// the task.
     ///
-    /// - Throws: What the stream was finished with, once; `.busy` when another task waits already.
+    /// - Throws: The error of `finish`, once; `.busy` if another task is already waiting.
     func nextBatch() async throws(BLEError) -> [Entry] {
         while true {
             if let batch = try takeBatch() { return batch }
@@ -140,7 +142,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
         }
     }
 
-    /// What has gathered; empty at the end of the stream; `nil` when there is nothing yet.
+    /// Returns the waiting elements; empty at the end of the stream; `nil` if there are none yet.
     private func takeBatch() throws(BLEError) -> [Entry]? {
         let result = state.withLock { state -> Result<[Entry]?, BLEError> in
             if state.hasEntries { return .success(state.takeAll()) }
@@ -159,7 +161,7 @@ extension StreamBuffer {
     private struct State {
         var entries: [Entry] = []
         var head = 0
-        /// How many entries the last batch had: the next one is likely to have as many.
+        /// The size of the last batch: the next one is likely to have as many elements.
         var lastBatch = 0
         var waitingBytes = 0
         var droppedBefore = 0
@@ -182,7 +184,7 @@ extension StreamBuffer {
             droppedBefore = 0
         }
 
-        /// Drops the oldest waiting element; answers whether there was one. Its own mark of earlier losses is kept.
+        /// Drops the oldest waiting element; returns whether there was one. Its own count of earlier losses is kept.
         mutating func dropFirst() -> Bool {
             guard head < entries.count else { return false }
             let lost = entries[head].droppedBefore + 1

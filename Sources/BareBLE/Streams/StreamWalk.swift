@@ -1,4 +1,4 @@
-/// One consumer's way through a stream: it takes over whole batches and gives one entry after the other.
+/// One consumer's position in a stream: it takes whole batches and returns one entry after the other.
 struct StreamWalk<Element: Sendable>: Sendable {
     private let buffer: StreamBuffer<Element>
     private var batch: [StreamBuffer<Element>.Entry] = []
@@ -8,9 +8,10 @@ struct StreamWalk<Element: Sendable>: Sendable {
         self.buffer = buffer
     }
 
-    /// The next entry, which stays the next one until `pass()`; `nil` when the stream is over or the task was cancelled.
+    /// Returns the next entry, which stays the next one until `pass()`; `nil` after the end of the stream or the
+    /// cancellation of the task.
     ///
-    /// - Throws: What the stream was finished with, once; `.busy` when another task waits already.
+    /// - Throws: The error of `finish`, once; `.busy` if another task is already waiting.
     // Inlined, because nearly always there is nothing to wait for.
     @inline(__always)
     mutating func peek() async throws(BLEError) -> StreamBuffer<Element>.Entry? {
@@ -21,7 +22,7 @@ struct StreamWalk<Element: Sendable>: Sendable {
         return position < batch.count ? batch[position] : nil
     }
 
-    /// Leaves the entry behind that `peek()` gave.
+    /// Advances past the entry that `peek()` returned.
     mutating func pass() {
         position += 1
     }

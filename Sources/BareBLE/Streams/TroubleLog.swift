@@ -1,7 +1,7 @@
 internal import BLECore
 
-/// Says when counts of what should not happen are worth a line in the log: at the first trouble at once, and from then on once a
-/// minute, however much there is. A peer that does wrong a thousand times a second fills no disk that way.
+/// Decides when counts of problems are worth a line in the log: the first problem at once, and from then on once a
+/// minute, however many there are. A peer that misbehaves a thousand times a second fills no disk that way.
 struct TroubleLog {
     typealias Counts = (_ body: (_ count: Int, _ what: StaticString) -> Void) -> Void
 
@@ -10,7 +10,7 @@ struct TroubleLog {
     private var told = 0
     private var lastTime: BootInstant?
 
-    /// Whether there is more than was told, and now is the time to tell it; for what is extra it always is.
+    /// Whether there is more than was logged and a line is due; an extra line always is.
     mutating func isDue(counts: Counts, isExtra: Bool = false, at now: BootInstant) -> Bool {
         let total = Self.sum(counts)
         guard total > told, isExtra || lastTime.map({ now - $0 >= Self.pause }) ?? true else { return false }
@@ -19,10 +19,10 @@ struct TroubleLog {
         return true
     }
 
-    /// Whether there is more than was told.
+    /// Whether there is more than was logged.
     func hasRest(counts: Counts) -> Bool { Self.sum(counts) > told }
 
-    /// Such as "malformed answers: 3, empty packets: 1".
+    /// Returns a text such as "malformed answers: 3, empty packets: 1".
     static func text(_ counts: Counts) -> String {
         var parts: [String] = []
         counts { count, what in if count > 0 { parts.append("\(what): \(count)") } }

@@ -1,10 +1,10 @@
 public import BLECore
 
-/// The values of one subscription, made what a key says that they are.
+/// The values of one subscription, decoded as the type of a key.
 ///
-/// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`. A `for` loop
-/// ends there, as it does with every error, and with it the subscription; with an iterator a next `next()` goes on after it. To
-/// leave such values out, counted and logged, say so:
+/// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in
+/// `partialValue`. A `for` loop ends there, as with every error, and the subscription ends with it; with an iterator,
+/// another `next()` continues after it. The option `.skip` leaves such values out, counted and logged:
 ///
 /// ```swift
 /// let beats = try await device.subscribe(to: .heartRateMeasurement, SubscribeOptions(malformedValues: .skip))
@@ -12,42 +12,42 @@ public import BLECore
 /// print(beats.malformedInTotal, "were left out")
 /// ```
 ///
-/// In everything else it is its `received`: armed before the peer is told to send, one buffer, for one task, ended by the
-/// end of the link or by `unsubscribe()`.
+/// In everything else it behaves like its `received`: it is registered before the peer is asked to send, has one
+/// buffer for one task, and ends with the link or with `unsubscribe()`.
 public struct TypedValueSequence<Element: GATTReadable & Sendable>: AsyncSequence, Sendable {
-    /// What the sequence can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
-    /// The same values as they were received: bytes, time, and how many were dropped in front of each.
+    /// The same values as received: bytes, time, and the number of values dropped before each.
     public let received: ValueSequence
     let decoder: ValueDecoder<Element>
 
     /// The handle of the characteristic's value.
     public var handle: AttributeHandle { received.handle }
 
-    /// How many values have been dropped since the subscription began.
+    /// The number of values dropped since the subscription began.
     public var droppedInTotal: Int { received.droppedInTotal }
 
-    /// How many values have been left out because they do not fit the type; 0 where the options do not say `.skip`.
+    /// The number of values left out because they do not fit the type; 0 without the option `.skip`.
     public var malformedInTotal: Int { decoder.malformedInTotal }
 
     /// Ends the subscription, as `ValueSequence.unsubscribe()` does.
     ///
-    /// - Throws: `BLEError` when the peer could not be told; the sequence has ended all the same.
+    /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
     public func unsubscribe() async throws(BLEError) {
         try await received.unsubscribe()
     }
 
-    /// Walks over the values.
+    /// Returns an iterator over the values.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(received: received.makeAsyncIterator(), decoder: decoder)
     }
 
-    /// Walks over the values.
+    /// An iterator over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var received: ValueSequence.AsyncIterator
         private let decoder: ValueDecoder<Element>
-        /// The value that `next()` gave or refused last, as it was received; `nil` before the first.
+        /// The value that `next()` returned or refused last, as received; `nil` before the first.
         public private(set) var last: ReceivedValue?
 
         init(received: ValueSequence.AsyncIterator, decoder: ValueDecoder<Element>) {
@@ -55,16 +55,16 @@ public struct TypedValueSequence<Element: GATTReadable & Sendable>: AsyncSequenc
             self.decoder = decoder
         }
 
-        /// How many values were dropped right before the last one; what was left out does not count.
+        /// The number of values dropped right before the last one; values left out do not count.
         public var droppedBefore: Int { last?.droppedBefore ?? 0 }
 
-        /// How many values were left out right before the last one because they do not fit the type.
+        /// The number of values left out right before the last one because they do not fit the type.
         public private(set) var malformedBefore = 0
 
-        /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
+        /// Returns the next value; `nil` after `unsubscribe()` or the cancellation of the task.
         ///
-        /// - Throws: `BLEError` as `ValueSequence` does, and with `.malformedValue` for one value that does not fit the type, unless
-        ///   such values are left out.
+        /// - Throws: `BLEError` as `ValueSequence` does, and `.malformedValue` for a single value that does not fit
+        ///   the type, unless such values are left out.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {

@@ -2,16 +2,16 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-/// Where values that do not fit their type are logged, and of whom.
+/// The logger for values that do not fit their type, and the peer's name.
 struct ValueLog: Sendable {
     let logger: Logger
     let peer: String
-    /// Knows how long ago the log had the last such line, where the peer has one of its own also in earlier subscriptions.
+    /// Limits such lines, for a known peer across its subscriptions.
     let troubles: PeerTroubles
     let loop: EventLoop
 }
 
-/// Makes the values of one typed subscription of what was received, and counts and logs those that it leaves out.
+/// Decodes the values of one typed subscription, and counts and logs those that it leaves out.
 struct ValueDecoder<Value: Sendable>: Sendable {
     typealias Decode = @Sendable (ReceivedValue) throws(MalformedPacket) -> Value
 
@@ -26,7 +26,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
         self.decode = decode
     }
 
-    /// How many values were left out so far.
+    /// The number of values left out so far.
     var malformedInTotal: Int { leftOut.count }
 
     /// Returns the value; `nil` for one that is left out.
@@ -44,7 +44,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
         }
     }
 
-    /// A peer that sends nonsense a thousand times a second fills no disk.
+    /// A peer that sends malformed values a thousand times a second fills no disk.
     private func note(_ failure: BLEError) {
         guard let unsaid = log.troubles.admit("malformed value left out", at: log.loop.now()) else { return }
         var metadata: Logger.Metadata = [
@@ -56,7 +56,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
 }
 
 extension ValueDecoder where Value: GATTReadable {
-    /// Makes values as their type says.
+    /// Decodes values as their type defines.
     init(_ policy: MalformedValuePolicy, _ log: ValueLog) {
         self.init(policy, log) { value throws(MalformedPacket) in try Value(value: value.bytes) }
     }

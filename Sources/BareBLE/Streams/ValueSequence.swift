@@ -1,19 +1,19 @@
 public import BLECore
 
-/// A value that the peer sent of its own accord.
+/// A value of a notification or an indication.
 public struct ReceivedValue: Hashable, Sendable {
     /// The value, at most 512 bytes.
     public let bytes: [UInt8]
     /// The handle of the characteristic's value.
     public let handle: AttributeHandle
-    /// Whether it came as an indication. It has been confirmed already.
+    /// A Boolean value that indicates whether the value came in an indication. It has already been confirmed.
     public let isIndication: Bool
-    /// When it was read from the socket, on the boot-time clock.
+    /// The time at which it was read from the socket, on the boot-time clock.
     public let time: BootInstant
-    /// How many values of this subscription were dropped right before this one.
+    /// The number of values of this subscription that were dropped right before this one.
     public let droppedBefore: Int
 
-    /// The same value, with another number of dropped ones before it.
+    /// Returns the same value with another number of dropped ones before it.
     func with(droppedBefore: Int) -> ReceivedValue {
         guard droppedBefore != self.droppedBefore else { return self }
         return ReceivedValue(
@@ -23,14 +23,14 @@ public struct ReceivedValue: Hashable, Sendable {
 
 /// The values of one subscription, in the order in which they crossed the link.
 ///
-/// The sequence is armed before the peer is told to send, so the first value cannot be missed. It has one buffer: use
-/// it from one task, and subscribe again for a second consumer. It ends with `BLEError.Code.disconnected` when the link
-/// does. The peer is told to stop when the last copy of the last subscription to the characteristic goes away, or at
-/// once by `unsubscribe()`.
+/// The buffer is registered before the peer is asked to send, so the first value cannot be missed. The sequence has
+/// one buffer: use it from one task, and subscribe again for a second consumer. It ends with
+/// `BLEError.Code.disconnected` when the link does. The peer is asked to stop when the last copy of the last
+/// subscription to the characteristic goes away, or at once by `unsubscribe()`.
 public struct ValueSequence: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: a received value.
     public typealias Element = ReceivedValue
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let subscription: Subscription
@@ -38,22 +38,23 @@ public struct ValueSequence: AsyncSequence, Sendable {
     /// The handle of the characteristic's value.
     public var handle: AttributeHandle { subscription.handle }
 
-    /// How many values have been dropped since the subscription began.
+    /// The number of values dropped since the subscription began.
     public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
 
-    /// Ends the subscription, and tells the peer to stop if nobody else listens. Waiting values are discarded.
+    /// Ends the subscription, and asks the peer to stop unless another subscription needs the values. Waiting values
+    /// are discarded.
     ///
-    /// - Throws: `BLEError` when the peer could not be told; the sequence has ended all the same.
+    /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
     public func unsubscribe() async throws(BLEError) {
         try await subscription.end()
     }
 
-    /// Walks over the values.
+    /// Returns an iterator over the values.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(subscription: subscription)
     }
 
-    /// Walks over the values.
+    /// An iterator over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let subscription: Subscription
         private var walk: StreamWalk<ReceivedValue>
@@ -63,10 +64,11 @@ public struct ValueSequence: AsyncSequence, Sendable {
             walk = StreamWalk(subscription.buffer)
         }
 
-        /// The next value; `nil` after `unsubscribe()` or when the task is cancelled.
+        /// Returns the next value; `nil` after `unsubscribe()` or the cancellation of the task.
         ///
-        /// - Throws: `BLEError` with `.disconnected`; by the overflow policy `.valuesLost`; `.replaced` when another
-        ///   subscription took its place; `.servicesChanged`; `.busy` while another task waits for the next value of this one.
+        /// - Throws: `BLEError` with `.disconnected`; `.valuesLost`, by the overflow policy; `.replaced` after another
+        ///   subscription has replaced this one; `.servicesChanged`; `.busy` while another task waits for the next
+        ///   value of this one.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> ReceivedValue? {
@@ -77,10 +79,10 @@ public struct ValueSequence: AsyncSequence, Sendable {
     }
 }
 
-/// Keeps subscriptions alive whose values go to the same buffer: its last owner going away ends them.
+/// Keeps subscriptions alive whose values go to the same buffer; the end of the last reference ends them.
 final class Subscription: Sendable {
     let ids: [UInt64]
-    /// The handle of the first one's value.
+    /// The handle of the first subscription's value.
     let handle: AttributeHandle
     let buffer: StreamBuffer<ReceivedValue>
     private let peripheral: Peripheral
