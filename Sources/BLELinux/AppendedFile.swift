@@ -4,18 +4,19 @@ internal import Glibc
 /// A file that is written from its beginning, piece by piece.
 package final class AppendedFile: Sendable {
     private let file: OwnedDescriptor
-    /// The directory in which a file was made that replaced nothing, and the file's name there.
+    /// The directory in which a new file was created, and the file's name there.
     private let folder: OwnedDescriptor?
     private let folderNumber: Int32
     private let name: String
 
-    /// Makes the file, or empties the one that is there; only its owner may read it.
+    /// Creates the file, or truncates an existing one; only its owner may read it.
     ///
     /// - Parameters:
-    ///   - path: where it is.
-    ///   - isReplacing: whether a file that is there may be emptied. A device may be written to in any case.
-    /// - Throws: `SystemCallError`, with EINVAL for a pipe: a reader that goes would take this process with it; with ELOOP for a
-    ///   symbolic link, behind which somebody else's choice of a file might be; and with EEXIST for a file that may not be emptied.
+    ///   - path: The path of the file.
+    ///   - isReplacing: Whether an existing file may be truncated. A device may be written to in any case.
+    /// - Throws: `SystemCallError`, with EINVAL for a pipe, because a reader that goes away would end this process;
+    ///   with ELOOP for a symbolic link, whose target another user might have chosen; and with EEXIST for a file that
+    ///   may not be truncated.
     package init(_ path: String, isReplacing: Bool = true) throws(SystemCallError) {
         let flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW
         let making = flags | O_CREAT | (isReplacing ? O_TRUNC : O_EXCL)
@@ -23,12 +24,12 @@ package final class AppendedFile: Sendable {
         folderNumber =
             isReplacing ? -1 : SystemCallError.repeated { unsafe open(directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY) }
         folder = folderNumber < 0 ? nil : OwnedDescriptor(folderNumber)
-        // Made relative to its directory, the file can be removed there, wherever the path leads by then.
+        // Created relative to its directory, the file can be removed there, wherever the path leads by then.
         let (base, relative) = folderNumber < 0 ? (AT_FDCWD, path) : (folderNumber, last)
         name = last
         var number = SystemCallError.repeated { unsafe openat(base, relative, making, 0o600) }
         let isThere = number < 0 && errno == EEXIST
-        // Opened without a change, to be looked at below.
+        // Opened without a change, to be checked below.
         if isThere { number = SystemCallError.repeated { unsafe openat(base, relative, flags) } }
         guard number >= 0 else { throw SystemCallError(call: "open", errno: isThere ? EEXIST : errno) }
         file = OwnedDescriptor(number)
@@ -37,15 +38,15 @@ package final class AppendedFile: Sendable {
         let kind = status.st_mode & S_IFMT
         guard kind == S_IFREG || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EINVAL) }
         guard !isThere || kind == S_IFCHR else { throw SystemCallError(call: "open", errno: EEXIST) }
-        // One that was there may have let others read.
+        // An existing file may have been readable by others.
         guard kind != S_IFREG || fchmod(file.number, 0o600) == 0 else {
             throw SystemCallError(call: "fchmod", errno: errno)
         }
     }
 
-    /// Removes the file that was made here, if it has no more than `size` bytes and its name still is its own.
+    /// Removes the file that was created here, if it has no more than `size` bytes and its name still refers to it.
     ///
-    /// Nothing happens to a device, to a file that may have been there before, and where another file has the name.
+    /// Nothing happens to a device, to a file that may have existed before, or if another file has the name.
     package func remove(ifAtMost size: Int) {
         var (status, named) = (stat(), stat())
         let number = folderNumber
@@ -57,9 +58,9 @@ package final class AppendedFile: Sendable {
         _ = unsafe unlinkat(number, name, 0)
     }
 
-    /// Writes all of it behind what was written before; may wait for the disk.
+    /// Appends all bytes; may wait for the disk.
     ///
-    /// - Throws: `SystemCallError`; a part may have been written then.
+    /// - Throws: `SystemCallError`; some of the bytes may have been written.
     package func append(_ bytes: [UInt8]) throws(SystemCallError) {
         var written = 0
         while written < bytes.count {

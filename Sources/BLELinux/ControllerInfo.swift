@@ -2,28 +2,28 @@ package import BLECore
 
 /// One adapter as the kernel describes it.
 package struct ControllerInfo: Hashable, Sendable {
-    /// How a controller is attached.
+    /// The bus of a controller.
     package enum Bus: UInt8, Hashable, Sendable {
         case virtual, usb, pcCard, uart, rs232, pci, sdio, spi, i2c, smd, virtio, ipc
     }
 
-    /// The number of the moment: after a reset or replugging the same adapter may have another one.
+    /// The current index: after a reset or replugging the same adapter may have another one.
     package let index: UInt16
-    /// The kernel's name for it, such as `hci0`.
+    /// The kernel's name of the adapter, such as `hci0`.
     package let name: String
-    /// Its public address, or the static random one it was given; zero before the kernel has asked it.
+    /// The public address, or the static random one that was set; zero before the kernel has read it.
     package let address: BluetoothAddress
     /// The kernel's flags, a bit each.
     package let flags: UInt32
-    /// How it is attached; `nil` for ways not known here.
+    /// The bus; `nil` for one that is unknown here.
     package let bus: Bus?
 
-    /// On, and meant to stay so. In the two seconds after plugging in an adapter runs without being up.
+    /// The adapter is up. In the two seconds after plugging in it runs without being up.
     package var isUp: Bool { flags & 1 != 0 }
     /// The controller has power and a transport.
     package var isRunning: Bool { flags & 4 != 0 }
 
-    /// An adapter that stands in for one of the kernel's.
+    /// Creates the description of an adapter that stands in for one of the kernel's.
     package init(index: UInt16, name: String, address: BluetoothAddress, isUp: Bool) {
         self.index = index
         self.name = name
@@ -32,7 +32,7 @@ package struct ControllerInfo: Hashable, Sendable {
         bus = .virtual
     }
 
-    /// Reads `hci_dev_info`: index 2, name 8, address 6, flags 4, type 1, and more that is not needed.
+    /// Decodes `hci_dev_info`: index 2, name 8, address 6, flags 4, type 1, and unused fields.
     init(_ record: KernelRecord) {
         index = record.load(UInt16.self, at: 0)
         name = String(decoding: record.bytes.dropFirst(2).prefix(8).prefix { $0 != 0 }, as: UTF8.self)
@@ -42,11 +42,11 @@ package struct ControllerInfo: Hashable, Sendable {
     }
 }
 
-/// One LE link of an adapter, whoever made it.
+/// One LE link of an adapter, whichever program made it.
 package struct ControllerLink: Hashable, Sendable {
     /// The controller's number for the link, as events and commands use it.
     package let handle: UInt16
-    /// The peer's address; the kernel does not tell its type here.
+    /// The peer's address; the kernel does not report its type here.
     package let address: BluetoothAddress
     /// Whether this host made the link, and so is its central.
     package let isCentral: Bool

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The adapters of this machine, as the kernel lists them.
 package enum Controllers {
-    /// The most adapters that a list can hold; the kernel numbers far fewer.
+    /// The maximum number of adapters in a list; the kernel has far fewer.
     private static let mostAdapters = 64
     private static let mostLinks = 64
     /// The kernel's type of an LE link and its state of a link that is up.
@@ -20,7 +20,7 @@ package enum Controllers {
         }
     }
 
-    /// All adapters, by index; those that disappear meanwhile are left out.
+    /// Returns all adapters, by index; those that disappear meanwhile are left out.
     package static func list() throws(SystemCallError) -> [ControllerInfo] {
         let socket = try OwnedDescriptor.hciSocket()
         var request = KernelRecord(count: 4 + mostAdapters * 8)
@@ -37,7 +37,7 @@ package enum Controllers {
         return found
     }
 
-    /// One adapter; `ENODEV` when there is none with this index.
+    /// Returns one adapter; throws `ENODEV` if none has this index.
     package static func info(_ index: UInt16) throws(SystemCallError) -> ControllerInfo {
         let socket = try OwnedDescriptor.hciSocket()
         return try info(index, socket.number)
@@ -45,12 +45,12 @@ package enum Controllers {
 
     /// Powers an adapter, and waits until the kernel has set it up, which may take half a second. Needs CAP_NET_ADMIN.
     ///
-    /// Needed after plugging in too: an adapter that looks on then goes off two seconds later.
+    /// This is needed after plugging in too: an adapter that appears to be up goes down two seconds later.
     package static func powerUp(_ index: UInt16) throws(SystemCallError) {
         try change("HCIDEVUP", ble_HCIDEVUP, index)
     }
 
-    /// Switches an adapter off, also when it is off already; all links of all programs end. Needs CAP_NET_ADMIN.
+    /// Switches an adapter off, even if it is off already; all links of all programs end. Needs CAP_NET_ADMIN.
     package static func powerDown(_ index: UInt16) throws(SystemCallError) {
         try change("HCIDEVDOWN", ble_HCIDEVDOWN, index)
     }
@@ -60,7 +60,7 @@ package enum Controllers {
         try change("HCIDEVRESET", ble_HCIDEVRESET, index)
     }
 
-    /// The LE links that the kernel knows on an adapter, whoever uses them.
+    /// Returns the LE links that the kernel knows on an adapter, whichever program uses them.
     package static func links(of index: UInt16) throws(SystemCallError) -> [ControllerLink] {
         let socket = try OwnedDescriptor.hciSocket()
         var request = KernelRecord(count: 4 + mostLinks * MemoryLayout<hci_conn_info>.size)
@@ -87,13 +87,13 @@ package enum Controllers {
         try SystemCallError.check(call, result)
     }
 
-    /// Reads `hci_dev_list_req`: a count, two bytes of padding, then index, padding and flags of each.
+    /// Decodes `hci_dev_list_req`: a count, two bytes of padding, then index, padding and flags of each.
     static func adapterIndices(_ record: KernelRecord) -> [UInt16] {
         let count = min(Int(record.load(UInt16.self, at: 0)), mostAdapters)
         return (0..<count).map { record.load(UInt16.self, at: 4 + $0 * 8) }
     }
 
-    /// Reads `hci_conn_list_req`: index, count, then sixteen bytes of each link.
+    /// Decodes `hci_conn_list_req`: index, count, then sixteen bytes of each link.
     static func links(_ record: KernelRecord) -> [ControllerLink] {
         let count = min(Int(record.load(UInt16.self, at: 2)), mostLinks)
         return (0..<count).compactMap { position -> ControllerLink? in

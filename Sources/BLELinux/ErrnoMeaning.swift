@@ -1,4 +1,4 @@
-// What the kernel's error numbers mean, which depends on the moment.
+// The meanings of the kernel's error numbers, which depend on the context.
 //
 // The kernel translates the controller's status into an error number and loses much: most statuses become ENOSYS. And it uses
 // the same numbers for causes on this machine. So the same number is read in three ways: while connecting
@@ -10,9 +10,9 @@ internal import Glibc
 
 /// The statuses that the kernel turns into an error number.
 package enum ErrnoMeaning {
-    /// The controller's statuses behind `errno`, the likeliest first; empty when it never stands for one.
+    /// Returns the controller's statuses for which `errno` may stand, the likeliest first; empty if there are none.
     ///
-    /// ENOSYS stands for all that have no number of their own; those that a link really meets are listed.
+    /// ENOSYS stands for all statuses without a number of their own; those that occur on links are listed.
     package static func statuses(_ errno: Int32) -> [HCIStatus] {
         switch errno {
         case EBADRQC: [.unknownCommand]
@@ -52,28 +52,28 @@ package enum ErrnoMeaning {
     }
 }
 
-/// Why a link ended, as far as its socket tells.
+/// The reason that a link ended, as far as its socket reports it.
 package enum LinkEnd: Hashable, Sendable {
     /// The other end closed a socket that stands in for a link.
     case closed
-    /// Nothing was heard of the peer for the supervision time.
+    /// The peer was not heard for the supervision timeout.
     case outOfReach
-    /// The peer ended it.
+    /// The peer disconnected.
     case endedByPeer
-    /// This host ended it: this program, another one, or the adapter was reset, switched off or unplugged.
+    /// This host disconnected: this program or another one did, or the adapter was reset, switched off or unplugged.
     case endedByHost
     /// Pairing or encryption failed, or the peer refused it.
     case authenticationFailed
-    /// The peer has no key for the bond any more.
+    /// The peer no longer has the key of the bond.
     case keyMissing
     /// A radio-level failure that the kernel does not name, such as a link that never became established.
     case radioFailure
-    /// The link was gone without a reason being told.
+    /// The link was gone without a reported reason.
     case unknownLink
     /// Any other status of the controller, or an error number that stands for none.
     case other(errno: Int32)
 
-    /// The reason behind the error number that `LinkSocket.receive` ended with.
+    /// Creates a reason from the error number that `LinkSocket.receive` ended with.
     package init(errno: Int32) {
         self =
             switch errno {
@@ -89,7 +89,7 @@ package enum LinkEnd: Hashable, Sendable {
             }
     }
 
-    /// The error number it was read from; 0 for a stand-in that closed.
+    /// The error number it was created from; 0 for a stand-in that closed.
     package var errno: Int32 {
         switch self {
         case .closed: 0
@@ -104,10 +104,10 @@ package enum LinkEnd: Hashable, Sendable {
         }
     }
 
-    /// The controller's reasons that it may stand for, the likeliest first.
+    /// The controller's reasons for which it may stand, the likeliest first.
     package var statuses: [HCIStatus] { ErrnoMeaning.statuses(errno) }
 
-    /// What happened, for a user.
+    /// A sentence for users.
     package var sentence: String {
         switch self {
         case .closed: "The other end closed the connection."
@@ -123,39 +123,39 @@ package enum LinkEnd: Hashable, Sendable {
     }
 }
 
-/// Why a connect did not lead to a link.
+/// The reason that a connect failed.
 package enum ConnectFailure: Hashable, Sendable {
-    /// The time ran out: no connectable advertisement of the peer was heard, or the kernel was not listening.
+    /// The time was over: no connectable advertisement of the peer was heard, or the kernel was not listening.
     case timedOut
-    /// The adapter can do more than LE, and its LE side is switched off.
+    /// The adapter supports more than LE, and LE is switched off.
     case lowEnergyOff
-    /// There is no powered adapter with the address that was asked for.
+    /// There is no powered adapter with the requested address.
     case adapterUnavailable
-    /// The adapter was switched off, reset or unplugged meanwhile, or the connect was given up.
+    /// The adapter was switched off, reset or unplugged meanwhile, or the connect was cancelled.
     case aborted
     /// Another socket, of any program, is connected or connecting to the peer.
     case busy
     /// This socket is connected already.
     case alreadyConnected
-    /// The adapter cannot do LE.
+    /// The adapter does not support LE.
     case notLowEnergy
-    /// The kernel has no Bluetooth for this process.
+    /// The kernel offers this process no Bluetooth.
     case noBluetooth
-    /// The call was malformed: the socket was not bound to the ATT channel, or the peer's address type is none.
+    /// The call was malformed: the socket was not bound to the ATT channel, or the peer's address type is invalid.
     case invalid
     /// The controller cannot hold more links.
     case tooManyLinks
-    /// The link came up and broke down before it was usable, or the controller gave a status the kernel does not name.
+    /// The link failed before it was usable, or the controller reported a status that the kernel does not distinguish.
     case notEstablished
-    /// The process or the machine has no descriptors or memory left.
+    /// The process or the machine has run out of descriptors or memory.
     case outOfResources
     /// Any other status of the controller, or an error number that stands for none.
     case other(errno: Int32)
 
-    /// The reason behind an error number of `connectingL2CAP` or `finishConnect`.
+    /// Creates a reason from an error number of `connectingL2CAP` or `finishConnect`.
     ///
-    /// - Parameter timeRanOut: Whether the connect's `sendTimeout` had passed. The kernel has one number for that and for
-    ///   an adapter whose LE side is off, which it tells at once.
+    /// - Parameter timeRanOut: Whether the connect's `sendTimeout` had passed. The kernel has one number for that and
+    ///   for an adapter whose LE support is off, which it reports at once.
     package init(errno: Int32, timeRanOut: Bool) {
         self =
             switch errno {
@@ -175,7 +175,7 @@ package enum ConnectFailure: Hashable, Sendable {
             }
     }
 
-    /// What happened, and what helps, for a user.
+    /// A sentence for users, with what helps.
     package var sentence: String {
         switch self {
         case .timedOut: "The device did not answer in time: it is out of range, asleep or connected to another host."

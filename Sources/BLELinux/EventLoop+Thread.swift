@@ -9,7 +9,7 @@ extension EventLoop {
         let prefersLoop: Bool
     }
 
-    /// What other threads reach.
+    /// The state that other threads access.
     struct Inbox {
         var jobs: [Job] = []
         var woken = false
@@ -25,7 +25,7 @@ extension EventLoop {
         precondition(owner.load(ordering: .acquiring) == 0 || isOnThread, "not on the event loop")
     }
 
-    /// Serves the loop on a thread of its own from now on; does nothing when it is being served.
+    /// Runs the loop on a thread of its own from now on; does nothing if a thread runs it already.
     package func start() {
         let first = inbox.withLock { inbox in
             if owner.load(ordering: .acquiring) != 0 || inbox.started { return false }
@@ -41,9 +41,9 @@ extension EventLoop {
         _ = ble_wake(wakefd)
     }
 
-    /// Ends the thread of `start` when there is nothing left to do at this moment, and returns when it has ended.
+    /// Ends the thread of `start` as soon as there is nothing to do, and returns when it has ended.
     ///
-    /// Timers are not waited for: they are forgotten. To be called from another thread, once.
+    /// Timers are not waited for: they are dropped. Call it from another thread, once.
     package func end() async {
         await withCheckedContinuation { continuation in
             inbox.withLock { $0.ended = { continuation.resume() } }
@@ -54,15 +54,15 @@ extension EventLoop {
 
     private func startThread() {
         var thread = pthread_t()
-        // Balanced by the thread's body, which runs exactly once for each thread that was made.
+        // Balanced by the thread's body, which runs exactly once for each thread that was created.
         let context = unsafe Unmanaged.passRetained(self)
         let result = unsafe pthread_create(&thread, nil, Self.threadBody, context.toOpaque())
-        // It fails for lack of memory or of threads alone, when the program starts its first central.
+        // It fails only for lack of memory or of threads, when the program starts its first central.
         precondition(result == 0, "no thread for the event loop")
         pthread_detach(thread)
     }
 
-    // A function, not a closure written where it is used: that would inherit the isolation of the place.
+    // A function, not a closure at the call: that would inherit the isolation of its context.
     private static let threadBody: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
         // What `startThread` passed, retained there for this one use.
         guard let context = unsafe context else { return nil }
@@ -70,7 +70,7 @@ extension EventLoop {
         unsafe sigfillset(&signals)
         // Signals belong to the program's own threads.
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // The loop is let go of before its end is told.
+        // The loop is released before its end is reported.
         let ended = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue().runToEnd()
         ended?()
         return nil

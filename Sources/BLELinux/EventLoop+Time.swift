@@ -1,28 +1,28 @@
-// The time that a loop's timers follow. A loop of a test may have a time of its own, which stands as long as there is anything to
-// do and leaps to the next deadline when there is not: hours pass in milliseconds, and the same test has the same order of
-// events every time.
+// The time of a loop's timers. A loop of a test may have virtual time, which stands still as long as there is anything
+// to do and leaps to the next deadline when there is not: hours pass in milliseconds, and the same test has the same
+// order of events every time.
 //
-// Invariants of a time of its own
-// - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work is under way
-//   elsewhere. Two events with a deadline between them can therefore not change places.
-// - That is exact only for what lives on the loop: whoever answers the code under test must be on it as well. Work on other threads
-//   goes by `elsewhere(_:)`, so that no deadline passes meanwhile.
-// - Without any timer the loop waits for real, for another thread or for a descriptor from outside.
+// Invariants of virtual time
+// - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work
+//   is under way on other threads. Two events with a deadline between them can therefore not change their order.
+// - That is exact only for what runs on the loop: a peer of the code under test must run on it as well. Work on other
+//   threads goes through `elsewhere(_:)`, so that no deadline passes meanwhile.
+// - Without any timer the loop waits in real time, for another thread or for a descriptor from outside.
 
 package import BLECore
 internal import CBluetooth
 internal import Synchronization
 
 extension EventLoop {
-    /// Which time a loop's timers follow.
+    /// The time that a loop's timers follow.
     package enum TimeSource: Hashable, Sendable {
-        /// The machine's, since it was started.
+        /// The machine's time since it was started.
         case boot
-        /// The loop's own, which leaps over all waiting.
+        /// Virtual time, which leaps over all waiting.
         case virtual
     }
 
-    /// The time now on the clock that the timers follow.
+    /// Returns the current time of the timers' clock.
     package func now() -> BootInstant {
         switch time {
         case .boot: BootInstant(nanoseconds: ble_boot_nanoseconds())
@@ -36,13 +36,13 @@ extension EventLoop {
         return timers.add(at: deadline, handler)
     }
 
-    /// Takes back a timer; does nothing when it has fired or was cancelled.
+    /// Cancels a timer; does nothing if it has fired or was cancelled.
     package func cancel(_ timer: TimerID) {
         checkAccess()
         timers.remove(timer)
     }
 
-    /// How many timers wait.
+    /// The number of pending timers.
     package var timerCount: Int { timers.count }
 }
 
@@ -62,10 +62,10 @@ extension EventLoop {
         fireDue()
     }
 
-    /// Calls the handlers of the timers whose time has come.
+    /// Calls the handlers of the timers that are due.
     private func fireDue() {
         let moment = now()
-        // No more than there were: a handler that schedules for now must not keep the others waiting.
+        // No more than there were: a handler that schedules for now must not delay the others.
         for _ in 0..<timers.count {
             guard let handler = timers.takeDue(at: moment) else { return }
             handler()
@@ -73,20 +73,20 @@ extension EventLoop {
     }
 }
 
-// MARK: - A time of its own
+// MARK: - Virtual time
 
-/// Why work elsewhere has no result.
+/// The reason that work on another thread has no result.
 package enum WorkFailure: Error {
-    /// No thread could be made for it, or as many as may be are at such work. It was not begun.
+    /// No thread could be created for it, or the limit of such work was reached. It was not started.
     case noRoom
-    /// It was not done by the deadline; what it ends with is dropped.
+    /// It was not finished by the deadline; its result is dropped.
     case late
-    /// The task was cancelled; what it ends with is dropped, if it was begun.
+    /// The task was cancelled; the result is dropped, if the work was started.
     case cancelled
 }
 
 extension EventLoop {
-    /// Does work on another thread that would block this one; a time of the loop's own stands until the caller goes on.
+    /// Does blocking work on another thread; virtual time stands still until the caller resumes.
     package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async throws(WorkFailure) -> Value
     {
         hold()
@@ -99,7 +99,7 @@ extension EventLoop {
         return try result.get()
     }
 
-    /// As `elsewhere`, but waits until `deadline` at most, and not in a cancelled task. To be called on the loop.
+    /// Does the same, but waits until `deadline` at most, and not in a cancelled task. Call it on the loop.
     package func elsewhere<Value: Sendable>(
         until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
     ) async throws(WorkFailure) -> Value {
@@ -123,7 +123,7 @@ extension EventLoop {
         return try result.get()
     }
 
-    /// Keeps a time of the loop's own where it is, until `release` has been called as often.
+    /// Stops virtual time until `release` has been called as often.
     package func hold() {
         elsewhere.add(1, ordering: .relaxed)
     }
@@ -134,13 +134,14 @@ extension EventLoop {
         if time == .virtual, !isOnThread { _ = ble_wake(wakefd) }
     }
 
-    /// Moves a time of the loop's own on by `distance` at once, as a machine's does that was suspended: what is due by then is late.
+    /// Advances virtual time by `distance` at once, like the clock of a machine that was suspended: what is due by
+    /// then is late.
     package func jump(by distance: Duration) {
         guard time == .virtual else { return }
         virtualTime.store((now() + distance).nanoseconds, ordering: .relaxed)
     }
 
-    /// Whether time may leap to the next deadline; one at the end of all time stands for none.
+    /// Whether time may leap to the next deadline; one at the end of all time counts as none.
     var mayLeap: Bool {
         guard time == .virtual, elsewhere.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {
             return false
@@ -148,7 +149,7 @@ extension EventLoop {
         return earliest.nanoseconds < .max
     }
 
-    /// There is nothing to do now: ends the loop if that was asked for, or goes on to the next deadline.
+    /// There is nothing to do now: ends the loop if requested, or advances to the next deadline.
     func leap() {
         if ending.exchange(false, ordering: .acquiringAndReleasing) {
             timers = TimerList()

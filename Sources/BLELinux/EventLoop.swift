@@ -1,44 +1,45 @@
-// One thread that waits for everything: readable and writable descriptors, timers, and the jobs of the actors and tasks that
-// live on it. It is the serial executor of those actors and the task executor of those tasks at once, so a descriptor's
-// handler is inside its actor already (`assumeIsolated`), and awaiting an actor of the loop from a task on the loop
-// leaves the thread as little as a function call does.
+// One thread that waits for everything: readable and writable descriptors, timers, and the jobs of the actors and
+// tasks on it. It is the serial executor of those actors and the task executor of those tasks at once, so a
+// descriptor's handler is inside its actor already (`assumeIsolated`), and awaiting an actor of the loop from a task
+// on the loop changes threads as little as a function call does.
 //
-// A turn of the loop: run the jobs that are queued and those that they bring, arm the timer for the earliest deadline, wait,
-// call the handlers of what is ready. While jobs are queued the wait only looks, so neither side starves the other.
+// A turn of the loop: run the queued jobs and those that they add, arm the timer for the earliest deadline, wait, call
+// the handlers of what is ready. While jobs are queued the wait does not block, so neither side starves the other.
 //
 // Invariants
-// - Only the loop's thread, or whoever holds the loop before it runs, touches descriptors and timers. Other threads reach
-//   `enqueue`, `start`, `stop` and `now` only; all that these share is the inbox.
-// - An event of a descriptor that was let go earlier in the same batch is ignored, even if its number is in use again: the
-//   event carries the generation of its registration.
-// - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up descriptor
-//   registered spins; who sees the end of a descriptor lets go of it. What nobody waits for is not watched.
-// - The kernel may refuse to watch one more descriptor, for lack of memory or of watches. It never refuses to change what one is
-//   watched for: `EPOLL_CTL_MOD` fails only where the descriptor was closed, or closed and opened again.
-// - A task that prefers the loop and comes to one of its actors from a foreign actor runs, until it next suspends, as if it had
-//   no preference; each `await` on the same actor may then let other jobs in. So code that waits for a condition looks at it
-//   inside the closure of `withCheckedContinuation`, not before.
-// - An idle loop sleeps in one system call. A timer that is cancelled may leave one needless wake-up behind: arming the clock
-//   anew for each request that is answered in time would cost a system call every time.
-// - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes. A loop for tests may have a
-//   time of its own instead, see `EventLoop+Time.swift`.
-// - No precondition in here depends on anything that a peer or a file has sent: they are about who calls from which thread, and
-//   about the loop's own three descriptors. What is read from a socket is never looked at here.
+// - Only the loop's thread, or the owner of the loop before it runs, accesses descriptors and timers. Other threads
+//   call `enqueue`, `start`, `stop` and `now` only; all that these share is the inbox.
+// - An event of a descriptor that was unregistered earlier in the same batch is ignored, even if its number is in use
+//   again: the event carries the generation of its registration.
+// - Watching is level-triggered: a handler may stop early and is called again. A handler that leaves a hung-up
+//   descriptor registered spins; it must unregister the descriptor at its end. What no task waits for is not watched.
+// - The kernel may refuse to watch one more descriptor, for lack of memory or of watches. It never refuses a change of
+//   the watched events: `EPOLL_CTL_MOD` fails only if the descriptor was closed, or closed and opened again.
+// - A task that prefers the loop and enters one of its actors from a foreign actor runs, until it next suspends, as if
+//   it had no preference; each `await` on the same actor may then let other jobs in. So code that waits for a
+//   condition checks it inside the closure of `withCheckedContinuation`, not before.
+// - An idle loop sleeps in one system call. A cancelled timer may cause one needless wake-up: arming the clock again
+//   for each request that is completed in time would cost a system call every time.
+// - Time is the boot-time clock: a deadline that passed while the machine slept is due when it wakes. A loop for tests
+//   may have virtual time instead, see `EventLoop+Time.swift`.
+// - No precondition here depends on anything that a peer or a file has sent: they concern the calling thread, and the
+//   loop's own three descriptors. What is read from a socket is never examined here.
 
 internal import BLECore
 internal import CBluetooth
 internal import Glibc
 internal import Synchronization
 
-/// The thread that serves sockets, timers and the actors isolated to it.
-// Unchecked: what only the loop's thread touches (`watched`, `timers`, `armedFor`, `wakeUps`) is behind `checkAccess`, or in
-// handlers that the loop calls; all the rest is immutable, atomic, or in the inbox behind its lock.
+/// The thread that runs sockets, timers and the actors isolated to it.
+// Unchecked: what only the loop's thread accesses (`watched`, `timers`, `armedFor`, `wakeUps`) is guarded by
+// `checkAccess`, or used in handlers that the loop calls; all the rest is immutable, atomic, or in the inbox with its
+// lock.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     package typealias Handler = () -> Void
 
-    /// What one descriptor is watched for.
+    /// The watched events of one descriptor, and their handlers.
     private struct Watch {
-        /// Tells it from what was watched before under the same number.
+        /// Distinguishes it from earlier registrations of the same number.
         let generation: UInt32
         var readable: Handler?
         var writable: Handler?
@@ -48,23 +49,23 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         }
     }
 
-    /// How many batches of jobs run before the descriptors have their turn.
+    /// The number of batches of jobs that run before the descriptors have their turn.
     private static let batchesPerTurn = 1_024
 
-    /// A loop for all who bring none of their own; its thread starts with the first `start()`.
+    /// The loop for all users without their own; its thread starts with the first `start()`.
     package static let shared = EventLoop()
 
     let inbox = Lock(Inbox())
-    /// The thread that drives the loop now; 0 when none does. Asked for at every step into an actor.
+    /// The thread that runs the loop now; 0 if none does. Read at every entry into an actor.
     let owner = Atomic<UInt64>(0)
     let stopping = Atomic<Bool>(false)
     /// Whether the loop stops as soon as it has nothing to do.
     let ending = Atomic<Bool>(false)
-    /// Which time the timers follow.
+    /// The time that the timers follow.
     package let time: TimeSource
-    /// What a loop with a time of its own calls now, in nanoseconds.
+    /// The current virtual time, in nanoseconds.
     let virtualTime = Atomic<Int64>(0)
-    /// How many pieces of work of this loop are under way on other threads; a time of its own stands meanwhile.
+    /// The number of pieces of work of this loop on other threads; virtual time stands still meanwhile.
     let elsewhere = Atomic<Int>(0)
     private let epoll: Int32
     let wakefd: Int32
@@ -74,10 +75,10 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private var behindJobs: [Handler] = []
     var timers = TimerList()
     var armedFor: BootInstant?
-    /// How often the loop returned from sleep; for tests of its idleness. Read it on the loop.
+    /// The number of times that the loop returned from sleep; for tests of its idleness. Read it on the loop.
     package internal(set) var wakeUps: UInt64 = 0
 
-    /// Makes a loop that nothing drives yet: `run` on a thread of the caller's, or `start`.
+    /// Creates a loop that no thread runs yet: call `run` on a thread of the caller's, or `start`.
     package init(time: TimeSource = .boot) {
         self.time = time
         epoll = Self.open("epoll_create1", ble_epoll())
@@ -91,13 +92,14 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         for descriptor in [timerfd, wakefd, epoll] { OwnedDescriptor.close(descriptor) }
     }
 
-    // MARK: Driving
+    // MARK: Running
 
-    /// Serves the loop on the calling thread until `stop()` is called or, looked at after every wake-up, `done` is true.
+    /// Runs the loop on the calling thread until `stop()` is called or `done`, called after every wake-up, returns
+    /// `true`.
     ///
     /// Only one thread may do so at a time. Jobs that are queued when it returns wait for the next run.
     package func run(until done: () -> Bool = { false }) {
-        // Whoever calls this owns the loop or has just made it, and `start` asks before it starts a thread.
+        // The caller owns the loop or has just created it, and `start` checks before it starts a thread.
         let claimed = owner.compareExchange(expected: 0, desired: ble_thread(), ordering: .acquiringAndReleasing)
         precondition(claimed.exchanged, "the loop runs already")
         defer { owner.store(0, ordering: .releasing) }
@@ -116,34 +118,35 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     // MARK: Descriptors
 
-    /// Calls `handler` on the loop whenever `descriptor` is readable, at its end or failed; `nil` ends that.
+    /// Calls `handler` on the loop whenever `descriptor` is readable, has ended or failed; `nil` stops that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor. Where it is watched for room already, or a handler is
-    ///   taken away, there is none.
+    /// - Returns: The error that prevents the kernel from watching the descriptor. If the descriptor is already
+    ///   watched for writing, or a handler is removed, there is none.
     @discardableResult
     package func onReadable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.readable = handler }
     }
 
-    /// Calls `handler` on the loop whenever `descriptor` can be written to or failed; `nil` ends that.
+    /// Calls `handler` on the loop whenever `descriptor` is writable or failed; `nil` stops that.
     ///
-    /// - Returns: The error that keeps the kernel from watching the descriptor. Where it is watched for input already, or a handler is
-    ///   taken away, there is none.
+    /// - Returns: The error that prevents the kernel from watching the descriptor. If the descriptor is already
+    ///   watched for reading, or a handler is removed, there is none.
     @discardableResult
     package func onWritable(_ descriptor: Int32, _ handler: Handler?) -> SystemCallError? {
         watch(descriptor) { $0.writable = handler }
     }
 
-    /// How many descriptors are watched, the loop's own two not counted.
+    /// The number of watched descriptors, without the loop's own two.
     package var watchedCount: Int { watched.count - 2 }
 
-    /// Forgets a descriptor, also for events that have been collected already. To be called before it is closed.
+    /// Unregisters a descriptor, including events that have already been collected. Call it before closing the
+    /// descriptor.
     package func letGo(_ descriptor: Int32) {
         watch(descriptor) { $0 = Watch(generation: $0.generation) }
     }
 
-    /// Calls `handler` once on the loop, behind all jobs that are queued and those that they bring: who is resumed before gets
-    /// to know before what `handler` does.
+    /// Calls `handler` once on the loop, after all queued jobs and those that they add: a task resumed before runs
+    /// before `handler`.
     package func afterJobs(_ handler: @escaping Handler) {
         checkAccess()
         behindJobs.append(handler)
@@ -157,19 +160,21 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     // MARK: Executor
 
-    /// Takes a job of an actor on the loop.
+    /// Enqueues a job of an actor on the loop.
     package func enqueue(_ job: consuming ExecutorJob) {
         add(Job(job: UnownedJob(job), prefersLoop: false))
     }
 
-    /// Takes a job of a task that prefers the loop; the attribute tells the two apart, which have the same name.
+    /// Enqueues a job of a task that prefers the loop; the attribute distinguishes the two methods, which have the
+    /// same name.
     @_implements(TaskExecutor,enqueue(_:))
     package func enqueuePreferred(_ job: consuming ExecutorJob) {
         add(Job(job: UnownedJob(job), prefersLoop: true))
     }
 
     package func checkIsolated() {
-        // The runtime asks this of code that was compiled to run here; only a fault of this package can be elsewhere.
+        // The runtime checks this in code that was compiled to run here; only a defect of this package can be
+        // elsewhere.
         precondition(isIsolatingCurrentContext() == true, "not on the event loop")
     }
 
@@ -191,10 +196,10 @@ extension EventLoop {
         if wake { _ = ble_wake(wakefd) }
     }
 
-    /// Runs the jobs, and those that they bring.
+    /// Runs the jobs, and those that they add.
     ///
-    /// One `await` can be several jobs in a row. With a look at the descriptors between any two of them, a consumer could not
-    /// keep pace with what is read meanwhile. Jobs that never end give the descriptors their turn all the same.
+    /// One `await` can be several jobs in a row. If the descriptors were polled between any two of them, a consumer
+    /// could not keep pace with what is read meanwhile. Even if jobs never end, the descriptors get their turn.
     private func runJobs(_ batch: inout [Job]) {
         let serial = unsafe asUnownedSerialExecutor()
         let task = unsafe asUnownedTaskExecutor()
@@ -202,8 +207,8 @@ extension EventLoop {
             inbox.withLock { swap(&$0.jobs, &batch) }
             if batch.isEmpty { return }
             for entry in batch {
-                // The runtime must be told the preference that the task has: with another one it queues the task anew on every
-                // call within the same actor, and lets other jobs in between.
+                // The runtime needs the preference that the task has: with another one it enqueues the task again on
+                // every call within the same actor, and lets other jobs in between.
                 if entry.prefersLoop {
                     unsafe entry.job.runSynchronously(isolatedTo: serial, taskExecutor: task)
                 } else {
@@ -223,12 +228,13 @@ extension EventLoop {
         if sleeps { wakeUps &+= 1 }
         if idle, !sleeps, count == 0 { return leap() }
         guard count > 0 else {
-            // The other errors are a descriptor that is no epoll, and memory that is not ours: neither can come about, as `epoll`
-            // is closed by nobody before `deinit`, and `ready` is a whole array.
+            // The other errors are a descriptor that is no epoll, and invalid memory: neither can occur, as `epoll` is
+            // not closed before `deinit`, and `ready` is a whole array.
             precondition(count == 0 || count == -EINTR, "epoll_wait failed")
             return
         }
-        // What has arrived goes before the deadlines: where this process did not run for a while, both are there at once.
+        // What has arrived is handled before the deadlines: if this process did not run for a while, both are due at
+        // once.
         let events = ready.prefix(Int(count))
         for event in events where !isTime(event) { serve(event) }
         for event in events where isTime(event) { serve(event) }
@@ -239,7 +245,7 @@ extension EventLoop {
     private func serve(_ event: ble_ready) {
         let descriptor = Int32(truncatingIfNeeded: event.tag)
         let generation = UInt32(truncatingIfNeeded: event.tag >> 32)
-        // Each handler may let go of the descriptor, so each is looked up only when its turn has come.
+        // Each handler may unregister the descriptor, so each is looked up only when its turn has come.
         if event.state & (BLE_READABLE | BLE_HANG_UP) != 0 {
             if let watch = watched[descriptor], watch.generation == generation { watch.readable?() }
         }
@@ -265,7 +271,7 @@ extension EventLoop {
         if known != nil {
             result = ble_watch(epoll, descriptor, watch.interest, tag(descriptor, watch), 1)
             if result == -ENOENT {
-                // Closed without `letGo` and opened again: what the old one waited for is void.
+                // Closed without `letGo` and opened again: the old handlers are void.
                 watch = newWatch()
                 change(&watch)
             }
@@ -294,7 +300,8 @@ extension EventLoop {
     }
 
     private static func open(_ call: String, _ descriptor: Int32) -> Int32 {
-        // A loop is made before anything is connected, and a program that has no three descriptors left then cannot go on.
+        // A loop is created before anything is connected, and a program without three free descriptors cannot
+        // continue.
         precondition(descriptor >= 0, "\(call) failed: no descriptors left")
         return descriptor
     }

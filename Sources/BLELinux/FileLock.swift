@@ -1,21 +1,21 @@
 internal import CBluetooth
 internal import Glibc
 
-/// A file that one process holds at a time, for as long as the value lives. It says who that is.
+/// A file that one process locks at a time, for as long as the value lives. It names that process.
 ///
-/// It is let go of with the value, also where a process that was just started has a copy of its descriptor; the kernel does so when the
-/// process ends, in whatever way, or executes another program. The file stays.
+/// The lock is released with the value, even if a process that was just started has a copy of its descriptor; the
+/// kernel releases it when the process ends, in whatever way, or executes another program. The file stays.
 package struct FileLock: ~Copyable, Sendable {
-    /// Why the file is not held.
+    /// The reason that the file is not locked.
     package enum Failure: Error, Hashable, Sendable {
-        /// Somebody else has it: which process, where it says so.
+        /// Another process has locked it; with its number, if the file contains one.
         case held(by: Int32?)
         case system(SystemCallError)
     }
 
     private let file: OwnedDescriptor
 
-    /// Takes the file, and makes it if it is not there.
+    /// Locks the file, and creates it if necessary.
     package init(_ path: String) throws(Failure) {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
         let number = SystemCallError.repeated { unsafe open(path, flags, 0o600) }
@@ -28,7 +28,7 @@ package struct FileLock: ~Copyable, Sendable {
             let text = (try? StoredFile.readAll(of: file, limit: 64)).map { String(decoding: $0, as: UTF8.self) }
             throw .held(by: text?.split(separator: "\n").first.flatMap { Int32($0) })
         }
-        // The number is for people; that it cannot be written, on a full disk, changes nothing.
+        // The number is informative; if it cannot be written, on a full disk, nothing changes.
         let emptied = SystemCallError.repeated { ftruncate(file.number, 0) }
         if emptied == 0 { try? StoredFile.writeAll(Array("\(getpid())\n".utf8), to: file.number) }
         self.file = file
@@ -38,7 +38,7 @@ package struct FileLock: ~Copyable, Sendable {
         release()
     }
 
-    /// Lets go of the file before the value goes away.
+    /// Releases the lock before the value goes away.
     package func release() {
         flock(file.number, LOCK_UN)
     }

@@ -1,9 +1,9 @@
 package import BLECore
 internal import CBluetooth
 
-/// Which packets the kernel passes to a raw HCI socket; a fresh one passes nothing.
+/// The packets that the kernel passes to a raw HCI socket; a new socket gets none.
 ///
-/// Without CAP_NET_RAW the kernel quietly takes out more: no LE events and no data get through.
+/// Without CAP_NET_RAW the kernel silently removes more: no LE events and no data are passed.
 package struct HCIFilter: Hashable, Sendable {
     /// A bit for each packet type.
     package private(set) var packetTypes: UInt32 = 0
@@ -16,7 +16,7 @@ package struct HCIFilter: Hashable, Sendable {
     private static let event: UInt8 = 0x04
     private static let data: UInt8 = 0x02
 
-    /// Passes the events with these codes, and data in both directions if asked.
+    /// Passes the events with these codes, and data in both directions on request.
     package init(events codes: [UInt8], opcode: HCIOpcode? = nil, data: Bool = false) {
         self.opcode = opcode
         packetTypes = 1 << UInt32(Self.event)
@@ -24,9 +24,9 @@ package struct HCIFilter: Hashable, Sendable {
         for code in codes { events |= 1 << UInt64(code & 63) }
     }
 
-    /// For the socket that sends commands: completions, and the ends of links, but no flood of reports.
+    /// For the socket that sends commands: completions, and the ends of links, but no reports.
     ///
-    /// LE events are not among them; a socket that waits for connections asks for code 0x3E too.
+    /// LE events are not among them; a socket that waits for connections adds code 0x3E.
     package static let commands = HCIFilter(events: completions + [0x05, 0x08, 0x0C, 0x30])
 
     /// For the socket that reads advertising reports and nothing else.
@@ -40,7 +40,7 @@ package struct HCIFilter: Hashable, Sendable {
         return filter
     }()
 
-    /// The kernel's form of it.
+    /// The filter in the kernel's form.
     var kernelFilter: hci_filter {
         var result = hci_filter()
         result.type_mask = packetTypes

@@ -1,36 +1,36 @@
 // A socket to a controller beside the kernel's own host: commands go in, events come out.
 //
-// The kernel uses the controller at the same time, and so may other programs. Their command completions arrive here too, and
-// ours at theirs: the reader matches on the opcode and on having asked. Commands and advertising reports belong on
-// sockets of their own, so that a flood of reports cannot push an answer out of the kernel's queue: it drops what does
-// not fit, and on this kind of socket tells that only who asks.
-//
+// The kernel uses the controller at the same time, and other programs may. Their command completions arrive here too,
+// and ours on their sockets: the reader matches the opcode and its own outstanding commands. Commands and advertising
+// reports use separate sockets, so that a flood of reports cannot push a response out of the kernel's queue: it drops
+// what does not fit, and on this kind of socket reports that only on request.
 // Invariants
-// - Never blocks. Descriptors of the kernel's Bluetooth sockets that wait inside a read hold a lock that stops the adapter.
+// - Never blocks. A process that waits inside a read of the kernel's Bluetooth sockets holds a lock that stops the
+//   adapter.
 // - One packet a call, its first byte the packet type.
-// - After `.gone` the adapter was unplugged or reset by the driver; its number may come back as another one's. Down and up
-//   alone leave the socket bound and working.
+// - After `.gone` the adapter was unplugged or reset by the driver; its number may return for another adapter.
+//   Power-down and power-up alone leave the socket bound and working.
 
 internal import CBluetooth
 internal import Glibc
 
-/// What a controller's socket had to offer.
+/// The result of reading a controller's socket.
 package enum HCIInput: Equatable, Sendable {
-    /// One packet of `count` bytes at the start of the buffer, its type first. Its length was `length`; where that is more,
-    /// the rest is lost.
+    /// One packet of `count` bytes at the start of the buffer, its type first. Its full length was `length`; the rest
+    /// is lost.
     case packet(count: Int, length: Int)
     /// Nothing now; wait for the descriptor to become readable.
     case wouldBlock
-    /// The adapter is gone and the socket of no more use.
+    /// The adapter is gone and the socket is no longer usable.
     case gone(errno: Int32)
 }
 
 /// A raw channel to the controller of one adapter.
 package struct HCISocket: ~Copyable, Sendable {
-    /// How many bytes a buffer for `receive` needs: any event, and data up to the largest that controllers use.
+    /// The size of a buffer for `receive`, in bytes: any event, and data up to the largest that controllers use.
     package static let bufferSize = 1100
 
-    /// Which of the kernel's interfaces the socket speaks.
+    /// The kernel's interface of a socket.
     package enum Channel: UInt16, Hashable, Sendable {
         /// Beside the kernel's host, with a filter.
         case raw = 0
@@ -42,7 +42,7 @@ package struct HCISocket: ~Copyable, Sendable {
         case control = 3
     }
 
-    /// What a simulated controller refuses commands with, because the other end of a socketpair cannot.
+    /// The error with which a simulated controller refuses commands, because the other end of a socketpair cannot.
     package var refusal: (@Sendable () -> Int32?)?
 
     private let owned: OwnedDescriptor
@@ -71,7 +71,7 @@ package struct HCISocket: ~Copyable, Sendable {
         owned = descriptor
     }
 
-    /// Takes over a descriptor that stands in for a controller.
+    /// Adopts a descriptor that stands in for a controller.
     package init(adopting descriptor: Int32) {
         let flags = fcntl(descriptor, F_GETFL)
         if flags >= 0 { _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
@@ -79,14 +79,14 @@ package struct HCISocket: ~Copyable, Sendable {
         owned = OwnedDescriptor(descriptor)
     }
 
-    /// Chooses what arrives from now on.
+    /// Sets the filter from now on.
     package func setFilter(_ filter: HCIFilter) throws(SystemCallError) {
         var kernel = filter.kernelFilter
         let size = UInt32(MemoryLayout<hci_filter>.size)
         try SystemCallError.check("HCI_FILTER", unsafe ble_set_option(descriptor, SOL_HCI, HCI_FILTER, &kernel, size))
     }
 
-    /// Reads back what arrives: the kernel takes out what the process may not see, without an error.
+    /// Returns the effective filter: the kernel silently removes what the process may not see.
     package func filter() throws(SystemCallError) -> HCIFilter {
         var kernel = hci_filter()
         let size = UInt32(MemoryLayout<hci_filter>.size)
@@ -94,7 +94,7 @@ package struct HCISocket: ~Copyable, Sendable {
         return HCIFilter(kernel)
     }
 
-    /// Takes the next packet into `buffer`, which keeps its size.
+    /// Reads the next packet into `buffer`, which keeps its size.
     package mutating func receive(into buffer: inout [UInt8]) -> HCIInput {
         if let goneReason { return .gone(errno: goneReason) }
         let number = descriptor
@@ -116,18 +116,18 @@ package struct HCISocket: ~Copyable, Sendable {
             shortages += 1
             return .wouldBlock
         }
-        // Nothing at all is read where a controller's stand-in has closed.
+        // Nothing can be read if a controller's stand-in has closed.
         let reason = length == 0 || length == -Int(EAGAIN) ? EPIPE : error.errno
         goneReason = reason
         return .gone(errno: reason)
     }
 
-    /// How many packets the kernel has dropped so far because they were not read in time.
+    /// The number of packets that the kernel has dropped because they were not read in time.
     package var droppedPackets: Int { Int(max(0, ble_dropped(descriptor))) }
 
     /// Sends one packet, its type first; all of it or nothing.
     ///
-    /// Most commands need CAP_NET_RAW (`EPERM`), and all of them an adapter that is on (`ENETDOWN`).
+    /// Most commands need CAP_NET_RAW (`EPERM`), and all of them need an adapter that is up (`ENETDOWN`).
     package func send(_ packet: [UInt8]) -> SendOutcome {
         if let errno = refusal?() { return .failed(errno: errno) }
         let result = unsafe packet.withUnsafeBytes { unsafe ble_send(descriptor, $0.baseAddress, $0.count) }
@@ -135,7 +135,8 @@ package struct HCISocket: ~Copyable, Sendable {
         return result == -Int(EAGAIN) ? .wouldBlock : .failed(errno: Int32(truncatingIfNeeded: -result))
     }
 
-    /// Asks the kernel for room for about `bytes` of unread packets, bookkeeping included; it gives at most its limit.
+    /// Requests room for about `bytes` of unread packets from the kernel, bookkeeping included; it grants at most its
+    /// limit.
     package func raiseReceiveBuffer(to bytes: Int32 = 425_984) throws(SystemCallError) {
         var size = bytes
         try SystemCallError.check(

@@ -1,10 +1,10 @@
 internal import BLECore
 internal import CBluetooth
 
-/// A block of memory that an ioctl reads and fills in, in the machine's byte order.
+/// A block of memory that an ioctl reads and fills, in the machine's byte order.
 ///
-/// Offsets are made of constants of the kernel's headers, and of a count of entries that was cut to what the record has room
-/// for: each field lies within the record, and no peer has a say in where.
+/// Offsets consist of constants of the kernel's headers, and of a number of entries limited to the record's capacity:
+/// each field lies within the record, and no peer affects where.
 struct KernelRecord {
     private(set) var bytes: [UInt8]
 

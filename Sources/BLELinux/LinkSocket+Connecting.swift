@@ -2,29 +2,29 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-/// How a connect that was started stands.
+/// The progress of a connect.
 package enum ConnectProgress: Equatable, Sendable {
     /// Not decided yet; wait for the descriptor to become writable.
     case pending
     /// The link is up.
     case connected
-    /// There is no link. The error number tells why, see `ConnectFailure`.
+    /// There is no link. The error number is the reason, see `ConnectFailure`.
     case failed(errno: Int32)
 }
 
 extension LinkSocket {
-    /// The channel of every ATT link that nothing negotiates.
+    /// The channel of every ATT link without negotiation.
     ///
     /// Spec: ATT bearer, Core Vol 3 Part A, 2.1.
     static let attributeChannel: UInt16 = 4
 
     /// Starts to connect to `peer` from the adapter with the address `own`.
     ///
-    /// The kernel looks for the peer by a passive scan of its own until `sendTimeout` is over, unless a link is up already:
-    /// then it attaches to that in a few milliseconds. Without an adapter that has this address the call fails with
+    /// The kernel finds the peer by a passive scan of its own until `sendTimeout` is over, unless a link is up
+    /// already: then it attaches to that in a few milliseconds. If no adapter has this address the call fails with
     /// `EHOSTUNREACH`. Dropping the socket cancels.
     ///
-    /// - Returns: A socket whose `isConnecting` is true when `finishConnect` has still to tell the outcome.
+    /// - Returns: A socket whose `isConnecting` is `true` if `finishConnect` has to report the outcome.
     package static func connectingL2CAP(
         from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, sendTimeout: Duration
     ) throws(SystemCallError) -> LinkSocket {
@@ -35,13 +35,13 @@ extension LinkSocket {
 
     /// Starts to open a credit-based channel to `peer`, beside the link that is up.
     ///
-    /// Without a link the kernel would make one, as for the ATT channel; whoever wants a channel of a certain link compares
-    /// `hciHandle` afterwards. Dropping the socket cancels.
+    /// Without a link the kernel would make one, as for the ATT channel; a caller that needs a channel of a certain
+    /// link compares `hciHandle` afterwards. Dropping the socket cancels.
     ///
     /// - Parameters:
-    ///   - psm: The LE PSM that the peer listens at, 0x0001 to 0x00FF.
-    ///   - receiveMTU: The longest packet that the peer may send; it is told so.
-    /// - Returns: A socket whose `isConnecting` is true when `finishConnect` has still to tell the outcome.
+    ///   - psm: The LE PSM of the peer's service, 0x0001 to 0x00FF.
+    ///   - receiveMTU: The longest packet that the peer may send; it is sent to the peer.
+    /// - Returns: A socket whose `isConnecting` is `true` if `finishConnect` has to report the outcome.
     package static func connectingChannel(
         psm: UInt16, from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, receiveMTU: UInt16,
         sendTimeout: Duration
@@ -66,7 +66,7 @@ extension LinkSocket {
         var (source, target) = (source, target)
         try SystemCallError.check("bind", unsafe ble_bind(descriptor, &source, size))
         if var receiveMTU {
-            // Only a bound socket is known to be one for LE, and only those take it.
+            // Only a bound socket is known to be one for LE, and only those have these options.
             try SystemCallError.check(
                 "BT_RCVMTU", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &receiveMTU, 2))
         }
@@ -79,7 +79,7 @@ extension LinkSocket {
         return link
     }
 
-    /// Connects to a Unix SEQPACKET socket, behind which something plays a peripheral.
+    /// Connects to a Unix SEQPACKET socket of a stand-in for a peripheral.
     package static func connectedUnix(path: String) throws(SystemCallError) -> LinkSocket {
         let descriptor = try SystemCallError.check(
             "socket", ble_socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0))
@@ -88,12 +88,12 @@ extension LinkSocket {
         return link
     }
 
-    /// Asks how the connect went, once the descriptor has become writable.
+    /// Returns the outcome of a connect, once the descriptor has become writable.
     package mutating func finishConnect() -> ConnectProgress {
         guard isConnecting else { return .connected }
         let state = ble_poll(descriptor)
         guard state & (BLE_WRITABLE | BLE_HANG_UP) != 0 else {
-            // A channel whose peer has not granted any room yet is open, and cannot be written to.
+            // A channel whose peer has not granted any credits yet is open, and cannot be written to.
             guard (try? hciHandle()) != nil else { return .pending }
             isConnecting = false
             return .connected
@@ -101,7 +101,7 @@ extension LinkSocket {
         var reason: Int32 = 0
         let result = unsafe ble_get_option(descriptor, SOL_SOCKET, SO_ERROR, &reason, 4)
         if result < 0 { reason = -result }
-        // A socket that was shut down polls as writable and knows no reason.
+        // A socket that was shut down polls as writable and has no reason.
         if reason == 0 {
             let peer = ble_peer_name(descriptor)
             if peer < 0 { reason = -peer } else if state & BLE_HANG_UP != 0 { reason = toldReason?() ?? ECONNABORTED }
@@ -110,7 +110,7 @@ extension LinkSocket {
         return reason == 0 ? .connected : .failed(errno: reason)
     }
 
-    /// The kernel's form of an address, on the ATT channel if nothing else is said: type 1 is public and 2 random, one more
+    /// Returns an address in the kernel's form, by default on the ATT channel: type 1 is public and 2 random, one more
     /// than in HCI.
     static func socketAddress(
         _ address: BluetoothAddress, _ type: AddressType, channel: UInt16 = attributeChannel, psm: UInt16 = 0
@@ -126,7 +126,7 @@ extension LinkSocket {
 }
 
 extension timeval {
-    /// A kernel time-out; at least a microsecond, because zero means for ever.
+    /// A kernel timeout; at least a microsecond, because zero means for ever.
     fileprivate init(_ duration: Duration) {
         let microseconds = max(1, duration.saturatedNanoseconds / 1000)
         self.init(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))

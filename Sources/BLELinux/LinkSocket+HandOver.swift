@@ -2,7 +2,7 @@ package import BLECore
 internal import CBluetooth
 internal import Glibc
 
-/// What a descriptor that somebody has handed us leads to.
+/// The endpoint of a descriptor that was passed to this process.
 package enum LinkEndpoint: Hashable, Sendable {
     /// The ATT channel of a radio link.
     case radio(own: BluetoothAddress, peer: PeerID)
@@ -11,23 +11,23 @@ package enum LinkEndpoint: Hashable, Sendable {
 }
 
 extension LinkSocket {
-    /// Whether `descriptor` is open at all.
+    /// Returns whether `descriptor` is open.
     package static func isOpen(_ descriptor: Int32) -> Bool {
         descriptor >= 0 && fcntl(descriptor, F_GETFD) >= 0
     }
 
-    /// Whether it would be there in a program that this one executes.
+    /// Returns whether `descriptor` stays open in a program that this one executes.
     package static func livesAcrossExec(_ descriptor: Int32) -> Bool {
         let flags = fcntl(descriptor, F_GETFD)
         return flags >= 0 && flags & FD_CLOEXEC == 0
     }
 
-    /// Says whether `descriptor` is to be there in a program that this one executes.
+    /// Sets whether `descriptor` stays open in a program that this one executes.
     package static func setLivesAcrossExec(_ lives: Bool, _ descriptor: Int32) {
         _ = fcntl(descriptor, F_SETFD, lives ? 0 : FD_CLOEXEC)
     }
 
-    /// What is at the other end of a socket that somebody else connected.
+    /// Returns the endpoint of a socket that another owner connected.
     ///
     /// - Throws: `SystemCallError`, with `EPROTOTYPE` for a socket that carries no ATT packets, and `ENOTCONN` for one without a
     ///   link.

@@ -1,56 +1,57 @@
-// One end of a link that keeps packets apart: the kernel's L2CAP socket on the ATT channel, or any SEQPACKET descriptor that
-// stands in for it (a socketpair in tests, a Unix socket to a scripted peer).
+// One end of a link that preserves packet boundaries: the kernel's L2CAP socket on the ATT channel, or any SEQPACKET
+// descriptor that stands in for it (a socketpair in tests, a Unix socket to a scripted peer).
 //
-// Duties: never block, never lose the reason of the link's end, never take an empty packet for that end, and tell what the
-// kernel had to drop.
+// Duties: never block, never lose the reason of the link's end, never take an empty packet for that end, and report
+// what the kernel had to drop.
 //
 // Invariants
-// - The descriptor is owned: it is closed exactly once, by `deinit`. Let go of it on the event loop first.
-// - The kernel hands out the reason of the end once, to whichever of SO_ERROR, read and write asks first, and it hands it out
-//   before the packets that arrived earlier. So the reason is kept here, and reported after the last packet, by `receive`.
+// - The descriptor is owned: `deinit` closes it exactly once. Unregister it from the event loop first.
+// - The kernel returns the reason of the end once, to whichever of SO_ERROR, read and write comes first, and before
+//   the packets that arrived earlier. So the reason is kept here, and `receive` reports it after the last packet.
 // - `receive` reports `.ended` at the end and from then on. After `.ended` nothing is sent.
 
 internal import CBluetooth
 internal import Glibc
 
-/// What a link socket had to offer.
+/// The result of reading a link socket.
 package enum LinkInput: Equatable, Sendable {
-    /// One packet of `count` bytes at the start of the buffer. Its length on the link was `length`; where that is more, the
-    /// rest is lost. An empty packet counts zero.
+    /// One packet of `count` bytes at the start of the buffer. Its full length on the link was `length`; the rest is
+    /// lost. An empty packet has a count of zero.
     case packet(count: Int, length: Int)
     /// Nothing now; wait for the descriptor to become readable.
     case wouldBlock
-    /// The link is over. The error number tells why, see `LinkEnd`; 0 when the other end simply closed.
+    /// The link has ended. The error number is the reason, see `LinkEnd`; 0 if the other end just closed.
     case ended(errno: Int32)
 }
 
-/// What became of one packet handed to a socket.
+/// The result of sending one packet.
 package enum SendOutcome: Equatable, Sendable {
     /// The kernel has taken the whole packet.
     case sent
     /// The kernel's buffer is full; nothing was taken. Wait for the descriptor to become writable.
     case wouldBlock
-    /// Nothing was taken, and waiting does not help. When the link is over, `receive` tells so too.
+    /// Nothing was taken, and waiting does not help. If the link has ended, `receive` reports that too.
     case failed(errno: Int32)
 }
 
-/// A connected, or connecting, socket that carries one ATT PDU a packet.
+/// A connected, or connecting, socket that carries one ATT PDU in each packet.
 package struct LinkSocket: ~Copyable, Sendable {
-    /// How many bytes a buffer for `receive` needs: more than the 672 that the kernel accepts on the ATT channel.
+    /// The size of a buffer for `receive`, in bytes: more than the 672 that the kernel accepts on the ATT channel.
     package static let bufferSize = 1024
 
-    /// How often in a row the kernel may have no memory for a read before the link counts as lost: the loop asks again at once.
+    /// The number of reads in a row that may fail for lack of kernel memory before the link counts as lost: the loop
+    /// retries at once.
     static let shortageLimit = 3
 
     /// The descriptor, for the event loop only.
     package let descriptor: Int32
-    /// How many packets the kernel has dropped because they were not read in time. It learns of a loss with the next packet
-    /// that arrives after it.
+    /// The number of packets that the kernel has dropped because they were not read in time. It is updated with the
+    /// next packet that arrives after a loss.
     package private(set) var droppedPackets: UInt32 = 0
-    /// Whether `finishConnect` has still to say how the connect went.
+    /// Whether `finishConnect` has yet to report the outcome of the connect.
     package var isConnecting = false
 
-    /// What a simulated radio says of the link's end, because the other end of a socketpair can tell no reason.
+    /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
     package var toldReason: (@Sendable () -> Int32?)?
 
     private let isBluetooth: Bool
@@ -59,7 +60,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     private var shortages = 0
     private var isGivenAway = false
 
-    /// Takes over a connected SEQPACKET descriptor, and makes it non-blocking.
+    /// Adopts a connected SEQPACKET descriptor, and makes it non-blocking.
     package init(adopting descriptor: Int32) {
         self.descriptor = descriptor
         let flags = fcntl(descriptor, F_GETFL)
@@ -77,7 +78,7 @@ package struct LinkSocket: ~Copyable, Sendable {
         if !isGivenAway { OwnedDescriptor.close(descriptor) }
     }
 
-    /// Gives the descriptor away, open.
+    /// Releases the descriptor, which stays open.
     package consuming func release() -> Int32 {
         isGivenAway = true
         return descriptor
@@ -85,9 +86,9 @@ package struct LinkSocket: ~Copyable, Sendable {
 
     // MARK: Packets
 
-    /// Takes the next packet into `buffer`, which keeps its size.
+    /// Reads the next packet into `buffer`, which keeps its size.
     ///
-    /// - Parameter isAwaited: Whether the loop has said that there is something. Where it has not, finding nothing means nothing.
+    /// - Parameter isAwaited: Whether the loop has reported input. If it has not, finding none means nothing.
     package mutating func receive(into buffer: inout [UInt8], isAwaited: Bool = true) -> LinkInput {
         while true {
             let length = receiveOnce(&buffer)
@@ -111,7 +112,7 @@ package struct LinkSocket: ~Copyable, Sendable {
                 wokenForNothing = true
                 return .wouldBlock
             default:
-                // The reason comes first; what arrived before it is still there.
+                // The reason comes first; what arrived before it can still be read.
                 if let endReason { return .ended(errno: endReason) }
                 let error = SystemCallError(call: "recvmsg", errno: Int32(truncatingIfNeeded: -length))
                 // The packet is still there. That number is also a reason of the link's end.
@@ -134,14 +135,16 @@ package struct LinkSocket: ~Copyable, Sendable {
         return .failed(errno: error)
     }
 
-    /// Ends both directions at once. A kernel link itself lives on for two seconds, see `HCISocket` for an end at once.
+    /// Shuts down both directions at once. The kernel keeps its link for two more seconds; see `HCISocket` for an
+    /// immediate end.
     package mutating func shutdown() {
         _ = ble_shutdown(descriptor)
     }
 
     // MARK: Options
 
-    /// Asks the kernel for room for about `bytes` of unread packets, bookkeeping included; it gives at most its limit.
+    /// Requests room for about `bytes` of unread packets from the kernel, bookkeeping included; it grants at most its
+    /// limit.
     package mutating func raiseReceiveBuffer(to bytes: Int32 = 425_984) throws(SystemCallError) {
         var size = bytes
         try SystemCallError.check(
@@ -157,17 +160,18 @@ package struct LinkSocket: ~Copyable, Sendable {
         return info.hci_handle
     }
 
-    /// The longest packet that the other end of a channel takes; `nil` where the kernel knows of no bound.
+    /// Returns the longest packet that the other end of a channel accepts; `nil` if the kernel knows no limit.
     package func sendMTU() -> UInt16? {
         var mtu: UInt16 = 0
         let result = unsafe ble_get_option(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &mtu, 2)
         return result < 0 ? nil : mtu
     }
 
-    /// Whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted credits.
+    /// Whether the kernel would take a packet now: it has memory for one, and the peer of a channel has granted
+    /// credits.
     package var hasRoom: Bool { ble_poll(descriptor) & BLE_WRITABLE != 0 }
 
-    /// Whether the link is over, as far as the kernel knows; what arrived before may still be read.
+    /// Whether the link has ended, as far as the kernel knows; what arrived before may still be read.
     package var isHungUp: Bool { ble_poll(descriptor) & BLE_HANG_UP != 0 }
 
     // MARK: Inside
@@ -187,11 +191,11 @@ package struct LinkSocket: ~Copyable, Sendable {
         return length
     }
 
-    /// Tells the end from an empty packet, both of which read as nothing.
+    /// Distinguishes the end from an empty packet, both of which read as nothing.
     private func isEnd() -> Bool {
         if endReason != nil { return true }
         guard ble_poll(descriptor) & BLE_HANG_UP != 0 else { return false }
-        // Hung up, but a packet behind the empty one shows that it was one.
+        // Hung up, but a packet after the empty one shows that it was one.
         return ble_peek(descriptor) <= 0
     }
 
@@ -209,16 +213,17 @@ package struct LinkSocket: ~Copyable, Sendable {
 }
 
 extension LinkSocket {
-    /// Takes the next packet as an array of its own, cut to `bufferSize`; `nil` when there is none now or any more.
+    /// Returns the next packet as an array of its own, truncated to `bufferSize`; `nil` if there is none now or any
+    /// more.
     ///
-    /// For tests and tools; a link reads with `receive(into:)`, which tells why there is none.
+    /// For tests and tools; a link reads with `receive(into:)`, which reports why there is none.
     package mutating func receivePacket() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
         guard case .packet(let count, _) = receive(into: &buffer) else { return nil }
         return Array(buffer.prefix(count))
     }
 
-    /// The descriptors of two connected sockets, each the other's peer; whoever adopts one owns it.
+    /// Returns the descriptors of two connected sockets, each the other's peer; the caller owns them.
     package static func pair() throws(SystemCallError) -> (Int32, Int32) {
         var descriptors: [Int32] = [-1, -1]
         try SystemCallError.check("socketpair", unsafe ble_socketpair(&descriptors))

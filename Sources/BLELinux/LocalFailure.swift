@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// Why a call on this machine, which involves no peer, failed.
+/// The reason that a call on this machine, which involves no peer, failed.
 package enum LocalFailure: Hashable, Sendable {
-    /// The kernel has no Bluetooth for this process.
+    /// The kernel offers this process no Bluetooth.
     case noBluetooth
     /// The process lacks a capability.
     case notPermitted(Privileges.Capability)
@@ -10,20 +10,20 @@ package enum LocalFailure: Hashable, Sendable {
     case adapterGone
     /// The adapter is off.
     case adapterDown
-    /// The radio is blocked by a switch, of the machine or of software.
+    /// The radio is blocked by a hardware or software switch.
     case blocked
-    /// Another program has the adapter to itself.
+    /// Another program has exclusive access to the adapter.
     case inUse
-    /// The controller has no address of its own, and none was given to it.
+    /// The controller has no address, and none was assigned to it.
     case noAddress
-    /// The controller did not answer the kernel.
+    /// The controller did not respond to the kernel.
     case noAnswer
-    /// The process, or the machine, has no descriptors or memory left.
+    /// The process or the machine has run out of descriptors or memory.
     case outOfResources
     /// Any other error number.
     case other(errno: Int32)
 
-    /// What happened, and what helps, for a user.
+    /// A sentence for users, with what helps.
     package var sentence: String {
         switch self {
         case .noBluetooth: "The kernel offers no Bluetooth here: it lacks the module, or this is a container's network."
@@ -41,7 +41,7 @@ package enum LocalFailure: Hashable, Sendable {
 }
 
 extension SystemCallError: CustomStringConvertible {
-    /// What the error number means from this call.
+    /// The reason for which the error number of this call stands.
     package var meaning: LocalFailure {
         switch errno {
         case EAFNOSUPPORT, EPROTONOSUPPORT: .noBluetooth

@@ -1,11 +1,12 @@
 internal import Glibc
 
-/// A value that threads share, reached by one of them at a time.
+/// A value that threads share, accessed by one of them at a time.
 ///
 /// A pthread mutex, because the thread sanitizer reports false races for state under `Synchronization.Mutex`.
-// Unchecked and safe: `value` is private and reached in `withLock` alone, with the mutex held; it came in as `sending`, so nobody
-// outside shares it. The mutex is allocated with the object, moves never, and dies when no reference is left to lock it with.
-// Taking it twice on one thread would hang: bodies are short, and call nothing that locks.
+// Unchecked and safe: `value` is private and accessed in `withLock` alone, with the mutex held; it was passed as
+// `sending`, so it is not shared outside. The mutex is allocated with the object, never moves, and is destroyed when
+// no reference is left to lock it with. Locking it twice on one thread would hang: bodies are short, and call nothing
+// that locks.
 @safe package final class Lock<Value>: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private var value: Value
@@ -21,7 +22,7 @@ internal import Glibc
         unsafe mutex.deallocate()
     }
 
-    /// Runs `body` alone with the value. It must neither block nor take the same lock again.
+    /// Runs `body` with exclusive access to the value. It must neither block nor take the same lock again.
     package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure)
         -> Result
     {

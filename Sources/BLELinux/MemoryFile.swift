@@ -1,9 +1,9 @@
 internal import CBluetooth
 internal import Glibc
 
-/// Bytes that go to another program together with descriptors: a file that exists in memory only.
+/// Bytes that are passed to another program together with descriptors: a file that exists in memory only.
 package enum MemoryFile {
-    /// Makes one that holds `bytes`; the descriptor belongs to the caller.
+    /// Creates a file that holds `bytes`; the descriptor belongs to the caller.
     package static func make(_ name: String, holding bytes: [UInt8]) throws(SystemCallError) -> Int32 {
         let number = try SystemCallError.check("memfd_create", unsafe ble_memory_file(name))
         do throws(SystemCallError) {
@@ -15,13 +15,13 @@ package enum MemoryFile {
         }
     }
 
-    /// Whether `descriptor` is a plain file, in memory or not, and no socket.
+    /// Returns whether `descriptor` is a plain file, in memory or not, and not a socket.
     package static func isFile(_ descriptor: Int32) -> Bool {
         var status = stat()
         return unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    /// What it holds, from its beginning; closes it.
+    /// Returns the contents from the beginning, and closes the file.
     ///
     /// - Throws: `SystemCallError`, with EFBIG for more than `limit` bytes.
     package static func take(_ descriptor: Int32, limit: Int) throws(SystemCallError) -> [UInt8] {
@@ -30,7 +30,7 @@ package enum MemoryFile {
         return try StoredFile.readAll(of: file, limit: limit)
     }
 
-    /// Closes a descriptor that nobody wants.
+    /// Closes an unused descriptor.
     package static func close(_ descriptor: Int32) {
         OwnedDescriptor.close(descriptor)
     }

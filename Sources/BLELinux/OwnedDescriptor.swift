@@ -13,15 +13,16 @@ struct OwnedDescriptor: ~Copyable, Sendable {
         Self.close(number)
     }
 
-    /// Closes a descriptor. One that is not open was closed twice, and next time it would have been somebody else's.
+    /// Closes a descriptor. One that is not open was closed twice, and the next time its number could have another
+    /// owner.
     static func close(_ number: Int32) {
         let result = ble_close(number)
-        // Each number has one owner, which cannot be copied and closes it in `deinit`; `EventLoop` does the same with its three. A
-        // caller who adopts a descriptor gives it away. What arrives on a socket has no part in it.
+        // Each number has one owner, which cannot be copied and closes it in `deinit`; `EventLoop` does the same with
+        // its three. A caller gives up a descriptor that is adopted. Data from a socket does not matter here.
         precondition(result != -EBADF, "a descriptor was closed twice")
     }
 
-    /// A new HCI socket, bound to nothing yet.
+    /// Opens a new HCI socket, not bound yet.
     static func hciSocket() throws(SystemCallError) -> OwnedDescriptor {
         OwnedDescriptor(
             try SystemCallError.check("socket", ble_socket(AF_BLUETOOTH, Int32(SOCK_RAW.rawValue), BTPROTO_HCI)))

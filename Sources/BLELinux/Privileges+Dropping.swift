@@ -1,18 +1,18 @@
 internal import CBluetooth
 internal import Glibc
 
-/// Giving up what a process does not need.
+/// Drops the privileges that a process does not need.
 ///
-/// Capabilities, and the promise that no executed program gets more, belong to threads, and a thread begins with those of the one
-/// that made it. So all of this is for a process that has one thread: at the very start of a program.
+/// Capabilities, and the promise that no executed program gets more, belong to threads, and a thread inherits those of
+/// its creator. So all of this is for a process with one thread: at the very start of a program.
 extension Privileges {
-    /// The user who has called `sudo`, `run0`, `doas` or `pkexec` to have this program run as root.
+    /// The user who ran this program as root with `sudo`, `run0`, `doas` or `pkexec`.
     package struct Caller: Hashable, Sendable {
-        /// The program that was called, by its mark in the environment; `run0` leaves those of `sudo`.
+        /// The tool, by its variable in the environment; `run0` sets those of `sudo`.
         package enum Tool: String, Hashable, Sendable {
             case sudo, doas, pkexec
 
-            /// The variable that names the user.
+            /// The variable that contains the user.
             package var variable: String {
                 switch self {
                 case .sudo: "SUDO_UID"
@@ -32,7 +32,7 @@ extension Privileges {
             self.tool = tool
         }
 
-        /// Reads the numbers of `SUDO_UID` and `SUDO_GID`; `nil` where they are none, or the user is root.
+        /// Creates a caller from `SUDO_UID` and `SUDO_GID`; `nil` if they are not numbers, or the user is root.
         package init?(user: String?, group: String?) {
             self.init(number: user.flatMap { UInt32($0) }, group: group.flatMap { UInt32($0) }, tool: .sudo)
         }
@@ -43,15 +43,15 @@ extension Privileges {
             self.init(user: user, group: group, tool: tool)
         }
 
-        /// The user who has called such a program to start this one; `nil` without one, and for root.
+        /// The user who ran such a tool to start this program; `nil` without one, and for root.
         package static var current: Caller? {
             Caller { name in unsafe getenv(name).map { unsafe String(cString: $0) } }
         }
 
-        /// Reads the variables of the first tool that has left any. `doas` leaves the user's name, and `pkexec` the number:
-        /// the group is that of the list of users.
+        /// Reads the variables of the first tool that has set any. `doas` sets the user's name, and `pkexec` the
+        /// number: the group is taken from the user database.
         ///
-        /// Each of these programs removes the variables of the others, unless it was set up not to.
+        /// Each of these tools removes the variables of the others, unless it is configured not to.
         package init?(variable: (String) -> String?) {
             if let user = variable(Tool.sudo.variable) {
                 self.init(user: user, group: variable("SUDO_GID"))
@@ -70,10 +70,10 @@ extension Privileges {
     /// Whether this process is root.
     package static var isRoot: Bool { geteuid() == 0 }
 
-    /// Keeps `capabilities`, as far as the process has them, and gives up all others for good, and for every program that it
-    /// executes. Root becomes `caller`, if there is one, with the groups of that user.
+    /// Keeps `capabilities`, as far as the process has them, and drops all others permanently, also for every program
+    /// that it executes. Root becomes `caller`, if there is one, with the groups of that user.
     ///
-    /// - Throws: `SystemCallError` for the first call that fails; what was given up before stays so.
+    /// - Throws: `SystemCallError` for the first call that fails; what was dropped before stays so.
     package static func keep(
         only capabilities: [Capability], as caller: Caller? = nil
     ) throws(SystemCallError) {
@@ -90,8 +90,8 @@ extension Privileges {
         try set(PR_SET_NO_NEW_PRIVS, 1)
     }
 
-    /// What no capability of a file can give back either. Without CAP_SETPCAP, in a container or the second time, the other
-    /// promise does for it: nothing that is executed gets more.
+    /// Prevents the capabilities of a file from restoring them. Without CAP_SETPCAP, in a container or the second
+    /// time, the other promise suffices: executed programs get no more.
     private static func dropFromBoundingSet(allBut kept: UInt64) throws(SystemCallError) {
         for number in 0..<UInt(64) where kept & 1 << number == 0 {
             guard ble_process_option(PR_CAPBSET_READ, number) >= 0 else { return }
@@ -102,7 +102,7 @@ extension Privileges {
     }
 
     private static func become(_ caller: Caller) throws(SystemCallError) {
-        // A user whom no list knows, such as one of a container, has one group.
+        // A user without an entry in the database, such as one of a container, has one group.
         var groups = [caller.group]
         let result =
             if let user = unsafe getpwuid(caller.user) {
@@ -111,7 +111,7 @@ extension Privileges {
                 unsafe setgroups(groups.count, &groups)
             }
         guard result == 0 else { throw SystemCallError(call: "setgroups", errno: errno) }
-        // Root's calls of these set the real, the effective and the saved number, in the C library for all threads.
+        // For root these set the real, the effective and the saved number, in the C library for all threads.
         guard setgid(caller.group) == 0 else {
             throw SystemCallError(call: "setgid", errno: errno)
         }

@@ -1,17 +1,17 @@
 internal import Glibc
 
-/// The kernel's on-off switch of one radio, which `rfkill` and a laptop's flight-mode key throw.
+/// The kernel's on-off switch of one radio, controlled by `rfkill` and a laptop's flight-mode key.
 package struct RadioSwitch: Hashable, Sendable {
-    /// The adapter's name, such as `hci0`; drivers of a whole machine use names of their own.
+    /// The adapter's name, such as `hci0`; the drivers of some machines use other names.
     package let name: String
-    /// Blocked by software: `rfkill unblock bluetooth` undoes it.
+    /// Whether software blocks the radio: `rfkill unblock bluetooth` reverses that.
     package let isSoftBlocked: Bool
-    /// Blocked by a switch on the machine.
+    /// Whether a hardware switch blocks the radio.
     package let isHardBlocked: Bool
 
     package var isBlocked: Bool { isSoftBlocked || isHardBlocked }
 
-    /// The switches of all Bluetooth radios; empty where the kernel has none.
+    /// Returns the switches of all Bluetooth radios; empty if the kernel has none.
     package static func bluetooth(root: String = "/sys/class/rfkill") -> [RadioSwitch] {
         SystemFiles.names(in: root).compactMap { entry in
             guard SystemFiles.text("\(root)/\(entry)/type") == "bluetooth" else { return nil }
@@ -23,12 +23,12 @@ package struct RadioSwitch: Hashable, Sendable {
     }
 }
 
-/// The files of the switches of all Bluetooth radios, open for writing: only root may open them, and who has them open needs
-/// CAP_NET_ADMIN to write.
+/// The files of the switches of all Bluetooth radios, open for writing: only root may open them, and writing to an
+/// open one needs CAP_NET_ADMIN.
 package final class RadioSwitches: Sendable {
     private let radios: [Radio]
 
-    /// One switch, and the descriptor of its file, or why there is none.
+    /// One switch, and the descriptor of its file, or the reason that there is none.
     private final class Radio: Sendable {
         let path: String
         let file: OwnedDescriptor?
@@ -51,14 +51,14 @@ package final class RadioSwitches: Sendable {
         }
     }
 
-    /// Opens the switches that are there.
+    /// Opens the existing switches.
     package init(root: String = "/sys/class/rfkill") {
         radios = SystemFiles.names(in: root).compactMap { entry in
             SystemFiles.text("\(root)/\(entry)/type") == "bluetooth" ? Radio("\(root)/\(entry)/soft") : nil
         }
     }
 
-    /// Lifts the software's blocks of those that are blocked.
+    /// Removes the software blocks of those that are blocked.
     ///
     /// - Throws: `SystemCallError` for the first switch that cannot be written.
     package func unblock() throws(SystemCallError) {

@@ -1,17 +1,19 @@
 internal import CBluetooth
 internal import Glibc
 
-/// The socket on which a service manager listens to its services: one datagram a message, lines of `NAME=value`, and
-/// descriptors beside them.
+/// The socket on which a service manager listens to its services: one datagram for each message, with lines of
+/// `NAME=value` and descriptors.
 ///
-/// Sending does not wait: a manager that takes no more messages is an error, not a daemon that hangs. Only the barrier waits, for room too.
+/// Sending does not wait: a manager that accepts no more messages is an error, not a daemon that hangs. Only the
+/// barrier waits, for room too.
 package struct ServiceSocket: Hashable, Sendable {
-    /// How many descriptors one message may carry.
+    /// The maximum number of descriptors in a message.
     package static let descriptorLimit = 16
 
     private let name: [UInt8]
 
-    /// Names the socket as `NOTIFY_SOCKET` does: a path, or `@` and an abstract name; `nil` for anything else.
+    /// Creates a reference to the socket in the form of `NOTIFY_SOCKET`: a path, or `@` and an abstract name; `nil`
+    /// for anything else.
     package init?(_ text: String) {
         var bytes = Array(text.utf8)
         guard bytes.count > 1, !bytes.contains(0) else { return nil }
@@ -36,11 +38,11 @@ package struct ServiceSocket: Hashable, Sendable {
         try SystemCallError.check("sendmsg", Int32(clamping: result))
     }
 
-    /// Waits until the manager has seen all that was sent before: it lets go of a descriptor that it is sent.
+    /// Waits until the manager has processed all earlier messages: it closes a descriptor that it is sent.
     ///
-    /// Blocks for at most `timeout`, also while there is no room for one more message; to be kept off the event loop.
+    /// Blocks for at most `timeout`, even while there is no room for one more message; keep it off the event loop.
     ///
-    /// - Throws: `SystemCallError`, with ETIMEDOUT when it has not.
+    /// - Throws: `SystemCallError`, with ETIMEDOUT if it has not.
     package func barrier(timeout: Duration) throws(SystemCallError) {
         let end = ble_boot_nanoseconds() + Int64(max(0, min(timeout / .nanoseconds(1), 1e15)))
         let late = SystemCallError(call: "BARRIER", errno: ETIMEDOUT)
@@ -63,12 +65,13 @@ package struct ServiceSocket: Hashable, Sendable {
 
     // MARK: The manager's side
 
-    /// Listens there; the descriptor belongs to the caller.
+    /// Listens on the socket; the descriptor belongs to the caller.
     package func listen() throws(SystemCallError) -> Int32 {
         try SystemCallError.check("bind", unsafe ble_bind_datagrams(name, name.count))
     }
 
-    /// One message that has arrived at `descriptor`; `nil` when there is none. Its descriptors belong to the caller.
+    /// Returns one message that has arrived at `descriptor`; `nil` if there is none. Its descriptors belong to the
+    /// caller.
     package static func receive(at descriptor: Int32) -> (text: String, descriptors: [Int32])? {
         var buffer = [UInt8](repeating: 0, count: 4096)
         var descriptors = [Int32](repeating: -1, count: descriptorLimit)

@@ -1,7 +1,7 @@
 internal import CBluetooth
 internal import Glibc
 
-/// Which of the kernel's Bluetooth sockets this process gets: the error number of opening each, 0 for those that open.
+/// The kernel's Bluetooth sockets that this process may open: the error number of opening each, 0 for success.
 package struct SocketFamilies: Hashable, Sendable {
     /// The sockets beside a controller.
     package let controller: Int32

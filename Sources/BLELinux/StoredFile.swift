@@ -1,13 +1,14 @@
 internal import CBluetooth
 internal import Glibc
 
-/// A small file that is read whole, and replaced whole: whoever reads it sees the old bytes or the new ones.
+/// A small file that is read and replaced as a whole: a reader sees either the old bytes or the new ones.
 package enum StoredFile {
-    /// The file's bytes; `nil` when there is no such file.
+    /// Returns the file's bytes; `nil` if there is no such file.
     ///
-    /// - Throws: `SystemCallError`; with EFBIG for more than `limit` bytes and EINVAL for what is no plain file.
+    /// - Throws: `SystemCallError`; with EFBIG for more than `limit` bytes and EINVAL for a path that is not a plain
+    ///   file.
     package static func read(_ path: String, limit: Int) throws(SystemCallError) -> [UInt8]? {
-        // A pipe would keep the call waiting for a writer.
+        // A pipe would make the call wait for a writer.
         let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard number >= 0 else {
             if errno == ENOENT { return nil }
@@ -22,7 +23,7 @@ package enum StoredFile {
         return try readAll(of: file, limit: limit)
     }
 
-    /// What is left to read of an open file.
+    /// Returns the rest of an open file.
     static func readAll(of file: borrowing OwnedDescriptor, limit: Int) throws(SystemCallError) -> [UInt8] {
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 16_384)
@@ -35,21 +36,21 @@ package enum StoredFile {
         }
     }
 
-    /// Puts `bytes` in the place of the file, readable by its owner only. They are on the disk when the call returns.
+    /// Replaces the file with `bytes`, readable by its owner only. They are on the disk when the call returns.
     ///
-    /// A symbolic link stays one, and what it leads to is replaced, where that is wanted and the link belongs to this user or to root;
-    /// else the link itself is replaced, so that nobody who may write in the directory says what else is written. What writers of
-    /// this file have left behind that were killed goes.
+    /// A symbolic link stays one, and its target is replaced, if that is requested and the link belongs to this user
+    /// or to root; otherwise the link itself is replaced, so that other users with write access to the directory do
+    /// not decide what else is written. Temporary files of killed writers of this file are removed.
     ///
-    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file, and for a link that leads nowhere; with ELOOP for a
-    ///   link of another user.
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for a path that is not a plain file, and for a dangling
+    ///   link; with ELOOP for a link of another user.
     package static func replace(
         _ path: String, with bytes: [UInt8], followingLink: Bool = false
     ) throws(SystemCallError) {
         var (folderPath, name) = parts(of: path)
         var folder = try StoredFolder(folderPath)
         var links = 0
-        // From here on only names in opened directories: whoever changes a directory on the way meanwhile changes nothing for us.
+        // From here on only names in opened directories: changes of a directory on the way have no effect.
         while followingLink, let target = try folder.destination(ofLink: name) {
             links += 1
             guard links <= linkLimit else { throw SystemCallError(call: "readlinkat", errno: ELOOP) }
@@ -61,17 +62,17 @@ package enum StoredFile {
         try folder.replace(name, with: bytes)
     }
 
-    /// As many links as the kernel follows.
+    /// The same number of links as the kernel follows.
     private static let linkLimit = 40
 
-    /// The directory and the name in it.
+    /// Returns the directory and the name in it.
     static func parts(of path: String) -> (folder: String, name: String) {
         guard let slash = path.lastIndex(of: "/") else { return (".", path) }
         let name = String(path[path.index(after: slash)...])
         return (slash == path.startIndex ? "/" : String(path[..<slash]), name)
     }
 
-    /// Removes what writers have left behind that were killed, of each file in `directory` whose name passes `isWanted`.
+    /// Removes the temporary files of killed writers, of each file in `directory` whose name passes `isWanted`.
     package static func removeRemains(in directory: String, of isWanted: (String) -> Bool) {
         guard let folder = try? StoredFolder(directory) else { return }
         folder.removeRemains(among: folder.names(), of: isWanted)
@@ -87,12 +88,12 @@ package enum StoredFile {
         }
     }
 
-    /// Gives a file another name, in the place of what has that name.
+    /// Renames a file, replacing the one with that name.
     package static func move(_ path: String, to other: String) throws(SystemCallError) {
         guard unsafe rename(path, other) == 0 else { throw SystemCallError(call: "rename", errno: errno) }
     }
 
-    /// Removes the file; that there is none is no error.
+    /// Removes the file; a missing file is not an error.
     package static func remove(_ path: String) throws(SystemCallError) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemCallError(call: "unlink", errno: errno) }
     }

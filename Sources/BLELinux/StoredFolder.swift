@@ -1,14 +1,14 @@
 internal import CBluetooth
 internal import Glibc
 
-/// An open directory with files that are read whole and replaced whole.
+/// An open directory with files that are read and replaced as a whole.
 ///
-/// All that is done here goes by a name in the directory that was opened, and no symbolic link of that name is followed: whoever may
-/// write in the directory, or exchange it, does not say what else is written.
+/// All operations use a name in the opened directory, and follow no symbolic link of that name: a user who may write
+/// in the directory, or exchange it, does not decide what else is written.
 package struct StoredFolder: ~Copyable {
-    /// A file and when it was last written or marked.
+    /// A file and the time at which it was last written or marked.
     package struct File: Hashable, Sendable {
-        /// Its name in the directory.
+        /// The name in the directory.
         package let name: String
         /// Whether it was marked.
         package let isMarked: Bool
@@ -25,7 +25,7 @@ package struct StoredFolder: ~Copyable {
         descriptor = try Self.open(path, from: AT_FDCWD)
     }
 
-    /// Opens a directory by a path from another one.
+    /// Opens a directory by a path relative to another one.
     init(_ path: String, from other: borrowing StoredFolder) throws(SystemCallError) {
         descriptor = try Self.open(path, from: other.descriptor.number)
     }
@@ -33,7 +33,7 @@ package struct StoredFolder: ~Copyable {
     private static func open(_ path: String, from base: Int32) throws(SystemCallError) -> OwnedDescriptor {
         let flags = O_DIRECTORY | O_CLOEXEC
         var number = SystemCallError.repeated { unsafe openat(base, path, O_RDONLY | flags) }
-        // Where names may be made and not listed, that is enough.
+        // If names may be created and not listed, that is enough.
         if number < 0, errno == EACCES {
             number = SystemCallError.repeated { unsafe openat(base, path, pathOnly | flags) }
         }
@@ -41,12 +41,12 @@ package struct StoredFolder: ~Copyable {
         return OwnedDescriptor(number)
     }
 
-    /// O_PATH, which Glibc shows to nobody who has not asked for all that is GNU's.
+    /// O_PATH, which Glibc defines only with all GNU extensions.
     private static let pathOnly: Int32 = 0o1000_0000
-    /// Marks a file: the bit means nothing to Linux on a plain file, and a new file does not have it.
+    /// Marks a file: Linux ignores the bit on a plain file, and a new file does not have it.
     private static let mark: mode_t = S_ISVTX
 
-    /// The names in it, sorted; empty when they cannot be listed.
+    /// Returns the names in it, sorted; empty if they cannot be listed.
     package func names() -> [String] {
         let number = SystemCallError.repeated {
             unsafe openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -59,14 +59,14 @@ package struct StoredFolder: ~Copyable {
         return unsafe SystemFiles.names(readingAndClosing: stream)
     }
 
-    // MARK: What a name is
+    // MARK: Types of names
 
-    /// Where the symbolic link `name` leads; `nil` for what is none, and for nothing.
+    /// Returns the target of the symbolic link `name`; `nil` if it is not a link or does not exist.
     ///
     /// - Throws: `SystemCallError`; with ELOOP for a link of a user who is neither this one nor root.
     func destination(ofLink name: String) throws(SystemCallError) -> String? {
         guard let status = try status(of: name), status.st_mode & S_IFMT == S_IFLNK else { return nil }
-        // The link itself is opened, so that its owner and where it leads are of one link.
+        // The link itself is opened, so that its owner and its target are of one link.
         let number = SystemCallError.repeated {
             unsafe openat(descriptor.number, name, Self.pathOnly | O_NOFOLLOW | O_CLOEXEC)
         }
@@ -85,10 +85,10 @@ package struct StoredFolder: ~Copyable {
         return String(decoding: bytes.prefix(count), as: UTF8.self)
     }
 
-    /// Whether `name` is a plain file, or a link that would be replaced; not where there is nothing.
+    /// Returns whether `name` is a plain file, or a link that would be replaced; `false` if it does not exist.
     ///
-    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no file: a name that is put in the place of a device or a pipe
-    ///   would take it away.
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for other types: replacing a device or a pipe would remove
+    ///   it.
     func hasFile(_ name: String) throws(SystemCallError) -> Bool {
         guard !name.isEmpty else { throw SystemCallError(call: "open", errno: EISDIR) }
         guard let status = try status(of: name) else { return false }
@@ -112,13 +112,13 @@ package struct StoredFolder: ~Copyable {
 
     // MARK: Marks
 
-    /// Whether `name` is a file of this user that was marked.
+    /// Returns whether `name` is a file of this user that was marked.
     package func isMarked(_ name: String) -> Bool {
         guard let status = try? status(of: name), isOwnFile(status) else { return false }
         return status.st_mode & Self.mark != 0
     }
 
-    /// Marks a file of this user, and makes it the newest. Where that cannot be done, nothing happens.
+    /// Marks a file of this user, and makes it the newest. If that is impossible, nothing happens.
     package func mark(_ name: String) {
         let number = SystemCallError.repeated {
             unsafe openat(descriptor.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -131,7 +131,7 @@ package struct StoredFolder: ~Copyable {
         _ = futimens(file.number, nil)
     }
 
-    /// Those of `names` that are plain files, the one that was written or marked longest ago first.
+    /// Returns those of `names` that are plain files, the one that was written or marked longest ago first.
     package func files(among names: [String]) -> [File] {
         var files: [File] = []
         for name in names {
@@ -146,9 +146,10 @@ package struct StoredFolder: ~Copyable {
 
     // MARK: Writing
 
-    /// Puts `bytes` in the place of what has that name, readable by its owner only; a symbolic link is replaced, not followed.
+    /// Replaces the file of that name with `bytes`, readable by its owner only; a symbolic link is replaced, not
+    /// followed.
     ///
-    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for what is no plain file.
+    /// - Throws: `SystemCallError`; with EISDIR or EINVAL for a name that is not a plain file.
     package func replace(_ name: String, with bytes: [UInt8]) throws(SystemCallError) {
         _ = try hasFile(name)
         let temporary = try makeTemporary(of: name)
@@ -161,11 +162,11 @@ package struct StoredFolder: ~Copyable {
             _ = unsafe unlinkat(descriptor.number, temporary.name, 0)
             throw error
         }
-        // The new name is on the disk when the directory is. A file system that cannot do that is no reason to fail.
+        // The new name is on the disk when the directory is. A file system that cannot sync it is not an error.
         _ = SystemCallError.repeated { fsync(descriptor.number) }
     }
 
-    /// Removes the file; that there is none is no error.
+    /// Removes the file; a missing file is not an error.
     ///
     /// - Throws: `SystemCallError`.
     package func remove(_ name: String) throws(SystemCallError) {
@@ -174,7 +175,7 @@ package struct StoredFolder: ~Copyable {
         }
     }
 
-    /// A file that is not there yet under its own name.
+    /// A file that does not have its final name yet.
     private struct Temporary: ~Copyable {
         let name: String
         let file: OwnedDescriptor
@@ -182,7 +183,7 @@ package struct StoredFolder: ~Copyable {
 
     private static let temporaryCount = Lock(0)
 
-    /// A new file that nobody else writes.
+    /// Creates a new file that no other process writes.
     private func makeTemporary(of name: String) throws(SystemCallError) -> Temporary {
         while true {
             let number = Self.temporaryCount.withLock { count in
@@ -193,12 +194,13 @@ package struct StoredFolder: ~Copyable {
             let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
             let opened = SystemCallError.repeated { unsafe openat(descriptor.number, temporary, flags, 0o600) }
             guard opened >= 0 else {
-                // Somebody of the same number left it behind.
+                // A process with the same number left it behind.
                 guard errno == EEXIST else { throw SystemCallError(call: "open", errno: errno) }
                 continue
             }
             let file = OwnedDescriptor(opened)
-            // The lock says that it is being written. Who takes it for a remain in the moment before may remove it.
+            // The lock marks it as being written. Until it is locked, another process may take it for a remnant and
+            // remove it.
             let locked = SystemCallError.repeated { flock(file.number, LOCK_EX | LOCK_NB) }
             let isTaken = locked != 0 && errno == EWOULDBLOCK
             var status = stat()
@@ -211,10 +213,10 @@ package struct StoredFolder: ~Copyable {
         }
     }
 
-    /// Removes what writers of this user have left behind that were killed, of each file whose name passes `isWanted`.
+    /// Removes the temporary files of killed writers of this user, of each file whose name passes `isWanted`.
     ///
-    /// What somebody writes at this moment is locked, and stays; on a file system without locks everything does. So does what
-    /// belongs to another user, or is no plain file.
+    /// A file that is being written is locked, and stays; on a file system without locks everything does. So do files
+    /// of other users, and names that are not plain files.
     package func removeRemains(among names: [String], of isWanted: (String) -> Bool) {
         for name in names where name.hasSuffix(".tmp") {
             let parts = name.split(separator: ".", omittingEmptySubsequences: false)

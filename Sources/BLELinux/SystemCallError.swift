@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A system call that failed: which one, and with what.
+/// A failed system call and its error number.
 package struct SystemCallError: Error, Hashable, Sendable {
     /// The call, e.g. `bind` or `HCIDEVUP`.
     package let call: String
@@ -12,7 +12,7 @@ package struct SystemCallError: Error, Hashable, Sendable {
         self.errno = errno
     }
 
-    /// Passes on what a C function returned, or throws the error that it returned as a negative number.
+    /// Returns the result of a C function, or throws the error that it returned as a negative number.
     @discardableResult
     static func check(_ call: String, _ result: Int32) throws(SystemCallError) -> Int32 {
         guard result < 0 else { return result }
@@ -21,7 +21,7 @@ package struct SystemCallError: Error, Hashable, Sendable {
 }
 
 extension SystemCallError {
-    /// Makes a call again for as long as signals interrupt it.
+    /// Repeats a call for as long as signals interrupt it.
     static func repeated<Result: SignedInteger>(_ call: () -> Result) -> Result {
         while true {
             let result = call()
@@ -29,7 +29,7 @@ extension SystemCallError {
         }
     }
 
-    /// Whether the kernel was short of memory, which passes, rather than the call wrong.
+    /// Whether the kernel was short of memory, which passes, rather than the call invalid.
     var isShortage: Bool { errno == ENOMEM || errno == ENOBUFS }
 
     /// The kernel's buffer is full.

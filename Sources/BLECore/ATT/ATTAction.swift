@@ -1,5 +1,5 @@
-/// Names one operation of one link, so that its caller can be found again. The caller chooses it; it may use
-/// a number again once it is finished.
+/// Identifies one operation of one link for its caller. The caller chooses the number; it may reuse one once it is
+/// finished.
 package struct RequestID: Hashable, Sendable {
     package let rawValue: UInt64
 
@@ -8,45 +8,46 @@ package struct RequestID: Hashable, Sendable {
     }
 }
 
-/// Why an operation ended without the answer it asked for.
+/// The reason that an operation ended without a response.
 package enum ATTFailure: Error, Hashable, Sendable {
-    /// The peer answered with an Error Response. The link goes on.
+    /// The peer sent an Error Response. The link is still usable.
     case refused(ATTErrorResponse)
-    /// The peer's answer is not what its opcode promises. The link goes on.
+    /// The peer's response violates its format. The link is still usable.
     case malformed(MalformedPacket)
-    /// The caller's own deadline passed. The link goes on; the peer may still act on the request.
+    /// The caller's own deadline passed. The link is still usable; the peer may still execute the request.
     case timedOut
-    /// The caller gave up. The link goes on; the peer may still act on the request.
+    /// The caller cancelled. The link is still usable; the peer may still execute the request.
     case cancelled
-    /// Too many operations wait already; this one was not taken.
+    /// The limit of waiting operations was reached; this one was not accepted.
     case queueFull
     /// The packet is longer than the MTU, which is the number here; it was not sent.
     case tooLong(mtu: UInt16)
-    /// The system refused the packet for good; the number is the owner's own, such as an errno. The link goes on.
+    /// The system refused the packet permanently; the number is the owner's own, such as an errno. The link is still
+    /// usable.
     case unsendable(Int32)
-    /// The link ended before the answer came.
+    /// The link ended before the response came.
     case closed(ATTQueue.CloseReason)
 }
 
 extension ATTQueue {
-    /// Why a link can no longer be used.
+    /// The reason that a link can no longer be used.
     package enum CloseReason: Hashable, Sendable {
-        /// The peer left a request unanswered for 30 s.
+        /// The peer did not respond to a request for 30 s.
         case responseTimeout
-        /// The peer sent answers that nobody asked for.
+        /// The peer sent unexplained responses.
         case unexplainedResponses
-        /// The peer sent an answer longer than both sides agreed to.
+        /// The peer sent a response longer than the MTU.
         case oversizedResponse
         /// The peer sent too many notifications or indications without a handle.
         case shortValues
         /// The peer sent indications without waiting for their confirmation.
         case overlappingIndications
-        /// The peer sent requests without waiting for their answer.
+        /// The peer sent requests without waiting for the responses.
         case overlappingRequests
-        /// The link went away by itself; the number is the driver's own, such as an errno.
+        /// The link was lost; the number is the driver's own, such as an errno.
         case linkLost(Int32)
 
-        /// A plain sentence for people.
+        /// A sentence for users.
         package var sentence: String {
             switch self {
             case .responseTimeout: "The device did not answer a request in time."
@@ -61,27 +62,27 @@ extension ATTQueue {
     }
 }
 
-/// How a value came that nobody asked for.
+/// The kind of PDU in which a value came.
 package enum ATTValueKind: Hashable, Sendable {
-    /// By a Handle Value Notification, alone or together with others.
+    /// A Handle Value Notification, with one value or several.
     case notification
-    /// By a Handle Value Indication, which the queue confirms.
+    /// A Handle Value Indication, which the queue confirms.
     case indication
 }
 
-/// What the owner of the link has to do, in this order.
+/// An action for the owner of the link, in this order.
 package enum ATTAction: Hashable, Sendable {
     /// Resumes the caller, exactly once for each id. The bytes are the whole response PDU, empty for a command.
     case finish(RequestID, Result<[UInt8], ATTFailure>)
-    /// Hands a value to whoever listens to the handle.
+    /// Delivers a value to the subscribers of the handle.
     case deliver(AttributeHandle, [UInt8], ATTValueKind)
     /// Writes one PDU, then calls `sent`, `blocked` or `refused`. Always the last action.
     case send([UInt8])
-    /// Closes the link; everything waiting has been finished. Always the last action.
+    /// Closes the link; every waiting operation has been finished. Always the last action.
     case close(ATTQueue.CloseReason)
 }
 
-/// A few actions. Two fit without an allocation, which is all that an answer takes: its caller and the next request.
+/// A few actions. Two fit without an allocation, enough for a response: its caller and the next request.
 package struct ATTActions: Sequence, IteratorProtocol, Hashable, Sendable {
     private var first: ATTAction?
     private var second: ATTAction?
@@ -101,7 +102,7 @@ package struct ATTActions: Sequence, IteratorProtocol, Hashable, Sendable {
         }
     }
 
-    /// Takes the first one out.
+    /// Removes and returns the first one.
     package mutating func next() -> ATTAction? {
         guard let action = first.take() else { return nil }
         first = second.take()

@@ -1,44 +1,46 @@
-/// What happened on one link's attribute channel, counted: nothing is dropped without leaving a number here.
+/// Counts of the events on one link's attribute channel. Every packet that is dropped is counted here.
 public struct ATTStatistics: Hashable, Sendable {
     /// Requests sent.
     public var requestsSent = 0
     /// Commands sent.
     public var commandsSent = 0
-    /// Answers that reached their caller, refusals included.
+    /// Responses that reached their caller, Error Responses included.
     public var answers = 0
-    /// Answers that came after their caller had given up; discarded.
+    /// Responses that came after their caller had been released; discarded.
     public var lateAnswers = 0
-    /// Error Responses that named another handle than the request; used all the same.
+    /// Error Responses that named another handle than the request; still used.
     public var handleMismatches = 0
-    /// Answers that belong to the request but are malformed.
+    /// Responses that belong to the request but are malformed.
     public var malformedAnswers = 0
-    /// Database Hashes, sent or stored, that were not those of the database; what they came with was not kept.
+    /// Database Hashes, sent or stored, that were not those of the database; the database was not stored.
     public var wrongDatabaseHashes = 0
-    /// Answers out of turn with a known cause: a second MTU response, an answer to what had just ended, an error about
-    /// a command; dropped.
+    /// Unexpected responses with a known cause: a second MTU response, a response to the request that had just ended,
+    /// an error about a command; dropped.
     public var knownStrays = 0
-    /// Responses that fit the request that had just ended, so that one too many has come; dropped, and counted as known strays too.
+    /// Responses that fit the request that had just ended, so that there was one too many; dropped, and counted as
+    /// known strays too.
     ///
-    /// ATT responses have no number. Where one was sent twice, and its copy arrived while the next request of its kind was under
-    /// way, it was taken for the response to that one: what was read since the link was last idle is in doubt.
+    /// ATT responses have no number. If one was sent twice, and its copy arrived while the next request of its kind
+    /// was outstanding, it was taken for the response to that one: the results since the link was last idle are in
+    /// doubt.
     public var duplicatedResponses = 0
-    /// Answers that nothing explains; dropped.
+    /// Responses without a known cause; dropped.
     public var unexplainedAnswers = 0
-    /// Answers longer than the MTU.
+    /// Responses longer than the MTU.
     public var oversizedAnswers = 0
     /// Operations that found the queue full.
     public var refusedByFullQueue = 0
     /// Operations whose own deadline passed.
     public var timedOut = 0
-    /// Operations that were given up: by their caller, or because the services had changed.
+    /// Operations that were cancelled: by their caller, or because the services had changed.
     public var cancelled = 0
 
-    /// Packets that the system refused for good.
+    /// Packets that the system refused permanently.
     public var unsendable = 0
 
-    /// Values received in notifications, wanted or not.
+    /// Values received in notifications, with or without a subscription.
     public var notifications = 0
-    /// Values received in indications, wanted or not.
+    /// Values received in indications, with or without a subscription.
     public var indications = 0
     /// Confirmations sent.
     public var confirmations = 0
@@ -50,18 +52,19 @@ public struct ATTStatistics: Hashable, Sendable {
     public var shortValues = 0
     /// Notifications and indications for handle 0; dropped.
     public var valuesWithoutHandle = 0
-    /// Multiple Handle Value Notifications whose list does not add up; dropped as a whole.
+    /// Multiple Handle Value Notifications whose lengths are inconsistent; dropped as a whole.
     public var malformedLists = 0
-    /// Values of characteristics that nobody has subscribed to; dropped.
+    /// Values of characteristics without a subscription; dropped.
     public var unwantedValues = 0
-    /// Values that found a subscription's buffer full; dropped by its `OverflowPolicy`, and told in its stream.
+    /// Values that did not fit into a subscription's buffer; dropped by its `OverflowPolicy`, and reported in its
+    /// stream.
     public var droppedValues = 0
-    /// Packets that the kernel dropped because they were not read in time. It says how many, not which.
+    /// Packets that the kernel dropped because they were not read in time. It reports how many, not which.
     public var droppedByKernel = 0
 
-    /// MTU requests of the peer; answered.
+    /// MTU requests of the peer, with a response.
     public var peerMTURequests = 0
-    /// Other requests of the peer; answered with an error.
+    /// Other requests of the peer, refused with an Error Response.
     public var peerRequestsRefused = 0
     /// Commands of the peer; ignored.
     public var peerCommandsIgnored = 0
@@ -70,15 +73,15 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Packets without any byte; ignored.
     public var emptyPackets = 0
 
-    /// Nothing happened yet.
+    /// Creates statistics without any event.
     public init() {}
 }
 
 extension ATTStatistics {
-    /// Calls `body` with each count of what should not happen, and with what it counts.
+    /// Calls `body` with each count of problems and its description.
     ///
-    /// Not in it are what callers do themselves (give up, ask for too much), and, before it is a flood, what a well-behaved peer does now
-    /// and then, such as a value that is under way when its subscription ends.
+    /// It leaves out what callers cause themselves (cancellation, too many operations) and, unless there is a flood,
+    /// what a well-behaved peer does now and then, such as sending a value while its subscription ends.
     package func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(droppedByKernel, "packets dropped by the kernel")
         body(droppedValues, "values dropped by full buffers")
@@ -101,6 +104,6 @@ extension ATTStatistics {
         body(flood(peerCommandsIgnored), "commands that were ignored")
     }
 
-    /// The count of what may happen now and then, once it has happened more than a hundred times.
+    /// Returns the count of something that is normal in small numbers, once there are more than a hundred.
     private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
 }

@@ -1,35 +1,35 @@
-/// What a characteristic says can be done with its value.
+/// The operations that a characteristic declares for its value.
 ///
-/// A claim of the peer, not a promise: a peer may still refuse an operation that is listed here.
+/// The properties are the peer's claim: it may still refuse an operation that they contain.
 ///
 /// Spec: Characteristic Properties, Core Vol 3 Part G, 3.3.1.1.
 public struct CharacteristicProperties: OptionSet, Hashable, Sendable, CustomStringConvertible {
-    /// The octet as it stands in the declaration.
+    /// The octet of the declaration.
     public let rawValue: UInt8
 
-    /// The properties in the octet of a declaration.
+    /// Creates properties from the octet of a declaration.
     public init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
-    /// The value may be put into advertising packets.
+    /// The value may be broadcast in advertising packets.
     public static let broadcast = Self(rawValue: 0x01)
     /// The value can be read.
     public static let read = Self(rawValue: 0x02)
-    /// The value can be written without an answer.
+    /// The value can be written without a response.
     public static let writeWithoutResponse = Self(rawValue: 0x04)
-    /// The value can be written with an answer.
+    /// The value can be written with a response.
     public static let write = Self(rawValue: 0x08)
-    /// The peer can send the value unasked, without confirmation.
+    /// The peer can send the value in notifications, without confirmation.
     public static let notify = Self(rawValue: 0x10)
-    /// The peer can send the value unasked and waits for a confirmation.
+    /// The peer can send the value in indications, which it waits to be confirmed.
     public static let indicate = Self(rawValue: 0x20)
-    /// The value can be written with a signature and without an answer.
+    /// The value can be written with a signature and without a response.
     public static let authenticatedSignedWrites = Self(rawValue: 0x40)
     /// A descriptor (0x2900) holds further properties.
     public static let extendedProperties = Self(rawValue: 0x80)
 
-    /// Whether the peer can send the value unasked, in one way or the other.
+    /// A Boolean value that indicates whether the peer can send the value, in notifications or indications.
     public var canSubscribe: Bool { !isDisjoint(with: [.notify, .indicate]) }
 
     /// The names of the properties, lowest bit first.

@@ -1,10 +1,11 @@
-// What the procedures that list only one kind of attribute have found, put together with what was known before.
+// Merges the results of procedures that list only one kind of attribute with the known database.
 //
-// What was found is as a procedure gives it: sorted by handle, with nothing that overlaps. Both sides may have as many entries as a
-// database has, at the peer's choice, so nothing here looks at every entry of one for each of the other.
+// A result is as a procedure returns it: sorted by handle, without overlaps. Both sides may have as many entries as a
+// database allows, at the peer's choice, so no operation here compares every entry with every other.
 
 extension GATTDatabase {
-    /// The same database with these services. One that is known as it is keeps what is in it; what a new one overlaps goes.
+    /// Returns the database with these services. A service known unchanged keeps its contents; those that a new one
+    /// overlaps are removed.
     package func including(_ found: [GATTService]) -> GATTDatabase {
         var kept: [GATTService] = []
         var gone = HandleRanges()
@@ -18,7 +19,7 @@ extension GATTDatabase {
                 gone.insert(old.handles)
             }
         }
-        // What is kept and begins where a found one does is that one.
+        // A kept service that begins where a found one does is that one.
         let known = Set(kept.map { $0.handles.lowerBound })
         return bounded(
             GATTDatabase(
@@ -27,7 +28,7 @@ extension GATTDatabase {
                 descriptors: descriptors.filter { !gone.contains($0.handle) }, quirks: quirks))
     }
 
-    /// The same database with these characteristics in place of those that were known at their handles.
+    /// Returns the database with these characteristics replacing those known at their handles.
     package func including(_ found: [GATTCharacteristic]) -> GATTDatabase {
         var renewed = HandleRanges()
         var found = found
@@ -50,7 +51,7 @@ extension GATTDatabase {
                 descriptors: descriptors.filter { !renewed.contains($0.handle) }, quirks: quirks))
     }
 
-    /// The same database with these references in the services that hold them.
+    /// Returns the database with these references in the services that contain them.
     package func including(_ found: [GATTInclude]) -> GATTDatabase {
         var services = services
         var renewed = HandleRanges()
@@ -67,7 +68,7 @@ extension GATTDatabase {
                 services: services, characteristics: characteristics, descriptors: descriptors, quirks: quirks))
     }
 
-    /// The same database with these descriptors.
+    /// Returns the database with these descriptors.
     package func including(_ found: [GATTDescriptor]) -> GATTDatabase {
         var renewed = HandleRanges()
         for descriptor in found { renewed.insert(descriptor.handle) }
@@ -77,7 +78,7 @@ extension GATTDatabase {
                 services: services, characteristics: characteristics, descriptors: others + found, quirks: quirks))
     }
 
-    /// `database`, unless it has become larger than one may be.
+    /// Returns `database`, unless it exceeds the limit of attributes.
     private func bounded(_ database: GATTDatabase) -> GATTDatabase {
         database.attributeCount <= Self.attributeLimit ? database : self
     }

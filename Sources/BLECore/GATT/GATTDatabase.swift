@@ -1,14 +1,14 @@
-/// What a peer offers: its services, characteristics and descriptors, keyed by handle.
+/// The attributes of a peer: its services, characteristics and descriptors, keyed by handle.
 ///
-/// Several services or characteristics may carry the same UUID; all of them are kept, and a look-up by UUID answers with
-/// all of them. Which one is meant is for the caller to say. The database is a value: it says what the peer had when it
-/// was discovered and does not change behind anybody's back.
+/// Several services or characteristics may have the same UUID; all of them are kept, and a look-up by UUID returns
+/// them all. The caller selects one. The database is a value: it describes the peer at the time of discovery and does
+/// not change afterwards.
 ///
 /// Every list is sorted by handle.
 ///
 /// Spec: Core Vol 3 Part G, 2.5.
 public struct GATTDatabase: Hashable, Sendable {
-    /// How many attributes a database may have; discovery of a larger one fails.
+    /// The maximum number of attributes; discovery of a larger database fails.
     public static let attributeLimit = 4_096
 
     /// The services, primary and secondary.
@@ -17,10 +17,10 @@ public struct GATTDatabase: Hashable, Sendable {
     public let characteristics: [GATTCharacteristic]
     /// The descriptors of all characteristics, and attributes that belong to none.
     public let descriptors: [GATTDescriptor]
-    /// What discovery had to put up with, in the order in which it was met.
+    /// The violations of the specification that discovery tolerated, in the order in which they were met.
     public let quirks: [GATTQuirk]
 
-    /// A database of these parts, in any order.
+    /// Creates a database of these parts, in any order.
     public init(
         services: [GATTService] = [], characteristics: [GATTCharacteristic] = [], descriptors: [GATTDescriptor] = [],
         quirks: [GATTQuirk] = []
@@ -31,7 +31,7 @@ public struct GATTDatabase: Hashable, Sendable {
         self.quirks = quirks
     }
 
-    /// How many attributes are known: declarations, values and descriptors.
+    /// The number of known attributes: declarations, values and descriptors.
     public var attributeCount: Int {
         var count = services.count + 2 * characteristics.count + descriptors.count
         for service in services { count += service.includes.count }
@@ -42,7 +42,7 @@ public struct GATTDatabase: Hashable, Sendable {
 // MARK: - By handle
 
 extension GATTDatabase {
-    /// The service whose group `handle` is in.
+    /// Returns the service whose group contains `handle`.
     public func service(containing handle: AttributeHandle) -> GATTService? {
         let index = services.firstSortedIndex { $0.handles.lowerBound > handle }
         guard index > 0 else { return nil }
@@ -50,7 +50,7 @@ extension GATTDatabase {
         return service.handles.contains(handle) ? service : nil
     }
 
-    /// The characteristic that owns `handle`, as its declaration, its value or one of its descriptors.
+    /// Returns the characteristic that owns `handle`, as its declaration, its value or one of its descriptors.
     public func characteristic(containing handle: AttributeHandle) -> GATTCharacteristic? {
         let index = characteristics.firstSortedIndex { $0.declarationHandle > handle }
         guard index > 0 else { return nil }
@@ -58,20 +58,20 @@ extension GATTDatabase {
         return characteristic.handles.contains(handle) ? characteristic : nil
     }
 
-    /// The characteristic whose value is at `valueHandle`.
+    /// Returns the characteristic whose value is at `valueHandle`.
     public func characteristic(valueHandle: AttributeHandle) -> GATTCharacteristic? {
         guard let owner = characteristic(containing: valueHandle), owner.valueHandle == valueHandle else { return nil }
         return owner
     }
 
-    /// The descriptor at `handle`.
+    /// Returns the descriptor at `handle`.
     public func descriptor(at handle: AttributeHandle) -> GATTDescriptor? {
         let index = descriptors.firstSortedIndex { $0.handle >= handle }
         guard index < descriptors.count, descriptors[index].handle == handle else { return nil }
         return descriptors[index]
     }
 
-    /// The type of the attribute at `handle`, if it is known.
+    /// Returns the type of the attribute at `handle`; `nil` if it is unknown.
     public func type(at handle: AttributeHandle) -> BluetoothUUID? {
         if let descriptor = descriptor(at: handle) { return descriptor.uuid }
         if let service = service(containing: handle) {
@@ -86,15 +86,15 @@ extension GATTDatabase {
     }
 }
 
-// MARK: - By kind
+// MARK: - By type
 
 extension GATTDatabase {
-    /// Every service of this kind.
+    /// Returns the services with this UUID.
     public func services(_ uuid: BluetoothUUID) -> [GATTService] {
         services.filter { $0.uuid == uuid }
     }
 
-    /// Every characteristic of this kind; with `service` only those in services of that kind.
+    /// Returns the characteristics with this UUID; with `service`, only those in services with that UUID.
     public func characteristics(_ uuid: BluetoothUUID, in service: BluetoothUUID? = nil) -> [GATTCharacteristic] {
         characteristics.filter { characteristic in
             guard characteristic.uuid == uuid else { return false }
@@ -107,14 +107,14 @@ extension GATTDatabase {
 // MARK: - The tree
 
 extension GATTDatabase {
-    /// The characteristics inside `service`.
+    /// Returns the characteristics of `service`.
     public func characteristics(of service: GATTService) -> [GATTCharacteristic] {
         let first = characteristics.firstSortedIndex { $0.declarationHandle >= service.handles.lowerBound }
         let end = characteristics.firstSortedIndex { $0.declarationHandle > service.handles.upperBound }
         return Array(characteristics[first..<max(first, end)])
     }
 
-    /// The known descriptors of `characteristic`; all of them only after a full discovery.
+    /// Returns the known descriptors of `characteristic`; all of them only after a full discovery.
     public func descriptors(of characteristic: GATTCharacteristic) -> [GATTDescriptor] {
         guard let handles = characteristic.descriptorHandles else { return [] }
         let first = descriptors.firstSortedIndex { $0.handle >= handles.lowerBound }
@@ -122,7 +122,8 @@ extension GATTDatabase {
         return Array(descriptors[first..<max(first, end)])
     }
 
-    /// The Client Characteristic Configuration of `characteristic`, the first one where a peer has several.
+    /// Returns the Client Characteristic Configuration descriptor of `characteristic`, the first one if a peer has
+    /// several.
     public func cccd(of characteristic: GATTCharacteristic) -> GATTDescriptor? {
         descriptors(of: characteristic).first { $0.uuid == .clientCharacteristicConfiguration }
     }
@@ -137,6 +138,6 @@ extension BluetoothUUID {
     public static let includeDeclaration = BluetoothUUID(0x2802 as UInt16)
     /// The type of a characteristic's declaration.
     public static let characteristicDeclaration = BluetoothUUID(0x2803 as UInt16)
-    /// The descriptor that switches notifications and indications on and off.
+    /// The type of the descriptor that switches notifications and indications on and off.
     public static let clientCharacteristicConfiguration = BluetoothUUID(0x2902 as UInt16)
 }

@@ -1,44 +1,46 @@
-// Decides which calls may go on to a link now, and which must wait: the queue in front of the queue of requests.
+// Decides which calls may use a link now, and which must wait: the queue in front of the queue of requests.
 //
 // Duties
-// - Calls enter as they come, any number at a time, until a caller wants exclusive access. That begins when the calls made before
-//   it are over; calls made after it wait for its end, in the order of arrival.
+// - Calls enter as they come, any number at a time, until a caller requests exclusive access. That begins when the
+//   calls made before it have ended; calls made after it wait for its end, in the order of arrival.
 // - Exclusive access opens a scope of its own. Calls of its holder are made from that scope and pass. In it the same rules hold
 //   again, so exclusive access nests: an inner one keeps the holder's other tasks out.
 // - A scope can be opened without exclusive access too, for calls that a call waits for.
 // - Calls that waited are admitted one by one, each when the one before has arrived. So their requests are sent in their order, in
 //   whichever order the runtime resumes them, and before those of later calls.
-// - A turn is a place in the order that is taken before its calls are made, in a scope of its own. Turns go one after the other. Calls
-//   after a turn wait until the turn has made its first call; exclusive access waits until the turn is over.
-// - Whole calls pass the gate, never single requests. What the library does on its own does not come here at all, so nothing that a
+// - A turn is a position in the order that is taken before its calls are made, in a scope of its own. Turns follow one
+//   after the other. Calls after a turn wait until the turn has made its first call; exclusive access waits until the
+//   turn is over.
+// - Whole calls pass the gate, never single requests. The library's own requests do not pass it, so nothing that a
 //   call waits for can wait for exclusive access.
 //
 // Invariants
 // - Every ticket that waits is admitted or refused exactly once.
 // - Every call that is admitted by number arrives once, and only then leaves.
 // - Calls that began in a scope count there; when the scope closes before they end, they count in the scope around it.
-// - The holder of exclusive access has no calls beside it in its scope, except those that a closed inner scope left.
+// - The holder of exclusive access has no concurrent calls in its scope, except those that a closed inner scope left.
 // - While it is being cleared, the gate admits no call; that ends with the last call that had been admitted.
 // - A closing gate refuses everything that comes later, and does not open again.
 
-/// What happens to the calls of other tasks while one task has exclusive access to a link.
+/// The treatment of other tasks' calls while one task has exclusive access to a link.
 public enum ExclusiveEntry: Hashable, Sendable {
-    /// They wait until it is over, in the order in which they were made; their deadlines run on.
+    /// They wait until it is over, in the order in which they were made; their deadlines still apply.
     case waiting
-    /// They fail at once with `.busy`, from the moment exclusive access is asked for; those made before are waited for.
+    /// They fail at once with `.busy`, from the moment exclusive access is requested; those made before are waited
+    /// for.
     case failFast
 }
 
-/// Who may call on one link. A pure value: its owner keeps the waiting callers and the time.
+/// Admits the calls of one link. A pure value: its owner keeps the waiting callers and the time.
 package struct OperationGate {
     /// The number of a caller, in the order of arrival.
     package typealias Ticket = UInt64
 
-    /// Where calls are made from. The number is unique over all links.
+    /// The scope from which calls are made. The number is unique over all links.
     package struct Scope: Hashable, Sendable {
         package let number: UInt64
 
-        /// Where calls are made without exclusive access.
+        /// The scope of calls without exclusive access.
         package static let root = Scope(number: 0)
 
         package init(number: UInt64) {
@@ -46,27 +48,27 @@ package struct OperationGate {
         }
     }
 
-    /// What a caller asks for.
+    /// The request of a caller.
     package enum Entry: Hashable, Sendable {
-        /// To make a call.
+        /// A call.
         case call
-        /// To have exclusive access, in a scope of its own.
+        /// Exclusive access, in a scope of its own.
         case exclusive(Scope, others: ExclusiveEntry)
-        /// To make calls when its turn comes, from a scope of its own.
+        /// Calls when its turn comes, from a scope of its own.
         case turn(Scope)
-        /// To be the last call.
+        /// The last call.
         case last
     }
 
-    /// Why a caller is not admitted.
+    /// The reason that a caller is not admitted.
     package enum Refusal: Error, Hashable, Sendable {
-        /// Exclusive access lets no other call wait.
+        /// Exclusive access does not let other calls wait.
         case busy
-        /// The link is to end after the calls made before.
+        /// The link is to end after the pending operations.
         case disconnecting
         /// Everything that waited was cancelled.
         case cleared
-        /// That many wait already.
+        /// The limit of waiting callers is reached.
         case queueFull(limit: Int)
         /// The link is gone.
         case linkLost
@@ -76,7 +78,7 @@ package struct OperationGate {
         case cancelled
     }
 
-    /// What the gate decides for a caller that comes.
+    /// The decision for a caller that arrives.
     package enum Decision: Hashable, Sendable {
         case admitted
         case waits
@@ -105,12 +107,12 @@ package struct OperationGate {
     private struct ScopeState {
         var outer: Scope?
         var calls = 0
-        /// Those of the calls that are admitted and have not arrived yet.
+        /// The calls among them that are admitted and have not arrived yet.
         var coming = 0
         var holder: Scope?
         var othersMayWait = true
         var isClosing = false
-        /// Whether this is the scope of a turn, and what has become of that.
+        /// The state of a turn, if this is the scope of one.
         var turn: Turn?
         var waiting: [Waiting] = []
 
@@ -125,37 +127,37 @@ package struct OperationGate {
         }
     }
 
-    /// How many may wait in one scope.
+    /// The maximum number of waiting callers in one scope.
     package static let limit = 64
 
     private var root = ScopeState(outer: nil)
     private var inner: [Scope: ScopeState] = [:]
-    /// Whether the calls that are inside are being ended, so that no call may enter before they have left.
+    /// Whether the calls inside are being ended, so that no call may enter before they have left.
     package private(set) var isClearing = false
-    /// Whether a call may pass without a check: no caller has, or wants, more than that.
+    /// Whether a call may pass without a check: no caller has, or requests, more than that.
     private var isFree = true
 
     package init() {}
 
-    /// How many calls are inside.
+    /// The number of calls inside.
     package var callCount: Int { inner.values.reduce(root.calls) { $0 + $1.calls } }
 }
 
-// MARK: - Coming and going
+// MARK: - Entering and leaving
 
 extension OperationGate {
-    /// Admits a call where nothing is to be decided, which is nearly always so.
+    /// Admits a call if there is nothing to decide, which is nearly always so.
     package mutating func enterFreely() -> Bool {
         guard isFree else { return false }
         root.calls += 1
         return true
     }
 
-    /// A caller comes from `scopes`, the innermost one last.
+    /// A caller arrives from `scopes`, the innermost one last.
     package mutating func enter(_ ticket: Ticket, as entry: Entry, from scopes: [Scope] = []) -> Decision {
         let scope = innermost(of: scopes)
         defer { update() }
-        // The end of the link waits also for exclusive access that keeps calls out.
+        // The end of the link also waits for exclusive access that keeps calls out.
         if let refusal = self[scope].refusal, entry != .last || refusal != .busy { return .refused(refusal) }
         if case .last = entry { close(scope) }
         guard self[scope].waiting.isEmpty, admit(entry, in: scope) else {
@@ -178,14 +180,14 @@ extension OperationGate {
         return []
     }
 
-    /// A call from `scopes` that `enter` or an action has admitted goes on.
+    /// A call from `scopes` that `enter` or an action has admitted proceeds.
     package mutating func arrive(_ scopes: [Scope] = []) -> [Action] {
         let scope = innermost(of: scopes)
         self[scope].coming -= 1
         return admitNext(in: scope)
     }
 
-    /// A call from `scopes` goes on: with the first one of a turn, what comes after that turn may.
+    /// A call from `scopes` proceeds: the first call of a turn admits what comes after that turn.
     package mutating func begin(from scopes: [Scope]) -> [Action] {
         var actions: [Action] = []
         for scope in scopes where inner[scope]?.turn == .admitted {
@@ -218,7 +220,7 @@ extension OperationGate {
         self[outer].coming += closed.coming
         let leavesHolder = closed.turn != nil && closed.holder != nil && self[outer].holder == nil
         if self[outer].holder == scope || leavesHolder {
-            // Inner exclusive access that outlives it takes its place.
+            // Inner exclusive access that outlives it replaces it.
             self[outer].holder = closed.holder
             self[outer].othersMayWait = closed.othersMayWait
         }
@@ -233,7 +235,7 @@ extension OperationGate {
 // MARK: - All calls
 
 extension OperationGate {
-    /// Refuses all that wait, and admits none until those inside have left.
+    /// Refuses all waiting callers, and admits none until those inside have left.
     package mutating func clear() -> [Action] {
         var actions: [Action] = []
         for scope in scopes {
@@ -246,7 +248,7 @@ extension OperationGate {
         return actions + endClearing()
     }
 
-    /// Refuses all that wait: the link is lost.
+    /// Refuses all waiting callers: the link is lost.
     package mutating func linkLost() -> [Action] {
         var actions: [Action] = []
         for scope in scopes {
@@ -320,7 +322,7 @@ extension OperationGate {
         return actions
     }
 
-    /// Nothing that comes later is admitted, here and further out.
+    /// Refuses everything that comes later, in this scope and the outer ones.
     private mutating func close(_ scope: Scope) {
         self[scope].isClosing = true
         if let outer = self[scope].outer { close(outer) }

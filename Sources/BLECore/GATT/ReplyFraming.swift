@@ -1,4 +1,4 @@
-/// When a reply that comes in several values is complete.
+/// The rule by which a reply in several values is complete.
 public struct ReplyFraming: Sendable {
     package enum Measure: Sendable {
         case length(Int)
@@ -7,24 +7,24 @@ public struct ReplyFraming: Sendable {
 
     package let measure: Measure
 
-    /// After this many bytes. More than that are an error, because then the reply is not the expected one.
+    /// Completes the reply after this many bytes. More bytes are an error, because the reply is not the expected one.
     public static func length(_ count: Int) -> ReplyFraming {
         ReplyFraming(measure: .length(count))
     }
 
-    /// Until `isComplete` says so of all that has come so far. It is asked after every value that is not
-    /// empty, on the library's thread: what it costs, the peer may cost once for each byte.
+    /// Completes the reply when `isComplete` returns `true` for all bytes so far. It is called after every nonempty
+    /// value, on the library's thread: the peer can cause one call for each byte.
     ///
     /// - Parameters:
-    ///   - limit: how many bytes are too many.
-    ///   - isComplete: whether this is all; the bytes are those of all values, in their order.
+    ///   - limit: The number of bytes that is too many.
+    ///   - isComplete: Returns whether the reply is complete, from the bytes of all values, in their order.
     public static func until(
         limit: Int = 64 * 1024, _ isComplete: @escaping @Sendable (_ bytes: [UInt8]) -> Bool
     ) -> ReplyFraming {
         ReplyFraming(measure: .until(limit: limit, isComplete))
     }
 
-    /// The most bytes that the reply may have.
+    /// The maximum number of bytes of the reply.
     package var mostBytes: Int {
         switch measure {
         case .length(let length): length
@@ -37,7 +37,7 @@ public struct ReplyFraming: Sendable {
 @available(*, deprecated, renamed: "ReplyFraming")
 public typealias Assembly = ReplyFraming
 
-/// How many values a peer sends in response to one request.
+/// The number of values that a peer sends in response to one request.
 public struct ResponseCount: Sendable {
     package enum Measure: Sendable {
         case exactly(Int)
@@ -46,16 +46,17 @@ public struct ResponseCount: Sendable {
 
     package let measure: Measure
 
-    /// So many values; what comes after them is not looked at.
+    /// Collects this number of values; later ones are ignored.
     public static func exactly(_ count: Int) -> ResponseCount {
         ResponseCount(measure: .exactly(count))
     }
 
-    /// Until `isLast` says so of a value, which is collected too. It is asked on the library's thread.
+    /// Collects values until `isLast` returns `true`; that value is collected too. It is called on the library's
+    /// thread.
     ///
     /// - Parameters:
-    ///   - limit: how many values there may be, the last one included.
-    ///   - isLast: whether this value is the last one.
+    ///   - limit: The maximum number of values, including the last one.
+    ///   - isLast: Returns whether this value is the last one.
     public static func until(
         limit: Int = 1024, _ isLast: @escaping @Sendable (_ value: [UInt8]) -> Bool
     ) -> ResponseCount {

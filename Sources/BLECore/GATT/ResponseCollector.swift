@@ -1,23 +1,25 @@
-// What a call waits for while it listens to a characteristic: one value, several as one, several, or silence.
+// The values that a call waits for while it listens to a characteristic: one, several joined, several, or none for a
+// time.
 //
 // Duties
-// - Takes every value that arrives for it, in wire order, and knows when it has what it wants.
-// - Takes nothing that was read before the request was written to the link: that cannot be its response.
-// - Knows when the peer has been silent for too long, or long enough; and when all of it has taken too long.
+// - Takes every value that arrives for it, in wire order, and detects when it is complete.
+// - Ignores everything that was read before the request was written to the link: that cannot be its response.
+// - Detects when the peer has been silent for too long, or long enough; and when all of it has taken too long.
 //
 // Invariants
-// - It ends once. What comes after that is not looked at.
-// - Values that come before the peer has confirmed the request count, for many peers send them first; the silence is measured
-//   from the confirmation on.
-// - A value without bytes adds nothing to a reply in pieces, so it counts as silence: a peer cannot prolong a reply with nothing.
-// - What was collected can still be read when it is not enough.
+// - It ends once, and ignores what comes after that.
+// - Values that come before the peer has confirmed the request count, because many peers send them first; the silence
+//   is measured from the confirmation on.
+// - An empty value adds nothing to a reply in pieces, so it counts as silence: a peer cannot prolong a reply with
+//   empty values.
+// - The collected values can still be read when they are too few.
 
 /// The values that one call collects. A pure value.
 package struct ResponseCollector {
     package enum Goal: Sendable {
-        /// One value of which this is true.
+        /// The first value for which this returns `true`.
         case match(@Sendable ([UInt8]) -> Bool)
-        /// All values as one.
+        /// All values, joined.
         case assemble(ReplyFraming)
         /// All values, each by itself.
         case collect(ResponseCount)
@@ -28,17 +30,17 @@ package struct ResponseCollector {
     package enum Outcome: Hashable, Sendable {
         /// This value matched.
         case matched([UInt8])
-        /// These are the values in a row.
+        /// The values, joined.
         case assembled([UInt8])
         /// These are the values.
         case collected([[UInt8]])
         /// The peer is silent.
         case silent
-        /// More came than was expected.
+        /// More values came than expected.
         case tooMuch
-        /// Nothing more came.
+        /// No more values came.
         case idle
-        /// It took too long in all.
+        /// The whole took too long.
         case timedOut
     }
 
@@ -51,14 +53,14 @@ package struct ResponseCollector {
     }
 
     private let goal: Goal
-    /// How long the peer may be silent; for silence, how long it must be.
+    /// The longest allowed silence of the peer; for `silence`, the required one.
     private let idleTime: Duration?
     private let deadline: BootInstant?
     private var state = State.armed
-    /// What has been assembled, or collected in a row.
+    /// The bytes that were joined, or collected in a row.
     package private(set) var bytes: [UInt8] = []
     private var values: [[UInt8]] = []
-    /// How many values have come.
+    /// The number of values that have come.
     package private(set) var count = 0
 
     package init(_ goal: Goal, idleTime: Duration? = nil, deadline: BootInstant? = nil) {
@@ -67,7 +69,7 @@ package struct ResponseCollector {
         self.deadline = deadline
     }
 
-    /// What it ended with; `nil` while it goes on.
+    /// The outcome; `nil` while it is still collecting.
     package var outcome: Outcome? {
         if case .over(let outcome) = state { outcome } else { nil }
     }
@@ -84,8 +86,8 @@ package struct ResponseCollector {
         }
     }
 
-    /// A packet of the request has been written: what comes from here on counts. What came before the last one of them, or what a
-    /// failed attempt has brought, does not.
+    /// A packet of the request has been written: values from here on count. Values that came before the last packet,
+    /// or during a failed attempt, do not.
     package mutating func asked() {
         switch state {
         case .over(.silent), .over(.idle), .over(.timedOut): return
@@ -153,7 +155,7 @@ package struct ResponseCollector {
         }
     }
 
-    /// It is `now`.
+    /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) {
         if case .over = state { return }
         if case .waiting(let heard) = state, let idleTime, heard + idleTime <= now {

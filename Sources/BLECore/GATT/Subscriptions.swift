@@ -1,20 +1,21 @@
-/// Who wants the values that a peer sends unasked, and what must be written into the peer for it.
+/// The subscribers of the values that a peer sends, and the writes to the peer that they require.
 ///
 /// Duties
-/// - The first subscriber of a value switches it on (the configuration descriptor is written), the last one that leaves
-///   switches it off. In between, subscribers come and go without a word to the peer.
-/// - A subscriber gets values from the moment it subscribes, before the peer has answered the write: a peer may send the
-///   first value ahead of its answer.
-/// - Every subscriber is told exactly once how its subscription went: `began` or `failed`. After `failed` it is gone.
-/// - Values that nobody wants are counted, not kept.
+/// - The first subscriber of a value switches it on (the configuration descriptor is written), the last one that
+///   leaves switches it off. In between, subscribers come and go without a request to the peer.
+/// - A subscriber gets values from the moment it subscribes, before the peer's response to the write: a peer may send
+///   the first value before its response.
+/// - Every subscriber is notified exactly once of the result of its subscription: `began` or `failed`. After `failed`
+///   it is gone.
+/// - Values without a subscriber are counted, not kept.
 ///
 /// Invariants
-/// - One write at a time for each value; what changes meanwhile is settled when its answer is in.
+/// - One write at a time for each value; what changes meanwhile is handled after its response.
 /// - A value is in `entries` as long as it has subscribers or a write under way.
 /// - Values are handed to the subscribers in the order of their subscription.
 ///
-/// The owner performs the actions in order, and calls `configured` once for every `write`. Streams, buffers and waiting
-/// callers are its own affair.
+/// The owner performs the actions in order, and calls `configured` once for every `write`. It also owns the streams,
+/// buffers and waiting callers.
 ///
 /// Spec: Core Vol 3 Part G, 3.3.3.3, 4.10 and 4.11.
 package struct Subscriptions: ~Copyable {
@@ -27,14 +28,14 @@ package struct Subscriptions: ~Copyable {
         }
     }
 
-    /// How a peer is asked to send a value.
+    /// The way in which a peer sends a value.
     package enum Kind: Hashable, Sendable {
         /// Without confirmation.
         case notification
         /// With a confirmation of each value.
         case indication
 
-        /// What is written into the configuration descriptor.
+        /// The value of the configuration descriptor.
         package var configuration: [UInt8] {
             switch self {
             case .notification: [0x01, 0x00]
@@ -49,11 +50,11 @@ package struct Subscriptions: ~Copyable {
         case write(handle: AttributeHandle, value: [UInt8], valueHandle: AttributeHandle)
         /// The subscription is in effect.
         case began(ID, Kind)
-        /// The subscription did not come about.
+        /// The subscription failed.
         case failed(ID, OperationFailure)
     }
 
-    /// What is written into the configuration descriptor to end both kinds.
+    /// The value of the configuration descriptor that ends both kinds.
     package static let silence: [UInt8] = [0x00, 0x00]
 
     private enum State {
@@ -67,7 +68,7 @@ package struct Subscriptions: ~Copyable {
         var kind: Kind
         var state: State
         var subscribers: [ID]
-        /// Those among the subscribers that have not been told that it began.
+        /// Those among the subscribers that have not been notified that it began.
         var waiting: [ID]
     }
 
@@ -80,18 +81,18 @@ package struct Subscriptions: ~Copyable {
         entries.filter { !$0.value.subscribers.isEmpty }.map { $0.key }
     }
 
-    /// Whether anybody wants the value at `valueHandle`.
+    /// Whether the value at `valueHandle` has a subscriber.
     package func isWanted(_ valueHandle: AttributeHandle) -> Bool {
         entries[valueHandle].map { !$0.subscribers.isEmpty } ?? false
     }
 
-    /// Whether the descriptor at `handle` is kept for somebody: nobody else may write it meanwhile.
+    /// Whether the descriptor at `handle` is in use for a subscriber: no other task may write it meanwhile.
     package func ownsConfiguration(at handle: AttributeHandle) -> Bool {
         entries.contains { $0.value.configuration.handle == handle }
     }
 }
 
-// MARK: - Coming and going
+// MARK: - Subscribing and unsubscribing
 
 extension Subscriptions {
     /// Subscribes `id` to the value of `characteristic`.
@@ -105,8 +106,8 @@ extension Subscriptions {
         let handle = characteristic.valueHandle
         if var entry = entries[handle] {
             if case .switchingOff = entry.state, entry.subscribers.isEmpty, let cccd {
-                // It is on its way out, perhaps because the handles meant something else before. While it is being
-                // switched on, the write under way decides.
+                // It is being switched off, perhaps because the handles belonged to another attribute before. While it
+                // is being switched on, the write under way decides.
                 entry.configuration = cccd
                 entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
             }
@@ -128,7 +129,7 @@ extension Subscriptions {
         return [.write(handle: cccd.handle, value: kind.configuration, valueHandle: handle)]
     }
 
-    /// Ends the subscription of `id`; values that arrive from now on are not for it any more.
+    /// Ends the subscription of `id`; it receives no values that arrive from now on.
     package mutating func unsubscribe(_ id: ID) -> [Action] {
         for (handle, var entry) in entries {
             guard let index = entry.subscribers.firstIndex(of: id) else { continue }
@@ -142,7 +143,7 @@ extension Subscriptions {
         return []
     }
 
-    /// The peer has answered the write for `valueHandle`, or will not any more.
+    /// The peer has responded to the write for `valueHandle`, or will not any more.
     package mutating func configured(
         _ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>
     ) -> [Action] {
@@ -167,7 +168,7 @@ extension Subscriptions {
             let reason = entry.configuration.isInferred ? failure.ofInferred(valueHandle) : failure
             return entry.subscribers.map { .failed($0, reason) }
         case (.switchingOff, _):
-            // Whether or not the peer agreed, the next subscriber starts afresh.
+            // Whether or not the peer agreed, the next subscriber starts again.
             guard !entry.subscribers.isEmpty else { return [] }
             entry.state = .switchingOn
             entries[valueHandle] = entry
@@ -177,8 +178,8 @@ extension Subscriptions {
         }
     }
 
-    /// Forgets the values in `handles`: what is there now is something else, so nothing is written. Answers who was
-    /// subscribed, and lets the owner end them.
+    /// Forgets the values in `handles`, which now belong to other attributes, so nothing is written. Returns the
+    /// subscribers, which the owner ends.
     package mutating func servicesChanged(in handles: ClosedRange<AttributeHandle>) -> [ID] {
         var ids: [ID] = []
         for (handle, var entry) in entries where handles.contains(handle) {
@@ -189,7 +190,7 @@ extension Subscriptions {
             case .on:
                 entries[handle] = nil
             case .switchingOn, .switchingOff:
-                // The write is under way; who subscribes now waits for its end.
+                // The write is under way; a new subscriber waits for its end.
                 entry.state = .switchingOff
                 entries[handle] = entry
             }
@@ -197,7 +198,7 @@ extension Subscriptions {
         return ids.sorted { $0.number < $1.number }
     }
 
-    /// Forgets everything: the link is gone. Answers who was subscribed, and lets the owner end them.
+    /// Forgets everything: the link is gone. Returns the subscribers, which the owner ends.
     package mutating func linkLost() -> [ID] {
         let ids = entries.values.flatMap { $0.subscribers }
         entries = [:]
@@ -208,7 +209,7 @@ extension Subscriptions {
 // MARK: - Handing over
 
 extension Subscriptions {
-    /// A value that is switched on, and who wants it.
+    /// A value that is switched on, and its subscribers.
     package struct Active: Hashable, Sendable {
         package var valueHandle: AttributeHandle
         package var configuration: GATTDescriptor
@@ -238,7 +239,7 @@ extension Subscriptions {
         return active.sorted { $0.valueHandle < $1.valueHandle }
     }
 
-    /// Goes on with a value that is switched on in the peer already: nothing is written.
+    /// Resumes a value that is already switched on in the peer: nothing is written.
     package mutating func resume(_ value: Active) {
         guard !value.subscribers.isEmpty else { return }
         entries[value.valueHandle] = Entry(
@@ -250,7 +251,7 @@ extension Subscriptions {
 // MARK: - Values
 
 extension Subscriptions {
-    /// Who gets a value that the peer sent for `valueHandle`; none: nobody wants it.
+    /// Returns the subscribers that receive a value for `valueHandle`; empty if there are none.
     package func recipients(of valueHandle: AttributeHandle) -> [ID] { entries[valueHandle]?.subscribers ?? [] }
 }
 
@@ -266,10 +267,10 @@ extension CharacteristicProperties {
 }
 
 extension OperationFailure {
-    /// What a failure means for a descriptor whose type was concluded: if there is none, the conclusion was wrong.
+    /// Translates a failure for a descriptor whose type was inferred: if there is none, the inference was wrong.
     fileprivate func ofInferred(_ valueHandle: AttributeHandle) -> OperationFailure {
         guard case .gatt(.att(_, _, let code)) = self else { return self }
-        // The last one: there is a descriptor, but one that is not for writing.
+        // The last one: there is a descriptor, but it cannot be written.
         let isWrong = code == .invalidHandle || code == .attributeNotFound || code == .writeNotPermitted
         return isWrong ? .gatt(.noCCCD(valueHandle: valueHandle)) : self
     }

@@ -1,5 +1,5 @@
-/// How the state of a daemon is laid out inside its frame (`StoredForm`, "BLES"), numbers little-endian, durations in nanoseconds in
-/// 8 bytes (-1: none), a UUID as its length 1 and bytes, a peer as in `LinkState+Bytes.swift`:
+/// The layout of a daemon's state inside its frame (`StoredForm`, "BLES"). Numbers are little-endian, durations are
+/// nanoseconds in 8 bytes (-1: none), a UUID is its length 1 and bytes, a peer is as in `LinkState+Bytes.swift`:
 ///
 ///     adapter: flag 1, address 6
 ///     peers 2, each:
@@ -18,10 +18,10 @@ private enum Layout {
 extension DaemonState {
     static let form = StoredForm("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
 
-    /// How many bytes `bytes` has at most for `init(bytes:)` to take it.
+    /// The maximum length of `bytes` that `init(bytes:)` accepts.
     public static var byteLimit: Int { form.byteLimit }
 
-    /// The form to store. Equal states have equal bytes.
+    /// The encoded form for storage. Equal states have equal bytes.
     public var bytes: [UInt8] {
         var writer = ByteWriter()
         writer.u8(adapter == nil ? 0 : 1)
@@ -34,9 +34,9 @@ extension DaemonState {
         return Self.form.enclose(writer.bytes)
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
-    /// - Throws: `MalformedPacket` that names the place and the field.
+    /// - Throws: `MalformedPacket` with the position and the field.
     public init(bytes: [UInt8]) throws(MalformedPacket) {
         let end = try Self.form.check(bytes)
         var reader = ByteReader(bytes.span)
@@ -51,7 +51,7 @@ extension DaemonState {
         guard reader.offset == end else { throw .state(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
 
-    /// Whether `error` says that the bytes are sound, and of a version that this library does not know.
+    /// Whether `error` says that the bytes are intact, but of a version that this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
         StoredForm.isOtherVersion(error)
     }
@@ -75,7 +75,7 @@ extension WantedPeer {
             writer.u8(Layout.backoff)
             writer.stateDuration(initial)
             writer.stateDuration(max)
-            // What counts of it; the comparison is false for what is no number.
+            // Values outside 0 to 1 are clamped; the comparison is false for NaN.
             writer.u64((jitter > 0 ? Swift.min(jitter, 1) : 0).bitPattern)
             writer.u32(attempts.map { UInt32(clamping: $0) } ?? Layout.anyNumber)
         case .custom:
@@ -125,7 +125,7 @@ extension CacheValidation {
 }
 
 extension ByteWriter {
-    /// A length of time, or none.
+    /// Appends an optional duration.
     mutating func stateDuration(_ duration: Duration?) {
         u64(UInt64(bitPattern: duration.map { max(0, $0.saturatedNanoseconds) } ?? -1))
     }
@@ -206,7 +206,7 @@ extension ByteReader {
         guard let shortest = u16(), let longest = u16(), let latency = u16(), let timeout = u16() else {
             throw .state(at: start, .tooShort)
         }
-        // Whether they fit each other was asked when they were made, of lengths that need not be whole units.
+        // Whether they fit each other was checked at their creation, with lengths that need not be whole units.
         guard (0x0006...0x0C80).contains(shortest), (shortest...0x0C80).contains(longest), latency <= 0x01F3,
             (0x000A...0x0C80).contains(timeout)
         else { throw .state(at: start, .invalidField("connection parameters")) }

@@ -1,5 +1,5 @@
 extension DaemonState {
-    /// What of it `bytes` would leave out, in words; `nil` where everything is stored.
+    /// A description of what `bytes` would leave out; `nil` if everything is stored.
     package var excess: String? {
         if peers.count > Self.limit { return "\(peers.count) peers" }
         for peer in peers where peer.subscriptions.count > Self.limit {

@@ -1,19 +1,19 @@
-/// What a daemon wants of the radio, to be gone on with after a restart.
+/// The restoration state of a daemon: what it resumes after a restart.
 ///
-/// `bytes` is a form to store. Its reading side believes nothing: what was cut, changed or made up is refused.
+/// `bytes` is a form to store. Decoding validates everything: truncated, changed or forged bytes are rejected.
 public struct DaemonState: Hashable, Sendable {
-    /// How many peers are stored, how many subscriptions of each, and how many entries of each kind in the scan's filter. `bytes`
-    /// leaves more out; to save such a state is refused.
+    /// The maximum number of peers, of subscriptions of each, and of entries of each kind in the scan's filter.
+    /// `bytes` leaves out the rest; saving such a state is refused.
     public static let limit = 1_024
 
-    /// The adapter that was used, by its address; its number changes.
+    /// The address of the adapter that was used; its number changes.
     public var adapter: BluetoothAddress?
-    /// The peers to be connected to.
+    /// The peers to connect to.
     public var peers: [WantedPeer]
-    /// The scan that was running, if one was.
+    /// The scan that was running; `nil` if none was.
     public var scan: WantedScan?
 
-    /// Puts together what is to be stored.
+    /// Creates a state.
     public init(adapter: BluetoothAddress? = nil, peers: [WantedPeer] = [], scan: WantedScan? = nil) {
         self.adapter = adapter
         self.peers = peers
@@ -21,30 +21,30 @@ public struct DaemonState: Hashable, Sendable {
     }
 }
 
-/// A peer that is to be connected to, and how.
+/// A peer to connect to, with the options of its session.
 public struct WantedPeer: Hashable, Sendable {
-    /// Whom.
+    /// The peer's address.
     public var peer: PeerID
-    /// What happens after a link was lost.
+    /// The policy after the loss of a link.
     public var reconnect: ReconnectPolicy
-    /// How long a link must have been ready for pauses and attempts to start over.
+    /// The time for which a link must have been ready before pauses and attempts start over.
     public var provenAfter: Duration
-    /// How long making a link ready may take; `nil` for any time.
+    /// The longest time for making a link ready; `nil` for no limit.
     public var readyTimeout: Duration?
-    /// How long setting up a link may take; `nil` for any time.
+    /// The longest time for setting up a link; `nil` for no limit.
     public var timeout: Duration?
-    /// The largest ATT MTU to ask for; `nil` takes the central's.
+    /// The largest ATT MTU to request; `nil` uses the central's.
     public var mtu: Int?
-    /// What the link layer is asked for; `nil` leaves it to the kernel.
+    /// The connection parameters to request; `nil` leaves them to the kernel.
     public var parameters: ConnectionParameters?
-    /// How a cache is checked before it is used.
+    /// How a cache is validated before it is used.
     public var validation: CacheValidation
-    /// Whether the peer is told to announce changes of its services.
+    /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic.
     public var observesServiceChanges: Bool
-    /// The values that the peer is to send.
+    /// The subscriptions of the session.
     public var subscriptions: [WantedSubscription]
 
-    /// Names a peer, with the defaults of a session.
+    /// Creates an entry, with the defaults of a session.
     public init(
         _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), provenAfter: Duration = .seconds(10),
         readyTimeout: Duration? = .seconds(30), timeout: Duration? = .seconds(15), mtu: Int? = nil,
@@ -64,18 +64,18 @@ public struct WantedPeer: Hashable, Sendable {
     }
 }
 
-/// A characteristic whose values are wanted.
+/// A characteristic to subscribe to.
 public struct WantedSubscription: Hashable, Sendable {
-    /// What kind of value.
+    /// The UUID of the characteristic.
     public var uuid: BluetoothUUID
-    /// In services of which kind; `nil` for any.
+    /// The UUID of the service; `nil` for any.
     public var service: BluetoothUUID?
-    /// Which one of several, from 0 in the order of handles; `nil` where there is one.
+    /// The index among several matches, from 0 in the order of handles; `nil` if there is one.
     public var index: Int?
-    /// Whether indications are preferred where the characteristic has both.
+    /// A Boolean value that indicates whether indications are preferred for a characteristic that has both kinds.
     public var prefersIndications: Bool
 
-    /// Names a characteristic.
+    /// Creates an entry.
     public init(
         _ uuid: BluetoothUUID, service: BluetoothUUID? = nil, index: Int? = nil, prefersIndications: Bool = false
     ) {
@@ -86,14 +86,14 @@ public struct WantedSubscription: Hashable, Sendable {
     }
 }
 
-/// A scan that is to run.
+/// A scan to run.
 public struct WantedScan: Hashable, Sendable {
-    /// How to listen, what to do with repetitions, and the filter.
+    /// How to listen, how to treat repetitions, and the filter.
     public var settings: ScanSettings
-    /// After how long a silent device is told as lost; `nil`: never.
+    /// The time after which a silent device is reported as lost; `nil` for never.
     public var lostAfter: Duration?
 
-    /// Describes a scan.
+    /// Creates an entry.
     public init(_ settings: ScanSettings, lostAfter: Duration? = nil) {
         self.settings = settings
         self.lostAfter = lostAfter

@@ -1,4 +1,4 @@
-/// How the state of a link is laid out inside its frame (`StoredForm`, "BLEL"), numbers little-endian:
+/// The layout of a link's state inside its frame (`StoredForm`, "BLEL"). Numbers are little-endian:
 ///
 ///     peer: kind 1 (0 none, 1 public, 2 random), address 6 | name: length 1, UTF-8
 ///     MTU 2, receive limit 2, own MTU 2, exchanged MTU 2 (0: not), MTU the peer asked for 2 (0: not)
@@ -9,17 +9,17 @@
 private enum Layout {
     static let form = StoredForm(
         "link state", signature: [0x42, 0x4C, 0x45, 0x4C], version: 1, limit: 1 << 19)
-    /// More than a peer can have, which is what a hostile file might claim.
+    /// More than a peer can have; a hostile file might claim as many as it likes.
     static let subscriptionLimit = 4_096
-    /// The longest answer to a request of the peer's is an Error Response.
+    /// The longest response to a peer's request is an Error Response.
     static let answerLimit: UInt8 = 5
 }
 
 extension LinkState {
-    /// How many bytes `bytes` has at most.
+    /// The maximum length of `bytes`.
     package static var byteLimit: Int { Layout.form.byteLimit }
 
-    /// The form to hand over.
+    /// The encoded form to hand over.
     package var bytes: [UInt8] {
         var writer = ByteWriter()
         writer.storedPeer(peer)
@@ -48,7 +48,7 @@ extension LinkState {
         return Layout.form.enclose(writer.bytes)
     }
 
-    /// Reads the form.
+    /// Decodes the form.
     ///
     /// - Throws: `MalformedPacket`.
     package init(bytes: [UInt8]) throws(MalformedPacket) {

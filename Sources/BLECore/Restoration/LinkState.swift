@@ -1,18 +1,18 @@
-/// All that must be known of a link that is up to go on with it in another program: what the descriptor itself does not tell.
+/// The state of a link that another program needs to resume it, beyond what the descriptor itself reveals.
 ///
-/// It has a form to hand over, `bytes`. What it says of time is on the machine's boot-time clock, so it is of use to any program on
+/// `bytes` is a form to hand over. Its times are on the machine's boot-time clock, so it is of use to any program on
 /// the same machine, for as long as the link lives.
 package struct LinkState: Hashable, Sendable {
-    /// A value that the peer sends of its own accord.
+    /// A value that the peer sends in notifications or indications.
     package struct Subscription: Hashable, Sendable {
         package var valueHandle: AttributeHandle
         package var configuration: GATTDescriptor
         package var kind: Subscriptions.Kind
-        /// What the value is, where it is known.
+        /// The UUID of the characteristic, if known.
         package var uuid: BluetoothUUID?
-        /// Whether the application wants it.
+        /// Whether the application subscribed to it.
         package var isWanted: Bool
-        /// Whether the library itself wants it: it is Service Changed.
+        /// Whether the library itself subscribed to it: it is Service Changed.
         package var isOwn: Bool
 
         package init(
@@ -28,15 +28,15 @@ package struct LinkState: Hashable, Sendable {
         }
     }
 
-    /// Who is at the other end; `nil` for a link without a radio.
+    /// The peer's address; `nil` for a link without a radio.
     package var peer: PeerID?
-    /// What messages call the link.
+    /// The link's name in messages.
     package var name: String
-    /// Where the protocol stands.
+    /// The state of the protocol.
     package var client = GATTClient.Remains()
-    /// What is switched on, by handle.
+    /// The values that are switched on, by handle.
     package var subscriptions: [Subscription] = []
-    /// What is known of the peer's services, if all of it is up to date.
+    /// The known services of the peer, if all of them are up to date.
     package var cache: GATTCache?
 
     package init(peer: PeerID?, name: String) {

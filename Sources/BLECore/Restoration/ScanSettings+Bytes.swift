@@ -1,4 +1,4 @@
-/// How a scan is laid out in the state of a daemon, numbers little-endian:
+/// The layout of a scan in the state of a daemon. Numbers are little-endian:
 ///
 ///     active 1 | interval 2, window 2 (0.625 ms) | PHYs 1 | duplicates 1 (0 all, 1 changed, 2 every), every 8 (-1: none)
 ///     filters in controller 1 | RSSI delta 2 (FFFF: none) | lost after 8 (-1: never)

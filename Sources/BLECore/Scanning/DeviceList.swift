@@ -1,21 +1,23 @@
-// Who is here now, from what a scan hands on.
+// The devices that are present, derived from the events of a scan.
 //
-// Duties: keep one entry for each advertiser that the scan found and has not lost; keep pinned ones beyond that, as absent; say
-// how the list differs from what was told last, however much happened meanwhile and however late it is asked.
+// Duties: keep one entry for each advertiser that the scan found and has not lost; keep pinned ones beyond that, as
+// absent; report how the list differs from the previous report, however much happened meanwhile and however late the
+// owner asks.
 //
 // Invariants:
 // - An entry that is absent is pinned.
-// - The list is bounded by the scan: what the scan's table has no room for is told as lost, and goes. Beyond that stay only
-//   pinned devices, which is the owner's number.
-// - `departed` holds entries that were told as here and are gone: never more than the list held when it was told last.
-// - `changed` names the entries that may differ from what was told; that they do is found out when it is asked. What a report
-//   costs, and what an answer costs, does not grow with the list.
+// - The list is bounded by the scan: a device that the scan's table evicts is reported as lost, and removed. Beyond
+//   that only pinned devices remain, whose number the owner decides.
+// - `departed` holds entries that were reported as present and are gone: never more than the list held at the last
+//   report.
+// - `changed` names the entries that may differ from the last report; whether they do is determined by the next one.
+//   The cost of an advertising report, and of a change report, does not grow with the list.
 
 /// Keeps a list of devices current.
 package struct DeviceList {
     private struct Entry {
         var device: MonitoredDevice
-        /// In which order they came.
+        /// Orders the entries by their arrival.
         let number: UInt64
         var toldPresent = false
         var toldLevel: Proximity.Level?
@@ -33,20 +35,20 @@ package struct DeviceList {
 
     /// Whether `takeChange` may have something to report.
     package var hasNews: Bool { !changed.isEmpty || !departed.isEmpty }
-    /// How many entries the next `takeChange` looks at.
+    /// The number of entries that the next `takeChange` examines.
     package var unreportedCount: Int { changed.count + departed.count }
 
     package init(_ settings: Proximity.Settings = Proximity.Settings()) {
         self.settings = settings
     }
 
-    /// Everybody in the list, in the order in which they came.
+    /// All devices in the list, in the order of their arrival.
     package var devices: [MonitoredDevice] { Self.inOrder(entries.values).map { $0.device } }
 
-    /// How many of them there are.
+    /// The number of devices.
     package var count: Int { entries.count }
 
-    /// The entry of a device; where it advertises several sets, the one heard last.
+    /// Returns the entry of a device; for a device with several advertising sets, the one heard last.
     package func device(_ peer: PeerID) -> MonitoredDevice? {
         var newest: MonitoredDevice?
         for entry in entries.values where entry.device.peer == peer {
@@ -59,7 +61,7 @@ package struct DeviceList {
         return newest
     }
 
-    /// The scan found a device, or heard it again.
+    /// Records that the scan found a device, or heard it again.
     package mutating func heard(_ sighting: Sighting) {
         guard var entry = entries[sighting.id] ?? departed.removeValue(forKey: sighting.id) else {
             lastNumber &+= 1
@@ -70,7 +72,7 @@ package struct DeviceList {
             return
         }
         if !entry.device.isPresent {
-            // What it was like before it went says nothing of where it is now.
+            // Its proximity before it left says nothing about its present one.
             entry.device.proximity = Proximity(settings)
             entry.device.isPresent = true
             changed.insert(sighting.id)
@@ -80,7 +82,7 @@ package struct DeviceList {
         entries[sighting.id] = entry
     }
 
-    /// The scan lost a device.
+    /// Records that the scan lost a device.
     package mutating func lost(_ sighting: Sighting) {
         guard var entry = entries[sighting.id], entry.device.isPresent else { return }
         entry.device.sighting = sighting
@@ -98,14 +100,14 @@ package struct DeviceList {
         pinned.insert(peer)
     }
 
-    /// Keeps a device in the list no longer than it is here.
+    /// Removes the pin of a device, which leaves the list once it is absent.
     package mutating func unpin(_ peer: PeerID) {
         guard pinned.remove(peer) != nil else { return }
         let gone = entries.values.filter { $0.device.peer == peer && !$0.device.isPresent }
         for entry in gone { remove(entry) }
     }
 
-    /// How the list differs from what was told last; `nil` when it does not.
+    /// Returns the difference from the last report; `nil` if there is none.
     package mutating func takeChange() -> DeviceListChange? {
         guard hasNews else { return nil }
         var change = DeviceListChange()

@@ -1,8 +1,8 @@
-// Everything that advertises around here, newest last.
+// The advertisers in range, newest last.
 //
 // Duties: one entry for each advertiser, that is, address, type of address and advertising set, however often its data
-// changes and whether its advertisement or its scan response is heard first (row A11). Say of each report whether it is
-// news. Keep memory bounded whatever is on air (row A12).
+// changes and whether its advertisement or its scan response is heard first (row A11). Tell of each report what it
+// changed. Keep memory bounded whatever is on air (row A12).
 //
 // Invariants:
 // - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not pinned;
@@ -11,20 +11,20 @@
 //   evict in the same way. Only those of pinned entries, and of the newest, may go beyond.
 // - Entries are threaded on a list in the order in which they were heard last; a report moves its entry to the end in
 //   constant time.
-// - A place is valid until its entry is evicted or expires; nobody keeps one beyond the call that gave it.
+// - A place is valid until its entry is evicted or expires; nothing keeps one beyond the call that returned it.
 
-/// Remembers who advertises.
+/// The table of known advertisers.
 package struct DeviceTable {
-    /// Where an entry is, until the table changes next.
+    /// The index of an entry, valid until the table next changes.
     package typealias Place = Int
 
-    /// What became of a report.
+    /// The effect of a report.
     package struct Outcome: Hashable, Sendable {
         /// The advertiser's entry.
         package let place: Place
         /// What the report added.
         package let change: Sighting.Change
-        /// Who had to go to make room; nearly always nobody, or one.
+        /// The entries evicted for it; nearly always none, or one.
         package let evicted: [Sighting]
     }
 
@@ -42,32 +42,32 @@ package struct DeviceTable {
     private var oldest = DeviceTable.none
     private var newest = DeviceTable.none
     private let capacity: Int
-    /// How many bytes the payloads of all entries have.
+    /// The payload bytes of all entries.
     private var payload = 0
-    /// Devices whose entries neither make room for others nor expire, because somebody looks for them by
-    /// address, or is connected to them.
+    /// Devices whose entries are neither evicted nor expire, because a scan filters by their address, or they are
+    /// connected.
     package var pinned: Set<PeerID> = []
-    /// How many entries had to go to make room.
+    /// The number of entries that were evicted.
     package private(set) var evictions = 0
-    /// How many reports of newcomers were refused because every entry is pinned.
+    /// The number of newcomers' reports refused because every entry is pinned.
     package private(set) var refusals = 0
 
     package init(capacity: Int = DeviceTable.capacity) {
         self.capacity = max(1, capacity)
     }
 
-    /// How many advertisers are known.
+    /// The number of known advertisers.
     package var count: Int { places.count }
 
-    /// The entry at a place that was just given out.
+    /// The entry at a place that was just returned.
     package subscript(place: Place) -> Sighting { entries[place].sighting }
 
-    /// What is known of an advertiser.
+    /// The entry of an advertiser.
     package subscript(id: AdvertiserID) -> Sighting? {
         places[id].map { entries[$0].sighting }
     }
 
-    /// Everything known, the one heard last first.
+    /// All entries, the one heard last first.
     package var sightings: [Sighting] {
         var result: [Sighting] = []
         result.reserveCapacity(count)
@@ -79,7 +79,7 @@ package struct DeviceTable {
         return result
     }
 
-    /// How many advertisers were heard since a moment.
+    /// Returns the number of advertisers heard since a moment.
     package func count(heardSince moment: BootInstant) -> Int {
         var count = 0
         var place = newest
@@ -90,7 +90,7 @@ package struct DeviceTable {
         return count
     }
 
-    /// The newest entry of a device, whichever set it came from.
+    /// Returns the newest entry of a device, whichever advertising set it came from.
     package func newest(of peer: PeerID) -> Sighting? {
         var place = newest
         while place != Self.none {
@@ -100,7 +100,7 @@ package struct DeviceTable {
         return nil
     }
 
-    /// Takes a whole report in; `nil` when there is no room for its advertiser.
+    /// Records a whole report; returns `nil` if there is no room for its advertiser.
     package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
         let id = AdvertiserID(report)
         var evicted: [Sighting] = []
@@ -128,7 +128,7 @@ package struct DeviceTable {
         return Outcome(place: place, change: change, evicted: evicted)
     }
 
-    /// Forgets advertisers that have been silent since a moment; pinned ones stay.
+    /// Removes advertisers that have been silent since a moment; pinned ones stay.
     package mutating func expire(olderThan moment: BootInstant) -> [Sighting] {
         var lost: [Sighting] = []
         var place = oldest
@@ -143,9 +143,9 @@ package struct DeviceTable {
         return lost
     }
 
-    /// How many advertisers are kept.
+    /// The maximum number of advertisers.
     package static let capacity = 4096
-    /// How many bytes of payload are kept: 256 for each advertiser, where an old kind of advertisement and its response have 62.
+    /// The maximum of payload bytes: 256 for each advertiser, where a legacy advertisement and its response have 62.
     package static let payloadLimit = capacity * 256
     private static let none = -1
 }
@@ -187,7 +187,7 @@ extension DeviceTable {
         unlink(place)
         places[entries[place].sighting.id] = nil
         payload -= entries[place].sighting.payloadLength
-        // The payloads go at once; the slot waits for the next newcomer.
+        // The payloads are released at once; the slot waits for the next newcomer.
         entries[place].sighting.advertisement = nil
         entries[place].sighting.scanResponse = nil
         free.append(place)
@@ -210,14 +210,15 @@ extension DeviceTable {
 
 /// The last eight gaps between a device's advertisements.
 ///
-/// A controller may report one advertisement from each of the three channels; gaps that are shorter than the specification
-/// allows between two advertisements are therefore not gaps. After a long silence the device may have changed its ways.
+/// A controller may report one advertisement from each of the three channels; gaps that are shorter than the
+/// specification allows between two advertisements are therefore ignored. After a long silence the device may use
+/// another interval.
 private struct Gaps {
     private var microseconds = SIMD8<UInt32>()
     private var count = 0
     private var next = 0
 
-    /// Takes a gap in; the median, when the gap counts.
+    /// Adds a gap; returns the median if the gap counts.
     mutating func add(_ gap: Duration) -> Duration? {
         guard gap >= .milliseconds(15), gap <= .seconds(60) else { return nil }
         microseconds[next] = UInt32(clamping: gap.saturatedNanoseconds / 1000)

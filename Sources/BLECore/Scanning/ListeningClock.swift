@@ -1,6 +1,6 @@
-// Silence is what a device did not say while somebody listened. The radio does not listen while it calls a peer, while the
-// adapter is away, or before a disturbed scan is set up again; a clock that stands still meanwhile keeps such times from
-// looking like the silence of everybody around.
+// Silence counts only while the radio listens. It does not listen while a connection is being initiated, while the
+// adapter is away, or before a disturbed scan is set up again; this clock stands still meanwhile, so that such times
+// do not look like the silence of every device.
 
 /// Counts the time in which reports could be heard.
 package struct ListeningClock: Hashable, Sendable {
@@ -9,14 +9,14 @@ package struct ListeningClock: Hashable, Sendable {
 
     package init() {}
 
-    /// Says whether the radio listens from now on.
+    /// Sets whether the radio listens from now on.
     package mutating func set(isListening: Bool, at now: BootInstant) {
         if isListening == (since != nil) { return }
         total = reading(at: now)
         since = isListening ? now : nil
     }
 
-    /// For how long the radio has listened in all.
+    /// Returns the total time for which the radio has listened.
     package func reading(at now: BootInstant) -> Duration {
         guard let since else { return total }
         return total + max(.zero, now - since)

@@ -1,25 +1,26 @@
-/// A device of a list that is kept current.
+/// A device in the list of a monitor.
 public struct MonitoredDevice: Hashable, Sendable {
-    /// What is known of it: its newest advertisement, scan response and strength.
+    /// The device's newest advertisement, scan response and signal strength.
     public internal(set) var sighting: Sighting
-    /// Whether it is here. Only pinned devices stay in the list when they are not.
+    /// A Boolean value that indicates whether the device is present. Only pinned devices stay in the list while
+    /// absent.
     public internal(set) var isPresent: Bool
-    /// How near it is, by its smoothed strength.
+    /// The proximity of the device, from its smoothed signal strength.
     public internal(set) var proximity: Proximity
 
     /// The device; `nil` for one that advertises anonymously.
     public var peer: PeerID? { sighting.peer }
 }
 
-/// How a list of devices differs from the one told before.
+/// The difference of a device list from the one delivered before.
 ///
-/// Who came and went in between is in neither list.
+/// A device that came and went in between is in neither list.
 public struct DeviceListChange: Hashable, Sendable {
-    /// Who is here now and was not, in the order in which they came.
+    /// The devices that are present now and were not, in the order of their arrival.
     public internal(set) var arrived: [MonitoredDevice] = []
-    /// Who was here and is not any more, in the order in which they had come.
+    /// The devices that were present and are not any more, in the order of their arrival.
     public internal(set) var left: [MonitoredDevice] = []
-    /// Who was here and is on another level of proximity.
+    /// The present devices whose level of proximity has changed.
     public internal(set) var moved: [MonitoredDevice] = []
 
     var isEmpty: Bool { arrived.isEmpty && left.isEmpty && moved.isEmpty }

@@ -1,42 +1,42 @@
-// How near a device is, as far as its strength tells. Strength jumps by ten decibels and more while nobody moves, and devices
-// advertise anything from fifty times a second to once in ten, so the strength is smoothed over time and not over reports:
-// between two reports it is taken to run straight from one to the other, and what lies one half-life back counts half.
-// Ten reports in a second weigh as much as one.
+// Estimates proximity from signal strength. The strength jumps by ten decibels and more while nothing moves, and
+// devices advertise anything from fifty times a second to once in ten seconds, so it is smoothed over time and not
+// over reports: between two reports it is interpolated linearly, and what lies one half-life back counts half. Ten
+// reports in a second weigh as much as one.
 //
 // Levels have hysteresis: one is reached at its threshold and is left only some decibels below it.
 //
 // Invariants:
-// - Smoothing a stretch in one piece or in several comes to the same, which is what makes it independent of the rate.
+// - Smoothing a stretch in one piece or in several has the same result, which makes it independent of the rate.
 // - A level changes at most once a report.
 // - Strengths are compared as received. Devices send with different power; thresholds are for one kind of device.
 
-/// How near one device is, from the strengths at which it was heard.
+/// The proximity of a device, estimated from the signal strength of its reports.
 ///
-/// A value for as many devices as are of interest: `heard(_:at:)` takes each report's strength, and `level` says what comes of
-/// it. `Central.monitor` keeps one for each device.
+/// `heard(_:at:)` takes the strength of each report, and `level` is the result. `Central.monitor` keeps one value for
+/// each device.
 public struct Proximity: Hashable, Sendable {
-    /// Near or far; the nearer is the greater.
+    /// A level of proximity; the nearer is the greater.
     public enum Level: Hashable, Comparable, Sendable, CaseIterable {
         /// Weaker than near.
         case far
-        /// In the room, with thresholds that fit it.
+        /// In the same room, with thresholds that fit it.
         case near
         /// Beside the antenna.
         case immediate
     }
 
-    /// Where the levels begin, and how much strengths are smoothed.
+    /// The thresholds of the levels, and the smoothing of the strength.
     public struct Settings: Hashable, Sendable {
-        /// From which smoothed strength on a device is near, in dBm.
+        /// The smoothed strength from which a device is near, in dBm.
         public var near: Double
-        /// From which smoothed strength on a device is beside the antenna, in dBm.
+        /// The smoothed strength from which a device is beside the antenna, in dBm.
         public var immediate: Double
-        /// How far below its threshold the strength falls before a level is left, in dB.
+        /// The distance below its threshold at which a level is left, in dB.
         public var hysteresis: Double
-        /// After which time a strength counts half. Zero or less takes each strength as it comes.
+        /// The time after which a strength counts half. Zero or less disables smoothing.
         public var halfLife: Duration
 
-        /// Levels and smoothing; the defaults suit a device that sends at 0 dBm, and an antenna in the open.
+        /// Creates settings; the defaults suit a device that sends at 0 dBm, and an antenna in the open.
         public init(
             near: Double = -70, immediate: Double = -45, hysteresis: Double = 6, halfLife: Duration = .seconds(2)
         ) {
@@ -47,9 +47,9 @@ public struct Proximity: Hashable, Sendable {
         }
     }
 
-    /// Where the levels begin, and how much strengths are smoothed.
+    /// The thresholds of the levels, and the smoothing of the strength.
     public let settings: Settings
-    /// How near the device is; `nil` before a strength was heard.
+    /// The level of proximity; `nil` before a strength was heard.
     public private(set) var level: Level?
     /// The smoothed strength in dBm; `nil` before one was heard.
     public private(set) var strength: Double?
@@ -62,14 +62,14 @@ public struct Proximity: Hashable, Sendable {
         let moment: BootInstant
     }
 
-    /// Nothing heard yet.
+    /// Creates a value to which nothing has been reported.
     public init(_ settings: Settings = Settings()) {
         self.settings = settings
     }
 
-    /// Takes the strength of a report, in dBm; one without a strength changes nothing.
+    /// Records the strength of a report, in dBm; a report without one changes nothing.
     ///
-    /// - Returns: The level, if it is another one now.
+    /// - Returns: The new level, if it has changed.
     @discardableResult
     public mutating func heard(_ rssi: Int8?, at now: BootInstant) -> Level? {
         guard let rssi else { return nil }
@@ -101,17 +101,18 @@ public struct Proximity: Hashable, Sendable {
         strength >= settings.immediate ? .immediate : strength >= settings.near ? .near : .far
     }
 
-    /// What is left of a weight of one after a time: 2 to the power of minus the number of half-lives.
+    /// Returns what remains of a weight of one after a time: 2 to the power of minus the number of half-lives.
     private func kept(after time: Duration) -> Double {
         guard time > .zero else { return 1 }
         let halfLives = Double(time.saturatedNanoseconds) / Double(settings.halfLife.saturatedNanoseconds)
-        // Also false for what is no number: a half-life shorter than a nanosecond counts as none.
+        // Also false for NaN: a half-life shorter than a nanosecond counts as none.
         guard halfLives < 62 else { return 0 }
         let whole = Int(halfLives)
         return Self.power(ofHalf: halfLives - Double(whole)) / Double(1 << whole)
     }
 
-    /// 2 to the power of `-exponent`, for 0 to 1: the series of e to the power of x, which nothing here offers otherwise.
+    /// Returns 2 to the power of `-exponent`, for 0 to 1, by the series of the exponential function, which this module
+    /// lacks.
     private static func power(ofHalf exponent: Double) -> Double {
         let x = -exponent * 0.693_147_180_559_945_3
         var term = 1.0

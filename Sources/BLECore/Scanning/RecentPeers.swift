@@ -1,6 +1,6 @@
-/// A bounded set of devices: one too many makes the one inserted first go.
+/// A bounded set of devices that drops the one inserted first when it is full.
 ///
-/// Private addresses change every few minutes, so a set that only ever grows would grow for as long as the program runs.
+/// Private addresses change every few minutes, so an unbounded set would grow for as long as the program runs.
 package struct RecentPeers {
     private var members: Set<PeerID> = []
     private var order: [PeerID] = []
@@ -15,7 +15,7 @@ package struct RecentPeers {
 
     package func contains(_ peer: PeerID) -> Bool { members.contains(peer) }
 
-    /// Inserts a device; answers which one had to go.
+    /// Inserts a device; returns the one that was dropped for it.
     @discardableResult
     package mutating func insert(_ peer: PeerID) -> PeerID? {
         guard members.insert(peer).inserted else { return nil }

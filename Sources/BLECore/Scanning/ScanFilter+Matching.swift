@@ -1,7 +1,7 @@
-// What costs least is asked first: strength and address are fields, everything else walks the payloads.
+// The cheapest conditions are checked first: strength and address are fields, everything else walks the payloads.
 
 extension ScanFilter {
-    /// Whether a device passes.
+    /// Returns a Boolean value that indicates whether a device matches.
     public func matches(_ sighting: Sighting) -> Bool {
         if let minimumRSSI, let rssi = sighting.rssi, rssi < minimumRSSI { return false }
         if connectableOnly && !sighting.isConnectable { return false }

@@ -1,121 +1,122 @@
-/// Which devices a scan hands on. Conditions of different kinds must all hold; of one kind, one is enough.
+/// The conditions on the devices that a scan reports. Conditions of different kinds must all hold; within a kind, one
+/// is enough.
 ///
 /// The kinds are: services (advertised or solicited), addresses, names, manufacturer data, service data, strength,
-/// connectability, and who is left out. What a device says in its advertisement and in its scan response counts together, so
-/// a device whose name comes in the response alone matches once the response has been heard.
+/// connectability, and excluded devices. The data of a device's advertisement and scan response count together, so a
+/// device whose name is only in the response matches once the response has been heard.
 public struct ScanFilter: Hashable, Sendable {
-    /// Advertises one of these services; counts as one kind with `solicitedServices`.
+    /// Matches devices that advertise one of these services; one kind together with `solicitedServices`.
     public var services: Set<BluetoothUUID> = []
-    /// Looks for a central that offers one of these services; counts as one kind with `services`.
+    /// Matches devices that solicit one of these services from a central; one kind together with `services`.
     public var solicitedServices: Set<BluetoothUUID> = []
-    /// Is one of these devices; counts as one kind with `addresses`. They keep their place in a crowd: whoever else is
-    /// forgotten for want of room, they are not.
+    /// Matches these devices; one kind together with `addresses`. Their entries are not evicted, however many other
+    /// devices are heard.
     public var peers: Set<PeerID> = []
-    /// Has one of these addresses, be it public or random; counts as one kind with `peers`.
+    /// Matches devices with one of these addresses, public or random; one kind together with `peers`.
     public var addresses: Set<BluetoothAddress> = []
-    /// Carries data of one of these companies; counts as one kind with `manufacturerData`.
+    /// Matches data of one of these companies; one kind together with `manufacturerData`.
     public var companies: Set<UInt16> = []
-    /// Carries data of a company that begins so; counts as one kind with `companies`.
+    /// Matches data of a company that begins with a prefix; one kind together with `companies`.
     public var manufacturerData: Set<ManufacturerData> = []
-    /// Carries data of a service that begins so.
+    /// Matches data of a service that begins with a prefix.
     public var serviceData: Set<ServiceData> = []
-    /// Has one of these names, byte for byte; counts as one kind with `namePrefix`.
+    /// Matches devices with one of these names, compared byte for byte; one kind together with `namePrefix`.
     public var names: Set<String> = []
-    /// Has a name that begins with this; counts as one kind with `names`.
+    /// Matches devices whose name begins with this text; one kind together with `names`.
     public var namePrefix: String?
-    /// Is at least this strong, in dBm, in the report at hand; one without a strength passes.
+    /// The least signal strength, in dBm, of the report at hand; a report without a strength matches.
     public var minimumRSSI: Int8?
-    /// Accepts connections.
+    /// A Boolean value that indicates whether only devices that accept connections match.
     public var connectableOnly = false
-    /// Is none of these devices. For a set that changes while the scan runs there is `ScanSequence.excluded`.
+    /// The devices that do not match. For a set that changes while the scan runs use `ScanSequence.excluded`.
     public var excluding: Set<PeerID> = []
 
-    /// Data of a company, by its beginning.
+    /// The beginning of a company's data.
     public struct ManufacturerData: Hashable, Sendable {
-        /// Whose data.
+        /// The company identifier.
         public let company: UInt16
-        /// What stands right behind the company id; empty for any.
+        /// The bytes right after the company identifier; empty for any.
         public let prefix: [UInt8]
 
-        /// Data of a company that begins with these bytes.
+        /// Creates a condition for data of a company that begins with these bytes.
         public init(company: UInt16, prefix: [UInt8] = []) {
             self.company = company
             self.prefix = prefix
         }
     }
 
-    /// Data of a service, by its beginning.
+    /// The beginning of a service's data.
     public struct ServiceData: Hashable, Sendable {
-        /// Whose data.
+        /// The UUID of the service.
         public let service: BluetoothUUID
-        /// What stands right behind the service's UUID; empty for any.
+        /// The bytes right after the service's UUID; empty for any.
         public let prefix: [UInt8]
 
-        /// Data of a service that begins with these bytes.
+        /// Creates a condition for data of a service that begins with these bytes.
         public init(service: BluetoothUUID, prefix: [UInt8] = []) {
             self.service = service
             self.prefix = prefix
         }
     }
 
-    /// A filter that lets everything through until it is told otherwise.
+    /// Creates a filter without conditions.
     public init() {}
 }
 
 extension ScanFilter {
-    /// Everything.
+    /// A filter that matches every device.
     public static let any = ScanFilter()
 
-    /// Devices that advertise one of these services.
+    /// Returns a filter for devices that advertise one of these services.
     public static func services(_ services: BluetoothUUID...) -> ScanFilter {
         var filter = ScanFilter()
         filter.services = Set(services)
         return filter
     }
 
-    /// Devices that look for a central with one of these services.
+    /// Returns a filter for devices that solicit one of these services.
     public static func soliciting(_ services: BluetoothUUID...) -> ScanFilter {
         var filter = ScanFilter()
         filter.solicitedServices = Set(services)
         return filter
     }
 
-    /// One device.
+    /// Returns a filter for one device.
     public static func peer(_ peer: PeerID) -> ScanFilter {
         var filter = ScanFilter()
         filter.peers = [peer]
         return filter
     }
 
-    /// One device whose type of address is not known.
+    /// Returns a filter for one device whose address type is not known.
     public static func address(_ address: BluetoothAddress) -> ScanFilter {
         var filter = ScanFilter()
         filter.addresses = [address]
         return filter
     }
 
-    /// Devices with one of these names.
+    /// Returns a filter for devices with one of these names.
     public static func name(_ names: String...) -> ScanFilter {
         var filter = ScanFilter()
         filter.names = Set(names)
         return filter
     }
 
-    /// Devices whose name begins with a text.
+    /// Returns a filter for devices whose name begins with a text.
     public static func name(startingWith prefix: String) -> ScanFilter {
         var filter = ScanFilter()
         filter.namePrefix = prefix
         return filter
     }
 
-    /// Devices that carry data of a company, and, where given, data that begins so.
+    /// Returns a filter for devices with data of a company that begins with a prefix.
     public static func company(_ company: UInt16, startingWith prefix: [UInt8] = []) -> ScanFilter {
         var filter = ScanFilter()
         filter.manufacturerData = [ManufacturerData(company: company, prefix: prefix)]
         return filter
     }
 
-    /// Devices that carry data of a service, and, where given, data that begins so.
+    /// Returns a filter for devices with data of a service that begins with a prefix.
     public static func serviceData(_ service: BluetoothUUID, startingWith prefix: [UInt8] = []) -> ScanFilter {
         var filter = ScanFilter()
         filter.serviceData = [ServiceData(service: service, prefix: prefix)]

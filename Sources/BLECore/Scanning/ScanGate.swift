@@ -1,24 +1,24 @@
-// What one scan hands on, of everything that is heard. Several scans share one radio and one table; each has its own filter
-// and its own rule for repetitions, so each has its own gate.
+// Decides what one scan reports. Several scans share one radio and one table; each has its own filter and its own rule
+// for repetitions, so each has its own gate.
 //
-// A device passes for the first time as `found`, when it matches the filter for the first time, which may be long after it
-// was first heard: its name may come only with the scan response. A change that was held back, because the device was too
-// weak at that moment, is handed on with the next report that passes. Changes always pass; what the rule for repetitions and
-// the least difference in strength hold back are repetitions only.
+// A device is reported as `found` when it first matches the filter, which may be long after it was first heard: its
+// name may come only with the scan response. A change that was held back, because the device was too weak at that
+// moment, is reported with the next report that passes. Changes always pass; the rule for repetitions and the least
+// difference in strength hold back repetitions only.
 
-/// Decides for one scan which reports are handed on.
+/// Decides for one scan which reports are passed on.
 package struct ScanGate {
-    /// How a report is handed on.
+    /// The kind of event for a report.
     package enum Verdict: Hashable, Sendable {
-        /// For the first time, or for the first time since the device was lost.
+        /// The first one, or the first one since the device was lost.
         case found
-        /// Again.
+        /// A later one.
         case updated
     }
 
     private struct Passed {
         var lastPassed: BootInstant
-        /// By the clock that stands still while nobody listens.
+        /// The reading of the `ListeningClock`.
         var lastHeard: Duration
         var lastRSSI: Int8?
         var owesChange = false
@@ -32,10 +32,10 @@ package struct ScanGate {
         self.settings = settings
     }
 
-    /// How many devices have passed and are not lost.
+    /// The number of devices that have passed and are not lost.
     package var count: Int { passed.count }
 
-    /// How a report is to be handed on, from the device's entry after it was recorded; `nil` when it is not.
+    /// Returns the kind of event for a report, from the device's entry after it was recorded; `nil` for none.
     ///
     /// `listened` is the reading of the `ListeningClock` at `now`.
     package mutating func admit(
@@ -57,10 +57,11 @@ package struct ScanGate {
         return .updated
     }
 
-    /// Who has passed before and has not been heard for so long while somebody listened, the one silent for longest first; from
-    /// then on unknown here.
+    /// Returns the devices that have passed before and have been silent for so long while the radio listened, the one
+    /// silent for longest first, and forgets them.
     ///
-    /// A peer in `linked` is here, though it need not advertise: its silence counts from the last call that named it.
+    /// A peer in `linked` is present, though it need not advertise: its silence counts from the last call that named
+    /// it.
     package mutating func lost(
         silentFor patience: Duration, listened: Duration, linked: Set<PeerID> = []
     ) -> [AdvertiserID] {
@@ -75,7 +76,7 @@ package struct ScanGate {
         return lost.map { $0.id }
     }
 
-    /// Forgets a device, so that it can be found again; answers whether it had passed.
+    /// Forgets a device, so that it can be found again; returns whether it had passed.
     package mutating func forget(_ id: AdvertiserID) -> Bool {
         passed.removeValue(forKey: id) != nil
     }
@@ -94,7 +95,7 @@ package struct ScanGate {
 }
 
 extension AdvertiserID {
-    /// Some order, so that those who were heard together are in the same one each time.
+    /// A fixed order, so that devices heard at the same time are always reported in the same order.
     fileprivate var place: UInt64 {
         UInt64(peer?.type.rawValue ?? 0xFF) << 56 | (peer?.address.rawValue ?? 0) << 8 | UInt64(sid ?? 0xFF)
     }

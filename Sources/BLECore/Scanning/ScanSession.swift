@@ -204,7 +204,7 @@ extension ScanSession {
         if case .scanning(let plan, let since, _) = state { state = .scanning(plan, since: since, lastReport: now) }
     }
 
-    /// The clock went on.
+    /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         if case .waiting = state { return proceed(at: now) }

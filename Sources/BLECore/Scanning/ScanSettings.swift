@@ -1,11 +1,11 @@
-/// How to listen for advertisements, and which of them to hand on.
+/// The settings of a scan: how to listen for advertisements, and which of them to report.
 ///
-/// The defaults listen 30 ms of every 100 ms: enough to find an ordinary device within a second or two, and it leaves
-/// the antenna, which a combo chip shares with Wi-Fi, most of the time to others.
+/// The defaults listen 30 ms of every 100 ms: enough to find an ordinary device within a second or two, while the
+/// antenna, which a combo chip shares with Wi-Fi, is available to others most of the time.
 ///
 /// Spec: Core Vol 4 Part E, 7.8.10 and 7.8.64.
 public struct ScanSettings: Hashable, Sendable {
-    /// Which rule the values break.
+    /// The rule that invalid values violate.
     public enum Invalid: Error, Hashable, Sendable {
         /// The interval is outside 2.5 ms to 10.24 s.
         case interval
@@ -17,38 +17,40 @@ public struct ScanSettings: Hashable, Sendable {
         case phys
     }
 
-    /// What to do with advertisements that repeat.
+    /// The treatment of repeated advertisements.
     public enum Duplicates: Hashable, Sendable {
-        /// Hand on each one.
+        /// Report each one.
         case all
-        /// Hand on a device's first, and each that says something else than before.
+        /// Report a device's first one, and each whose data differs from the previous one.
         case changed
-        /// Hand on a device's first, each that says something else, and otherwise at most one in this time.
+        /// Report a device's first one, each whose data differs, and otherwise at most one in this time.
         case every(Duration)
     }
 
-    /// Whether to ask devices for their scan response. It makes this host visible, and costs the devices energy.
+    /// A Boolean value that indicates whether to request scan responses. This makes the host visible, and costs the
+    /// devices energy.
     public let isActive: Bool
-    /// From one window's start to the next, in units of 0.625 ms.
+    /// The time between the starts of two scan windows, in units of 0.625 ms.
     package let intervalUnits: UInt16
-    /// How long to listen each time, in units of 0.625 ms.
+    /// The length of a scan window, in units of 0.625 ms.
     package let windowUnits: UInt16
-    /// What to do with advertisements that repeat.
+    /// The treatment of repeated advertisements.
     public var duplicates: Duplicates
-    /// By how many dB the strength of a repetition has to differ from what was handed on last; `nil` for any strength. It holds
-    /// back repetitions only: what says something else is always handed on, and under `.changed` there are none.
+    /// The least difference in dB between the strength of a repetition and the one reported last; `nil` for none. It
+    /// applies to repetitions only: changed data is always reported, and with `.changed` there are no repetitions.
     public var rssiDelta: Int?
-    /// Whether the controller leaves out repeated advertisements before this host sees them. Some controllers then leave
-    /// out changed ones as well, and none gives a signal strength over time: off unless the host's time is short.
+    /// A Boolean value that indicates whether the controller drops repeated advertisements before this host sees them.
+    /// Some controllers then drop changed ones as well, and none reports signal strength over time: use it only if the
+    /// host's time is short.
     public var filtersDuplicatesInController: Bool
     /// The PHYs to listen on: 1M, coded or both. Controllers without the coded PHY listen on 1M.
     public let phys: LEPHYs
-    /// Which devices to hand on.
+    /// The devices to report.
     public var filter: ScanFilter
 
-    /// Describes a scan; times are rounded down to multiples of 0.625 ms.
+    /// Creates settings; times are rounded down to multiples of 0.625 ms.
     ///
-    /// - Throws: `Invalid` when the specification does not allow the values, alone or together.
+    /// - Throws: `Invalid` if the specification does not allow the values, alone or together.
     public init(
         isActive: Bool = true, interval: Duration = .milliseconds(100), window: Duration = .milliseconds(30),
         duplicates: Duplicates = .changed, filtersDuplicatesInController: Bool = false, phys: LEPHYs = .le1M,
@@ -80,26 +82,26 @@ public struct ScanSettings: Hashable, Sendable {
         self.filter = .any
     }
 
-    /// From one window's start to the next.
+    /// The time between the starts of two scan windows.
     public var interval: Duration { .microseconds(625 * Int64(intervalUnits)) }
-    /// How long to listen each time.
+    /// The length of a scan window.
     public var window: Duration { .microseconds(625 * Int64(windowUnits)) }
 
-    /// The same scan with another filter.
+    /// Returns the same settings with another filter.
     public func matching(_ filter: ScanFilter) -> ScanSettings {
         var settings = self
         settings.filter = filter
         return settings
     }
 
-    /// The same scan with another rule for repeated advertisements.
+    /// Returns the same settings with another treatment of repeated advertisements.
     public func duplicates(_ duplicates: Duplicates) -> ScanSettings {
         var settings = self
         settings.duplicates = duplicates
         return settings
     }
 
-    /// The same scan that hands on a repetition only when the strength differs by so many dB from what was handed on last.
+    /// Returns the same settings with another least difference in strength, in dB, between reported repetitions.
     public func rssiDelta(_ delta: Int?) -> ScanSettings {
         var settings = self
         settings.rssiDelta = delta
@@ -108,7 +110,7 @@ public struct ScanSettings: Hashable, Sendable {
 
     /// Active, 30 ms of every 100 ms.
     public static let balanced = ScanSettings(isActive: true, intervalUnits: 160, windowUnits: 48)
-    /// Passive, 30 ms of every 100 ms: nobody notices, and there are no scan responses.
+    /// Passive, 30 ms of every 100 ms: invisible to others, and without scan responses.
     public static let passive = ScanSettings(isActive: false, intervalUnits: 160, windowUnits: 48)
     /// Active, all the time: finds devices soonest. Wi-Fi on the same antenna suffers.
     public static let lowLatency = ScanSettings(isActive: true, intervalUnits: 96, windowUnits: 96)
@@ -119,7 +121,7 @@ public struct ScanSettings: Hashable, Sendable {
         isActive: true, intervalUnits: 320, windowUnits: 96, phys: [.le1M, .coded])
 }
 
-/// What the radio has to do for one or several scans.
+/// The combined settings of the radio for one or several scans.
 package struct ScanPlan: Hashable, Sendable {
     package var isActive: Bool
     package var interval: UInt16
@@ -135,8 +137,8 @@ package struct ScanPlan: Hashable, Sendable {
         filtersDuplicates = settings.filtersDuplicatesInController
     }
 
-    /// A plan under which each of the scans gets at least what it asked for: the largest share of time among them, every
-    /// PHY, scan responses if one wants them, and the controller's filter only if all do. `nil` for no scans.
+    /// Creates a plan that gives each of the scans at least what it requested: the largest share of time among them,
+    /// every PHY, scan responses if one requests them, and the controller's filter only if all do. `nil` for no scans.
     package init?(covering scans: some Sequence<ScanSettings>) {
         var plan: ScanPlan?
         for settings in scans {

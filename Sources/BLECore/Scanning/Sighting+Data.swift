@@ -1,5 +1,5 @@
 extension Sighting {
-    /// The name, from the advertisement or the scan response, whichever has the complete one; `nil` when neither has any.
+    /// The name, from the advertisement or the scan response, preferring a complete one; `nil` if neither has a name.
     public var name: String? {
         let response = scanResponse?.advertisingData
         let advertised = advertisement?.advertisingData
@@ -9,22 +9,22 @@ extension Sighting {
         return name?.text
     }
 
-    /// The services advertised, those of the advertisement first; each once.
+    /// The advertised services, those of the advertisement first; each once.
     public var serviceUUIDs: [BluetoothUUID] {
         merged { $0.serviceUUIDs }
     }
 
-    /// The services that the device looks for, those of the advertisement first; each once.
+    /// The solicited services, those of the advertisement first; each once.
     public var solicitedServiceUUIDs: [BluetoothUUID] {
         merged { $0.solicitedServiceUUIDs }
     }
 
-    /// Data of services, that of the advertisement first.
+    /// The service data, that of the advertisement first.
     public var serviceData: [AdvertisingData.ServiceData] {
         merged { $0.serviceData }
     }
 
-    /// Data of companies, that of the advertisement first.
+    /// The manufacturer data, that of the advertisement first.
     public var manufacturerData: [AdvertisingData.ManufacturerData] {
         merged { $0.manufacturerData }
     }
@@ -34,13 +34,13 @@ extension Sighting {
         AdvertisingData(joining: merged { $0.structures })
     }
 
-    /// The power at which the device says it sends, in dBm.
+    /// The transmit power that the device advertises, in dBm.
     public var txPower: Int8? {
         advertisement?.txPower ?? advertisement?.advertisingData.txPowerLevel
             ?? scanResponse?.advertisingData.txPowerLevel
     }
 
-    /// What the device says it looks like.
+    /// The appearance that the device advertises.
     public var appearance: UInt16? {
         advertisement?.advertisingData.appearance ?? scanResponse?.advertisingData.appearance
     }

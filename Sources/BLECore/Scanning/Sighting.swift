@@ -1,54 +1,54 @@
-/// Who advertises: a device, and which of its advertising sets where it has several.
+/// The identity of an advertiser: a device, and its advertising set if it has several.
 ///
-/// A device that advertises anonymously has no address; all of those with the same set number look like one.
+/// An anonymous advertiser has no address; all of those with the same set number share one identity.
 public struct AdvertiserID: Hashable, Sendable {
     /// The device; `nil` for an anonymous one.
     public let peer: PeerID?
     /// The advertising set, 0 to 15; `nil` for legacy advertisements.
     public let sid: UInt8?
 
-    /// Names an advertiser.
+    /// Creates an identity.
     public init(peer: PeerID?, sid: UInt8? = nil) {
         self.peer = peer
         self.sid = sid
     }
 
-    /// Whose report this is.
+    /// Creates the identity of a report's advertiser.
     public init(_ report: AdvertisingReport) {
         self.init(peer: report.peer, sid: report.sid)
     }
 }
 
-/// What is known of an advertiser: its newest advertisement, its newest scan response, and how well it is heard.
+/// The latest data of an advertiser: its newest advertisement, its newest scan response, and its signal strength.
 public struct Sighting: Hashable, Sendable {
-    /// What the newest report added to what was known before.
+    /// The effect of the newest report.
     public enum Change: Hashable, Sendable {
         /// The advertiser was not known.
         case new
-        /// The report says something else than the one before of its kind, or is the first of its kind.
+        /// The data differs from that of the last report of its kind, or this is the first one of its kind.
         case changed
-        /// The report repeats the one before of its kind; only its strength may differ.
+        /// The data is that of the last report of its kind; only the strength may differ.
         case same
     }
 
-    /// Who advertises.
+    /// The identity of the advertiser.
     public let id: AdvertiserID
     /// The newest advertisement; `nil` while only a scan response has been heard.
     public internal(set) var advertisement: AdvertisingReport?
-    /// The newest scan response; `nil` in a passive scan, and for devices that give none.
+    /// The newest scan response; `nil` in a passive scan, and for devices without one.
     public internal(set) var scanResponse: AdvertisingReport?
-    /// The strength of the newest report in dBm; `nil` when the controller could not measure it.
+    /// The strength of the newest report in dBm; `nil` if the controller could not measure it.
     public internal(set) var rssi: Int8?
     /// The strength smoothed over the last reports, in dBm: each new one counts a quarter.
     public internal(set) var averageRSSI: Double?
-    /// How long the device waits between two advertisements: the median of the last eight gaps. It is too long where the
-    /// scan listens only part of the time and misses some.
+    /// The time between two advertisements: the median of the last eight gaps. It is too long if the scan listens only
+    /// part of the time and misses some.
     public internal(set) var interval: Duration?
-    /// When the first report was heard.
+    /// The time of the first report.
     public let firstSeen: BootInstant
-    /// When the newest report was heard.
+    /// The time of the newest report.
     public internal(set) var lastSeen: BootInstant
-    /// How many reports were heard, scan responses included.
+    /// The number of reports, including scan responses.
     public internal(set) var count: Int
 
     init(id: AdvertiserID, at now: BootInstant) {
@@ -58,7 +58,7 @@ public struct Sighting: Hashable, Sendable {
         count = 0
     }
 
-    /// The same, of somebody else and with other reports: what is shown instead of it.
+    /// Returns the same result for another advertiser and with other reports: what is shown in its place.
     package func replacing(
         peer: PeerID?, _ change: (AdvertisingReport) -> AdvertisingReport
     ) -> Sighting {
@@ -76,13 +76,13 @@ public struct Sighting: Hashable, Sendable {
     /// The device; `nil` for one that advertises anonymously.
     public var peer: PeerID? { id.peer }
 
-    /// How many bytes of payload are kept of it.
+    /// The number of payload bytes that are kept.
     package var payloadLength: Int { (advertisement?.data.count ?? 0) + (scanResponse?.data.count ?? 0) }
 
-    /// Whether the device accepts connections, by its newest advertisement.
+    /// A Boolean value that indicates whether the device accepts connections, by its newest advertisement.
     public var isConnectable: Bool { advertisement?.isConnectable ?? false }
 
-    /// Takes a report in; answers what it added. The first report of all is `new`.
+    /// Records a report; returns its effect. The very first report is `new`.
     mutating func take(_ report: AdvertisingReport, at now: BootInstant) -> Change {
         let known = report.isScanResponse ? scanResponse : advertisement
         let change: Change =

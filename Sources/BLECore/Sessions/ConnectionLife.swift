@@ -1,47 +1,51 @@
-// The life of a connection that is to last: through lost links, failed connects and an adapter that goes and comes.
+// The reconnect machine: keeps a connection across lost links, failed connects and an adapter that goes and comes.
 //
-// Duties: say when to connect, when to make a link ready, when to wait and for what, and when to give up; tell all of it in
-// order. What a failure was, only the owner knows: it hands in a `Setback` that says what kind it is.
+// Duties: decide when to connect, when to make a link ready, when to wait and for what, and when to give up; report
+// each of these in order. Only the owner can classify a failure: it passes a `Setback` of the right kind.
 //
 // Invariants:
-// - One thing is under way at a time: a connect, the work on a fresh link, a wait. `letGo` comes before the next one begins.
-// - Nobody has the link before the work on it is done; if that fails or takes too long, it was a failed connect.
-// - The counts of attempts and pauses start over only when a link has proven itself by having been ready for `provenAfter`, or
-//   when the program says so. A peer that takes links and drops them is called ever more rarely.
-// - An adapter that is away costs no attempt and has no pauses. One that comes back again and again without a proven link in
-//   between is given longer and longer pauses all the same: it would be a loop without an end.
-// - A wish to end overtakes everything. Behind `end` nothing is begun, and `.ended` is told once, when all has been let go.
+// - One thing is under way at a time: a connect, the preparation of a new link, a wait. `letGo` comes before the next
+//   one begins.
+// - The link is not available before it has been prepared; if that fails or takes too long, it counts as a failed
+//   connect.
+// - The counts of attempts and pauses start over only when a link has proven stable by having been ready for
+//   `provenAfter`, or when the program requests it. A peer that accepts links and drops them is connected ever more
+//   rarely.
+// - An adapter that is away costs no attempt and has no pauses. One that comes back again and again without a stable
+//   link in between is still given longer and longer pauses, because the loop would never end.
+// - A request to end overtakes everything. After `end` nothing new begins, and `.ended` is reported once, when
+//   everything has been released.
 //
-// The machine never acts and never asks for the time.
+// The machine never acts and never reads the time.
 
-/// Keeps a connection wanted, or ends it.
+/// Keeps a connection, or ends it.
 package struct ConnectionLife: ~Copyable {
-    /// What kind of failure, or loss, it was.
+    /// The kind of a failure or loss.
     package enum Setback: Hashable, Sendable {
-        /// It may go better another time.
+        /// A later attempt may succeed.
         case passing
         /// The adapter is off or away.
         case adapterLost
-        /// It will be the same each time.
+        /// Every attempt will fail.
         case final
     }
 
-    /// Who decides about the next attempt.
+    /// The decision about the next attempt.
     package enum Verdict: Hashable, Sendable {
-        /// The policy, with a random number for its jitter.
+        /// By the policy, with a random number for its jitter.
         case byPolicy(chance: UInt64)
-        /// The program: a pause, or no more attempts.
+        /// By the program: a pause, or no more attempts.
         case custom(Duration?)
     }
 
-    /// When the next attempt is made.
+    /// The time of the next attempt.
     package enum Next: Hashable, Sendable {
         case after(Duration)
         case whenAdapterReturns
         case never
     }
 
-    /// What happened.
+    /// An event to report.
     package enum Event: Hashable, Sendable {
         case connecting(attempt: Int)
         case connected
@@ -54,7 +58,7 @@ package struct ConnectionLife: ~Copyable {
 
     /// What to do now.
     package enum Action: Hashable, Sendable {
-        /// Tell everybody.
+        /// Report an event.
         case tell(Event)
         /// Connect; call `linkUp` or `failed`.
         case connect
@@ -64,7 +68,7 @@ package struct ConnectionLife: ~Copyable {
         case overdue
         /// Wait for the adapter; call `adapterReturned`.
         case awaitAdapter
-        /// Take back what is under way, and end the link if there is one. After `end`, call `released` when that is done.
+        /// Cancel what is under way, and end the link if there is one. After `end`, call `released` when that is done.
         case letGo
     }
 
@@ -76,7 +80,7 @@ package struct ConnectionLife: ~Copyable {
         case waiting(until: BootInstant)
         case waitingForAdapter
         case gaveUp
-        /// The program has the link.
+        /// The program has taken the link.
         case paused
         case ending
         case ended
@@ -90,11 +94,11 @@ package struct ConnectionLife: ~Copyable {
     private var pauses = 0
     private var returns = 0
 
-    /// A connection that nobody wants yet.
+    /// Creates a machine for a connection that is not requested yet.
     ///
     /// - Parameters:
-    ///   - provenAfter: For how long a link must have been ready for the counts to start over.
-    ///   - preparation: How long making a link ready may take; `nil` for any time.
+    ///   - provenAfter: The time for which a link must have been ready before the counts start over.
+    ///   - preparation: The longest time for making a link ready; `nil` for no limit.
     package init(_ policy: ReconnectPolicy, provenAfter: Duration, preparation: Duration?) {
         self.policy = policy
         self.provenAfter = provenAfter
@@ -102,7 +106,7 @@ package struct ConnectionLife: ~Copyable {
     }
 }
 
-// MARK: - What is so
+// MARK: - State
 
 extension ConnectionLife {
     /// When `timePassed` is to be called at the latest.
@@ -114,7 +118,7 @@ extension ConnectionLife {
         }
     }
 
-    /// Whether nobody wants the connection any more.
+    /// Whether the connection is being ended.
     package var isEnding: Bool {
         switch state {
         case .ending, .ended: true
@@ -122,22 +126,22 @@ extension ConnectionLife {
         }
     }
 
-    /// Whether the program has the link, and none is made until it wants one.
+    /// Whether the program has taken the link, and none is made until it requests one.
     package var isPaused: Bool {
         if case .paused = state { true } else { false }
     }
 
-    /// How many connects have failed in a row if one, or the link, fails now.
+    /// Returns the number of connects that have failed in a row if one, or the link, fails now.
     package func failures(at now: BootInstant) -> Int {
         if case .ready(let since) = state, now - since >= provenAfter { return 0 }
         return attempts
     }
 }
 
-// MARK: - What happens
+// MARK: - Events
 
 extension ConnectionLife {
-    /// Somebody wants the connection now: no pause is awaited any more, and the counts start over.
+    /// The connection is requested now: pauses are skipped, and the counts start over.
     package mutating func want() -> [Action] {
         switch state {
         case .idle, .gaveUp, .waiting, .paused:
@@ -158,21 +162,22 @@ extension ConnectionLife {
         return [.tell(.connected), .prepare]
     }
 
-    /// The link is ready for everybody.
+    /// The link is ready for use.
     package mutating func prepared(at now: BootInstant) -> [Action] {
         guard case .preparing = state else { return [] }
         state = .ready(since: now)
         return [.tell(.ready)]
     }
 
-    /// The program has taken the link that was ready: its end is none of this machine's business, and none is made until `want`.
+    /// The program has taken the ready link: its end no longer concerns this machine, and no link is made until
+    /// `want`.
     package mutating func pause() -> [Action] {
         guard case .ready = state else { return [] }
         state = .paused
         return [.tell(.paused)]
     }
 
-    /// The connect or the work on the link has failed, or the link was lost.
+    /// The connect or the preparation of the link has failed, or the link was lost.
     package mutating func failed(_ setback: Setback, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
         case .connecting, .preparing:
@@ -209,7 +214,7 @@ extension ConnectionLife {
         return wait(min(Self.firstReturn * (1 << min(returns - 2, 10)), Self.longestReturn), at: now)
     }
 
-    /// The clock went on.
+    /// Called when time has passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
@@ -223,7 +228,7 @@ extension ConnectionLife {
         }
     }
 
-    /// Nobody wants the connection any more.
+    /// The connection is no longer requested.
     package mutating func end() -> [Action] {
         switch state {
         case .ending, .ended:
@@ -234,7 +239,7 @@ extension ConnectionLife {
         }
     }
 
-    /// All has been let go after `end`.
+    /// Everything has been released after `end`.
     package mutating func released() -> [Action] {
         guard case .ending = state else { return [] }
         state = .ended
@@ -267,7 +272,7 @@ extension ConnectionLife {
         return [.letGo, .tell(.disconnected(.never)), .tell(.gaveUp)]
     }
 
-    /// What a policy of no pauses gets from the second on: it would do nothing but connect.
+    /// The pause from the second one on for a policy without pauses, which would otherwise only connect.
     package static let pauseInsteadOfNone: Duration = .milliseconds(100)
     /// The pause after the second return of the adapter in a row; each further one is twice as long.
     package static let firstReturn: Duration = .seconds(1)

@@ -1,25 +1,25 @@
-/// Whether, and when, a session connects again after a link was lost or could not be made.
+/// The policy by which a session reconnects after a link was lost or could not be made.
 public enum ReconnectPolicy: Hashable, Sendable {
-    /// Not at all: the first failure, and the first loss, is the last.
+    /// Does not reconnect: the first failure or loss ends the session.
     case never
-    /// After pauses that double from `initial` to `max`, so many times.
+    /// Reconnects after pauses that double from `initial` to `max`.
     ///
-    /// `jitter` spreads each pause evenly over that share of it to either side, 0 for not at all, so that many hubs do not call
-    /// in step; no pause is longer than `max`. `attempts` is how many connects may fail in a row, `nil` for any number. Both start
-    /// over when a link has proven itself.
+    /// `jitter` varies each pause evenly by up to that fraction in either direction, 0 for not at all, so that many
+    /// hubs do not connect in step; no pause is longer than `max`. `attempts` is the number of connects that may fail
+    /// in a row, `nil` for any number. Both counts start over after a stable link.
     case backoff(
         initial: Duration = .seconds(1), max: Duration = .seconds(60), jitter: Double = 0.2, attempts: Int? = nil)
-    /// A function of the program's own is asked each time.
+    /// Calls a function of the program each time.
     case custom
 }
 
 extension ReconnectPolicy {
-    /// The pause before the next connect; `nil` when there is to be none.
+    /// Returns the pause before the next connect; `nil` for no further connect.
     ///
     /// - Parameters:
-    ///   - failures: How many connects have failed in a row.
-    ///   - number: Which pause in a row it is, from 1.
-    ///   - chance: A random number, which decides about the jitter.
+    ///   - failures: The number of connects that have failed in a row.
+    ///   - number: The number of the pause in a row, from 1.
+    ///   - chance: A random number for the jitter.
     package func pause(afterFailures failures: Int, number: Int, chance: UInt64) -> Duration? {
         switch self {
         case .never, .custom:
@@ -43,9 +43,9 @@ extension ReconnectPolicy {
         return pause
     }
 
-    /// Somewhere in `pause ± pause * jitter`; in the middle for half of the greatest chance.
+    /// Returns a pause within `pause ± pause * jitter`; the middle for half of the greatest chance.
     private static func spread(_ pause: Int64, _ jitter: Double, _ chance: UInt64) -> Int64 {
-        // The comparison is false for what is no number.
+        // The comparison is false for NaN.
         guard jitter > 0 else { return pause }
         let share = Double(chance >> 11) / Double(UInt64(1) << 53)
         let shift = Double(pause) * min(jitter, 1) * (share * 2 - 1)

@@ -1,20 +1,21 @@
-/// The octets whose AES-CMAC, under a key of zeroes, is a peer's Database Hash.
+/// The message whose AES-CMAC, with a key of zeros, is a peer's Database Hash.
 ///
-/// Handles, types and, of declarations, values of all attributes in the order of handles; what a user or the peer itself
-/// may change at any time is left out. It takes a database of the level `full`.
+/// It consists of the handles, the types and, of declarations, the values of all attributes in the order of handles;
+/// values that a user or the peer itself may change at any time are left out. It requires a database of the level
+/// `full`.
 ///
 /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
 public struct DatabaseHashMessage: Hashable, Sendable {
-    /// The message.
+    /// The octets of the message.
     public let bytes: [UInt8]
 
-    /// The message of `database`.
+    /// Creates the message of `database`.
     ///
     /// - Parameters:
-    ///   - database: What was found, at the level `full`.
-    ///   - extendedProperties: The values of the descriptors of the type 0x2900, by their handles. They are hashed and not
-    ///     part of a database.
-    /// - Returns: `nil` when one of them is missing.
+    ///   - database: A database that was discovered at the level `full`.
+    ///   - extendedProperties: The values of the descriptors of the type 0x2900, by their handles. They are hashed and
+    ///     not part of a database.
+    /// - Returns: The message; `nil` if one of those values is missing.
     public init?(_ database: GATTDatabase, extendedProperties: [AttributeHandle: [UInt8]] = [:]) {
         var attributes: [(handle: AttributeHandle, type: BluetoothUUID, value: [UInt8])] = []
         for service in database.services {
@@ -51,7 +52,7 @@ public struct DatabaseHashMessage: Hashable, Sendable {
 }
 
 extension GATTInclude {
-    /// The declaration's value: only services with a short UUID are named in it.
+    /// The declaration's value, which names only services with a short UUID.
     fileprivate var declaration: [UInt8] {
         var writer = ByteWriter(reserving: 6)
         writer.u16(handles.lowerBound)

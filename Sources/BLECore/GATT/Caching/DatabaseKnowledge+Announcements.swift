@@ -1,24 +1,25 @@
-// A peer that was told on an earlier link to announce changes does so on the next one as well, and perhaps before this side
-// has found out where. Such indications are kept until that is known.
+// A peer that was configured on an earlier link to announce changes does so on the next one as well, perhaps before
+// this side has discovered from which handle. Such indications are kept until that is known.
 
 extension DatabaseKnowledge {
-    /// Whether handles are known that a change would make wrong, and not where the peer announces one, if it does.
+    /// Whether a change would make known handles wrong, and the handle from which the peer announces changes is
+    /// unknown.
     ///
-    /// What a user lists by hand does not count: such a user decides alone what the peer is asked for.
+    /// Attributes that a user lists by hand do not count: such a user alone decides what is requested from the peer.
     package var lacksAnnouncer: Bool {
         coverage != .nothing && !coverage.includes(.genericAttribute, to: .structure)
     }
 
-    /// The peer has indicated what an announcement would be, from a handle of which nothing is known.
+    /// The peer has sent an indication that may be an announcement, from an unknown handle.
     ///
-    /// - Returns: Whether it can be one. Then `missedChanges` tells it as soon as it is known to be one, and where nobody
-    ///   looks for that yet, somebody should.
+    /// - Returns: Whether it can be one. Then `missedChanges` returns it once that is certain; if no task is finding
+    ///   that out yet, one should.
     package mutating func indicated(
         _ handles: ClosedRange<AttributeHandle>, at handle: AttributeHandle
     ) -> Bool {
         guard serviceChangedHandle == nil, database?.type(at: handle) == nil else { return false }
         if runningDiscoveries == 0 {
-            // Of a peer of which nothing is known, nothing can be wrong.
+            // If nothing is known of a peer, nothing can be wrong.
             guard lacksAnnouncer else { return false }
         }
         guard unplaced[handle] != nil || unplaced.count < Self.rangeLimit else { return false }
@@ -26,7 +27,7 @@ extension DatabaseKnowledge {
         return true
     }
 
-    /// The changes that the peer announced before it was known where it does, once.
+    /// Returns the changes that the peer announced before the handle of its announcements was known, once.
     package mutating func missedChanges() -> [ClosedRange<AttributeHandle>] {
         if let handle = serviceChangedHandle {
             defer { unplaced = [:] }

@@ -1,5 +1,5 @@
 extension DatabaseKnowledge {
-    /// Whether nothing that is known waits to be found anew.
+    /// Whether nothing has to be rediscovered.
     package var isSettled: Bool { stale.isEmpty }
 
     /// The characteristic that announces changes, where it can be subscribed to.
@@ -7,12 +7,12 @@ extension DatabaseKnowledge {
         database?.characteristics(ServiceChanged.uuid).first { $0.properties.canSubscribe }
     }
 
-    /// The characteristic into which a client writes what it can do.
+    /// The characteristic to which a client writes its supported features.
     package var clientFeaturesCharacteristic: GATTCharacteristic? {
         database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
     }
 
-    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
+    /// Whether `characteristic`, from an earlier state of the database, has been removed or changed.
     package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let database else { return !stale.isEmpty }
@@ -22,7 +22,7 @@ extension DatabaseKnowledge {
         return now.uuid != characteristic.uuid || now.properties != characteristic.properties
     }
 
-    /// Returns whether `characteristic`, from an earlier look at the database, is known to be there as it was.
+    /// Returns whether `characteristic`, from an earlier state of the database, is known to be unchanged.
     package func confirms(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let now = database?.characteristic(valueHandle: handle) else { return false }
@@ -31,10 +31,10 @@ extension DatabaseKnowledge {
 }
 
 extension BluetoothUUID {
-    /// The service that says what there is to know of a peer's database.
+    /// The service with the attributes about a peer's database.
     package static let genericAttribute = BluetoothUUID(0x1801 as UInt16)
     /// The type of the hash over a peer's database.
     package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
-    /// The type of the value into which a client writes what it can do.
+    /// The type of the value to which a client writes its supported features.
     package static let clientSupportedFeatures = BluetoothUUID(0x2B29 as UInt16)
 }

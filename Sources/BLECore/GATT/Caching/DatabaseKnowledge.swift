@@ -1,39 +1,40 @@
-// What is known of one peer's database on one link, and how far it can be relied on.
+// The known part of a peer's database on one link, and how far it can be relied on.
 //
 // Duties
-// - Takes a cache from an earlier link, says whether the peer must be asked for its Database Hash, and adopts or drops
-//   the cache by the answer. Before that, nothing of it can be seen.
-// - Takes what discoveries find, of single services or of all, and knows what need not be looked for again.
-// - Takes the peer's word that services changed: of what is known, the services in question are stale at once and are found
-//   anew, they alone. However often a peer says so, that happens once in five seconds.
-// - Is asked to forget everything where a peer's answer shows that what is known is wrong; also once in five seconds.
-// - Says what is worth storing.
+// - Takes a cache from an earlier link, decides whether the peer's Database Hash must be read, and adopts or drops the
+//   cache by the result. Before that, nothing of it is visible.
+// - Records what discoveries find, of single services or of all, and knows what need not be discovered again.
+// - Takes the peer's announcements of changed services: the affected ones become stale at once, and only they are
+//   rediscovered. However often a peer announces changes, that happens once in five seconds.
+// - Forgets everything if a response of the peer contradicts it; also once in five seconds.
+// - Decides what is worth storing.
 //
 // Invariants
-// - Something is covered only while `database` is there; what a user lists by hand is in it and not covered.
-// - A change that is told while a discovery runs makes the range stale again behind that discovery: what it found there
-//   may be older than the change. So does one that was told before it was known where the peer tells changes.
-// - A discovery never takes away what another one, that goes further, has found meanwhile.
-// - Where single services are known, there is nothing to find anew: those in the range are forgotten, and found when wanted.
+// - Something is covered only while there is a `database`; what a user lists by hand is in it and not covered.
+// - A change that is announced during a discovery makes the range stale again after that discovery: what it found
+//   there may be older than the change. So does one announced before the handle of the announcements was known.
+// - A discovery never removes what another one, at a higher level, has found meanwhile.
+// - If only single services are known, nothing is rediscovered: those in the range are forgotten, and discovered when
+//   needed.
 //
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
 
 package struct DatabaseKnowledge: Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
-    /// How many separate ranges of changed handles are kept apart.
+    /// The maximum number of separate ranges of changed handles.
     package static let rangeLimit = 16
 
-    /// What came of reading the peer's Database Hash.
+    /// The result of reading the peer's Database Hash.
     package enum HashReading: Hashable, Sendable {
         case value([UInt8])
         /// The peer has none.
         case absent
-        /// It was refused, or no answer came.
+        /// It was refused, or there was no response.
         case unreadable
     }
 
-    /// What is to be found anew.
+    /// A rediscovery that is due.
     package enum Rediscovery: Hashable, Sendable {
         case nothing
         /// These ranges, now; `rediscovered` for each, then `rediscoveryEnded`.
@@ -45,37 +46,37 @@ package struct DatabaseKnowledge: Sendable {
     private enum Hash: Hashable, Sendable {
         case unknown, absent
         case value([UInt8])
-        /// The peer sends one that is not that of its database.
+        /// The peer's hash is not that of its database.
         case refuted
     }
 
-    /// What the peer offers, as far as `coverage` says; what `stale` has of it must not be used.
+    /// The known database, as far as `coverage` says; its `stale` parts must not be used.
     package private(set) var database: GATTDatabase? {
         didSet {
             serviceChangedHandle = serviceChangedCharacteristic?.valueHandle
             isHashChecked = false
         }
     }
-    /// Where the peer announces changes, if it does.
+    /// The handle from which the peer announces changes, if it does.
     package private(set) var serviceChangedHandle: AttributeHandle?
     package private(set) var coverage = DiscoveryCoverage.nothing
-    /// The handles that may mean something else than `database` says.
+    /// The handles whose attributes may differ from those in `database`.
     package private(set) var stale = HandleRanges()
     /// Whether the database was not found on this link.
     package private(set) var isFromCache = false
-    /// Whether something was listed by hand, by a user who decides alone what the peer is asked for.
+    /// Whether a user, who alone decides what is requested from the peer, has listed something by hand.
     package private(set) var hasListing = false
 
     private var unchecked: GATTCache?
     private var hash = Hash.unknown {
         didSet { isHashChecked = false }
     }
-    /// Whether the hash is known to be that of `database`.
+    /// Whether the hash was verified to be that of `database`.
     private var isHashChecked = false
     private(set) var runningDiscoveries = 0
     private var isRediscovering = false
     private var changedMeanwhile = HandleRanges()
-    /// What may have been announcements, by the handles that they came from.
+    /// Possible announcements, by the handles from which they came.
     package internal(set) var unplaced: [AttributeHandle: HandleRanges] = [:]
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
@@ -105,24 +106,24 @@ extension DatabaseKnowledge {
     /// Whether a cache waits for the peer's Database Hash.
     package var awaitsHash: Bool { unchecked != nil }
 
-    /// The peer's Database Hash has been asked for.
+    /// The peer's Database Hash has been read.
     package mutating func hashRead(_ reading: HashReading) {
         let expected = unchecked
         unchecked = nil
         switch reading {
         case .value(let value):
-            // Of another length it is no hash, and says nothing.
+            // A value of another length is not a hash.
             hash = value.count == GATTCache.hashLength ? .value(value) : .unknown
             if let expected, expected.databaseHash == value { adopt(expected) }
         case .absent, .unreadable:
             hash = reading == .absent ? .absent : .unknown
-            // A cache with a hash is believed only when the hash was seen again. One without waits here only when the
-            // user wants it believed.
+            // A cache with a hash is trusted only when the same hash was read again. One without waits here only if
+            // the user wants it trusted.
             if let expected, expected.databaseHash == nil { adopt(expected) }
         }
     }
 
-    /// Whether the peer's hash is the one that what is known had. After `databaseOutOfSync` this decides.
+    /// Whether the peer's hash is the one of the known database. After `databaseOutOfSync` this decides.
     package func isConfirmed(by reading: HashReading) -> Bool {
         if case .value(let value) = reading, case .value(value) = hash { true } else { false }
     }
@@ -130,11 +131,11 @@ extension DatabaseKnowledge {
     /// Whether the peer's hash is not known although it may have one.
     package var lacksHash: Bool {
         guard hash == .unknown, let database else { return false }
-        // Where everything is known, so is whether it has one.
+        // If everything is known, that includes whether it has a hash.
         return !coverage.includesAll(to: .structure) || !database.characteristics(.databaseHash).isEmpty
     }
 
-    /// What was found completely on this link, with a hash that nobody has compared with it yet.
+    /// The database discovered completely on this link, with a hash that has not been verified yet.
     package var uncheckedHash: GATTCache? {
         guard !isHashChecked, !isFromCache, coverage == .whole(.full), let cache, cache.databaseHash != nil else {
             return nil
@@ -142,20 +143,20 @@ extension DatabaseKnowledge {
         return cache
     }
 
-    /// The hash was compared with what was found.
+    /// The hash was verified against the discovered database.
     package mutating func hashChecked(agrees: Bool) {
         if !agrees { hash = .refuted }
         isHashChecked = true
     }
 
-    /// Whether the peer's hash is not that of its database: nothing of it is to be kept beyond the link, because what was found need
-    /// not be what the real peer has.
+    /// Whether the peer's hash is not that of its database: nothing of it may be kept beyond the link, because the
+    /// discovered database need not be the real peer's.
     package var isHashRefuted: Bool { hash == .refuted }
 
-    /// The cache that waits for the peer's hash is not what its own hash says, and is dropped.
+    /// Drops the cache that waits for the peer's hash, because its own hash does not match it.
     package mutating func dropUnchecked() { unchecked = nil }
 
-    /// What is worth storing; `nil` while nothing is known for certain.
+    /// The cache to store; `nil` while nothing is known for certain.
     package var cache: GATTCache? {
         guard let database, coverage != .nothing, stale.isEmpty, !isRediscovering else { return nil }
         if case .value(let value) = hash {
@@ -168,22 +169,22 @@ extension DatabaseKnowledge {
 // MARK: - Discoveries
 
 extension DatabaseKnowledge {
-    /// A discovery begins; its end is told by `found` or `discoveryFailed`.
+    /// A discovery begins; `found` or `discoveryFailed` reports its end.
     package mutating func discoveryBegan() {
         runningDiscoveries += 1
     }
 
-    /// A discovery found nothing, and nothing is known more than before.
+    /// A discovery found nothing; what is known is unchanged.
     package mutating func discoveryFailed() {
         discoveryEnded()
     }
 
-    /// A discovery of `services`, or of everything, went as far as `level`.
+    /// A discovery of `services`, or of everything, has reached `level`.
     ///
-    /// Another one may have gone further meanwhile: services of which more is known by now stay as they are, unless the
-    /// peer was to be asked `afresh`.
+    /// Another one may have gone further meanwhile: services of which more is known by now are unchanged, unless the
+    /// discovery was `afresh`.
     ///
-    /// - Throws: `.databaseTooLarge`; nothing is known more than before.
+    /// - Throws: `.databaseTooLarge`; what is known is unchanged.
     package mutating func found(
         _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false
     ) throws(GATTFailure) {
@@ -229,9 +230,9 @@ extension DatabaseKnowledge {
 // MARK: - Changes at the peer
 
 extension DatabaseKnowledge {
-    /// The peer says that the services in `handles` are not what they were.
+    /// The peer announces that the services in `handles` have changed.
     ///
-    /// - Returns: The handles whose meaning is unknown from now on; `nil` when nothing is known there.
+    /// - Returns: The handles whose attributes are unknown from now on; `nil` if none were known there.
     package mutating func serviceChanged(
         _ handles: ClosedRange<AttributeHandle>
     ) -> ClosedRange<AttributeHandle>? {
@@ -247,7 +248,7 @@ extension DatabaseKnowledge {
         case .whole:
             stale.insert(range, atMost: Self.rangeLimit)
         case .services(let levels):
-            // Removing cannot make it too large; and who is not there may be there now.
+            // Removing cannot make it too large; and a service that was missing may be there now.
             let kept = (try? database.replacing(range: range, with: GATTDatabase())) ?? GATTDatabase()
             let there = levels.filter { level in
                 database.services.contains { $0.uuid == level.key && !$0.handles.overlaps(range) }
@@ -259,7 +260,7 @@ extension DatabaseKnowledge {
         return range
     }
 
-    /// What is to be found anew at `now`, and not before it is due.
+    /// Returns what is to be rediscovered at `now`, once it is due.
     package mutating func nextRediscovery(at now: BootInstant) -> Rediscovery {
         guard !stale.isEmpty, !isRediscovering, runningDiscoveries == 0, case .whole(let level) = coverage else {
             return .nothing
@@ -281,14 +282,14 @@ extension DatabaseKnowledge {
         stale.remove(range)
     }
 
-    /// The rediscovery is over; what is stale still could not be found, and then nothing is known any more.
+    /// The rediscovery has ended; if something stale could not be discovered, everything is forgotten.
     package mutating func rediscoveryEnded(isComplete: Bool) {
         isRediscovering = false
         if !isComplete { forget() }
         discoveryEnded()
     }
 
-    /// Forgets everything, because an answer of the peer contradicts it.
+    /// Forgets everything, because a response of the peer contradicts it.
     ///
     /// - Returns: Whether it did; it does not twice within the pause.
     package mutating func purge(at now: BootInstant) -> Bool {

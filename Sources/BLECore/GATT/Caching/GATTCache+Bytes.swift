@@ -1,4 +1,4 @@
-/// How a cache is laid out, numbers little-endian:
+/// The layout of a cache. Numbers are little-endian:
 ///
 ///     "BLEC" 4 | version 1 | payload length 4 | payload | CRC-32 of everything before 4
 ///
@@ -16,22 +16,22 @@ private enum Layout {
 }
 
 extension GATTCache {
-    /// The form to store.
+    /// The encoded form for storage.
     public var bytes: [UInt8] {
         var payload = ByteWriter(reserving: 32 * database.attributeCount)
         write(to: &payload)
         return Layout.form.enclose(payload.bytes)
     }
 
-    /// Whether `bytes` begin as the stored form does, whatever became of the rest.
+    /// Whether `bytes` begin like the stored form, intact or not.
     package static func isStoredForm(_ bytes: [UInt8]) -> Bool {
         Layout.form.isBeginning(of: bytes)
     }
 
-    /// Reads the stored form.
+    /// Decodes the stored form.
     ///
-    /// - Throws: `MalformedPacket` that names the place and the field: the signature, the length, the checksum, the version,
-    ///   or the field in which bytes with a good checksum make no sense.
+    /// - Throws: `MalformedPacket` with the position and the field: the signature, the length, the checksum, the
+    ///   version, or the first invalid field after a valid checksum.
     public init(bytes: [UInt8]) throws(MalformedPacket) {
         let end = try Layout.form.check(bytes)
         var reader = ByteReader(bytes.span)
@@ -49,7 +49,7 @@ extension GATTCache {
         case .services(let levels):
             writer.u8(Layout.someServices)
             writer.count(levels.count)
-            // In the order of their bytes, so that equal caches have equal bytes.
+            // Sorted by their bytes, so that equal caches have equal bytes.
             for (uuid, level) in levels.sorted(by: { ($0.key.high, $0.key.low) < ($1.key.high, $1.key.low) }) {
                 writer.storedUUID(uuid)
                 writer.u8(level.depth)
@@ -166,7 +166,7 @@ extension ByteReader {
         return .services(levels)
     }
 
-    /// A number of parts, which cannot be more than a database may have.
+    /// A count of parts, at most that of a database.
     @_lifetime(self: copy self)
     fileprivate mutating func count(_ name: String) throws(MalformedPacket) -> Int {
         let start = offset

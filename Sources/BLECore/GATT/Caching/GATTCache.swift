@@ -1,27 +1,27 @@
-/// What was found out about a peer, to be kept until the next connection.
+/// The discovered database of a peer, kept until the next connection.
 ///
-/// With it a reconnect costs one request instead of a discovery: the peer's Database Hash is read, and while it is the
-/// same, the database is too. It belongs to one peer: two peers with equal databases have equal hashes, so never look
-/// one up by its hash.
+/// With it a reconnect costs one request instead of a discovery: the peer's Database Hash is read, and while it is
+/// unchanged, the database is too. A cache belongs to one peer: two peers with equal databases have equal hashes, so
+/// never look a cache up by its hash.
 ///
-/// `bytes` is a form to store. Its reading side believes nothing: a file that was cut, changed or made up is refused.
+/// `bytes` is a form to store. Decoding validates everything: a truncated, changed or forged file is rejected.
 ///
 /// Spec: Attribute Caching, Core Vol 3 Part G, 2.5.2 and 7.3.
 public struct GATTCache: Hashable, Sendable {
-    /// How many bytes a Database Hash has.
+    /// The length of a Database Hash, in bytes.
     public static let hashLength = 16
-    /// How many bytes `bytes` has at most.
+    /// The maximum length of `bytes`.
     public static let byteLimit = 1 << 18
 
-    /// What the peer offers, as far as `coverage` says.
+    /// The known database, as far as `coverage` says.
     public var database: GATTDatabase
-    /// How much of it was looked at.
+    /// The part of the database that was discovered.
     public var coverage: DiscoveryCoverage
-    /// The Database Hash as the peer sent it; `nil` when it has none, or was not asked. One that has not `hashLength`
-    /// bytes is none, and is not stored.
+    /// The Database Hash as the peer sent it; `nil` if it has none, or was not asked. A hash that does not have
+    /// `hashLength` bytes is not stored.
     public var databaseHash: [UInt8]?
 
-    /// Puts together what is to be kept.
+    /// Creates a cache.
     public init(database: GATTDatabase, coverage: DiscoveryCoverage, databaseHash: [UInt8]? = nil) {
         self.database = database
         self.coverage = coverage

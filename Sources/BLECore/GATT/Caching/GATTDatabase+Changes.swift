@@ -1,7 +1,7 @@
-// A database does not change; what has been found out since makes a new one.
+// A database is immutable; later discoveries create a new one.
 
 extension GATTDatabase {
-    /// The same database, with these descriptors of `characteristic` in place of those known before.
+    /// Returns the database with these descriptors of `characteristic` replacing those known before.
     package func replacing(
         descriptorsOf characteristic: GATTCharacteristic, with found: [GATTDescriptor]
     ) -> GATTDatabase {
@@ -10,9 +10,10 @@ extension GATTDatabase {
             services: services, characteristics: characteristics, descriptors: others + found, quirks: quirks)
     }
 
-    /// The same database, with everything in `range` replaced by what `part` has there.
+    /// Returns the database with everything in `range` replaced by the contents of `part`.
     ///
-    /// A service that reaches into the range goes as a whole; `wholeServices(touching:)` makes a range that cuts none.
+    /// A service that reaches into the range is removed as a whole; `wholeServices(touching:)` returns a range that
+    /// cuts none.
     ///
     /// - Throws: `.databaseTooLarge`.
     package func replacing(
@@ -21,11 +22,11 @@ extension GATTDatabase {
         try replacing(HandleRanges(wholeServices(touching: range)), with: part, in: HandleRanges(range))
     }
 
-    /// The same database, where `part` is all there is of the kinds `uuids`.
+    /// Returns the database in which `part` holds all services with `uuids`.
     ///
     /// - Throws: `.databaseTooLarge`.
     package func merging(_ part: GATTDatabase, of uuids: [BluetoothUUID]) throws(GATTFailure) -> GATTDatabase {
-        // First what goes and then all at once: a peer may have thousands of services of a kind.
+        // Removals are applied at once at the end: a peer may have thousands of services of a kind.
         var gone = HandleRanges()
         var found = HandleRanges()
         for service in services where uuids.contains(service.uuid) { gone.insert(service.handles) }
@@ -36,7 +37,8 @@ extension GATTDatabase {
         return try replacing(gone, with: part, in: found)
     }
 
-    /// The same database, without what is at `gone`, and with what `part` has at `found`. Whole services go.
+    /// Returns the database without what is at `gone`, and with the contents of `part` at `found`. Whole services are
+    /// removed.
     private func replacing(
         _ gone: HandleRanges, with part: GATTDatabase, in found: HandleRanges
     ) throws(GATTFailure) -> GATTDatabase {
@@ -54,7 +56,7 @@ extension GATTDatabase {
         return database
     }
 
-    /// Only the services of these kinds, with what is in them.
+    /// Returns only the services with these UUIDs, with their contents.
     package func restricted(to uuids: [BluetoothUUID]) -> GATTDatabase {
         let kept = services.filter { uuids.contains($0.uuid) }
         func isKept(_ handle: AttributeHandle) -> Bool {
@@ -65,7 +67,7 @@ extension GATTDatabase {
             descriptors: descriptors.filter { isKept($0.handle) }, quirks: quirks.filter { isKept($0.handle) })
     }
 
-    /// `range`, and all of every service that it touches.
+    /// Returns `range` extended to all of every service that it touches.
     package func wholeServices(touching range: ClosedRange<AttributeHandle>) -> ClosedRange<AttributeHandle> {
         var lower = range.lowerBound
         var upper = range.upperBound
@@ -74,7 +76,7 @@ extension GATTDatabase {
         return lower...upper
     }
 
-    /// Quirks kept at most: a hostile peer must not fill the memory with them.
+    /// The maximum number of quirks: a hostile peer must not fill the memory with them.
     static let quirkLimit = 256
 
     private static func joined(_ old: [GATTQuirk], _ new: [GATTQuirk]) -> [GATTQuirk] {

@@ -1,25 +1,25 @@
-/// A peer's word that its services are not what they were, and where.
+/// A peer's announcement that its services in a range of handles have changed.
 ///
 ///     first handle 2 | last handle 2
 ///
-/// A first handle of 0 is taken for 1: peers that mean everything send it.
+/// A first handle of 0 is read as 1: peers send it for the whole database.
 ///
 /// Spec: Service Changed, Core Vol 3 Part G, 7.1.
 public struct ServiceChanged: Hashable, Sendable {
-    /// What kind of characteristic sends it.
+    /// The UUID of the characteristic.
     public static let uuid: BluetoothUUID = 0x2A05
 
-    /// The handles whose meaning may have changed.
+    /// The affected handles.
     public let handles: ClosedRange<AttributeHandle>
 
-    /// A change of these handles.
+    /// Creates a change of these handles.
     public init(handles: ClosedRange<AttributeHandle>) {
         self.handles = handles
     }
 
-    /// Reads the value.
+    /// Decodes the value.
     ///
-    /// - Throws: `MalformedPacket` for another length than 4, and for a range that ends before it begins.
+    /// - Throws: `MalformedPacket` for a length other than 4, and for a range that ends before it begins.
     public init(_ value: [UInt8]) throws(MalformedPacket) {
         var reader = ByteReader(value.span)
         guard let first = reader.u16(), let last = reader.u16() else {

@@ -1,4 +1,4 @@
-/// Of which parts a value consists; the descriptor 0x2905. The parts follow each other without gaps.
+/// The parts of which a value consists (descriptor 0x2905). They follow each other without gaps.
 ///
 ///     handles of presentation formats, 2 each
 ///
@@ -9,14 +9,14 @@ public struct CharacteristicAggregateFormat: GATTReadable, GATTWritable, Hashabl
     /// The specification's name.
     public static var formatName: String { "Characteristic Aggregate Format" }
 
-    /// An aggregate of the parts whose presentation formats have these handles.
+    /// Creates an aggregate of the parts whose presentation formats have these handles.
     public init(handles: [AttributeHandle]) {
         self.handles = handles
     }
 
-    /// Reads handles until nothing is left.
+    /// Decodes handles up to the end of the value.
     ///
-    /// - Throws: `MalformedPacket` when the last one is cut.
+    /// - Throws: `MalformedPacket` if the last one is truncated.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         handles = try reader.readToEnd(AttributeHandle.self)
     }

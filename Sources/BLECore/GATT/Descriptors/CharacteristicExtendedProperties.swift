@@ -1,15 +1,15 @@
-/// What can be done with a characteristic beyond its eight properties; the descriptor 0x2900.
+/// The operations that a characteristic supports beyond its eight properties (descriptor 0x2900).
 ///
 ///     bits 2
 ///
 /// Spec: Characteristic Extended Properties, Core Vol 3 Part G, 3.3.3.1.
 public struct CharacteristicExtendedProperties: OptionSet, GATTReadable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "Characteristic Extended Properties" }
 
-    /// The properties with these bits.
+    /// Creates properties from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }

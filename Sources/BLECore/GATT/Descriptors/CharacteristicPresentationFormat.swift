@@ -1,4 +1,4 @@
-/// How a value is to be read and shown; the descriptor 0x2904. It makes sense of values that no program knows.
+/// The format in which a value is decoded and shown (descriptor 0x2904). It describes values that no program knows.
 ///
 ///     format 1 | exponent 1 | unit 2 | namespace 1 | description 2
 ///
@@ -6,18 +6,18 @@
 public struct CharacteristicPresentationFormat: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The kind of number or text, such as 0x06 for `uint16`.
     public var format: UInt8
-    /// The power of ten that an integer is multiplied with; other formats ignore it.
+    /// The power of ten by which an integer is multiplied; other formats ignore it.
     public var exponent: Int8
     /// The unit, such as 0x272F for degrees Celsius.
     public var unit: BluetoothUUID
-    /// Who gives the numbers of `description`; 1 is the Bluetooth SIG.
+    /// The organization that assigns the numbers of `description`; 1 is the Bluetooth SIG.
     public var namespace: UInt8
-    /// What the value is about, by a number of the namespace, such as 0x010D for "inside"; 0 is nothing special.
+    /// The subject of the value, by a number of the namespace, such as 0x010D for "inside"; 0 is unknown.
     public var description: UInt16
     /// The specification's name.
     public static var formatName: String { "Characteristic Presentation Format" }
 
-    /// A presentation with these numbers.
+    /// Creates a presentation format.
     public init(
         format: UInt8, exponent: Int8 = 0, unit: BluetoothUUID = 0x2700, namespace: UInt8 = 1, description: UInt16 = 0
     ) {
@@ -28,9 +28,9 @@ public struct CharacteristicPresentationFormat: GATTReadable, GATTWritable, Hash
         self.description = description
     }
 
-    /// Reads 7 bytes.
+    /// Decodes 7 bytes.
     ///
-    /// - Throws: `MalformedPacket` when there are fewer.
+    /// - Throws: `MalformedPacket` if there are fewer.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         format = try reader.read()
         exponent = try reader.read()
@@ -48,10 +48,10 @@ public struct CharacteristicPresentationFormat: GATTReadable, GATTWritable, Hash
         writer.u16(description)
     }
 
-    /// The name of the format, such as "uint16"; `nil` for a number that is not assigned.
+    /// The name of the format, such as "uint16"; `nil` for an unassigned number.
     public var typeName: String? { AssignedNumbers.formatName(format) }
 
-    /// The name of the unit, such as "Celsius temperature (degree Celsius)"; `nil` for a number that is not assigned.
+    /// The name of the unit, such as "Celsius temperature (degree Celsius)"; `nil` for an unassigned number.
     public var unitName: String? { AssignedNumbers.unitName(unit) }
 }
 

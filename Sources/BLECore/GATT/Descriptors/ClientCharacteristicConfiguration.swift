@@ -1,22 +1,22 @@
-/// What a client asked a peer to send unasked; the descriptor 0x2902. Every client of a peer has its own.
+/// The notifications or indications that a client has enabled (descriptor 0x2902). A peer keeps one for each client.
 ///
 ///     bits 2
 ///
 /// Spec: Client Characteristic Configuration, Core Vol 3 Part G, 3.3.3.3.
 public struct ClientCharacteristicConfiguration: OptionSet, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "Client Characteristic Configuration" }
 
-    /// The configuration with these bits.
+    /// Creates a configuration from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
-    /// Values are sent without confirmation.
+    /// The peer sends values in notifications, which are not confirmed.
     public static let notifications = Self(rawValue: 0x0001)
-    /// Values are sent and confirmed.
+    /// The peer sends values in indications, which are confirmed.
     public static let indications = Self(rawValue: 0x0002)
 }
 

@@ -1,17 +1,17 @@
-/// A value as its Characteristic Presentation Format says it is to be understood.
+/// A value decoded by its Characteristic Presentation Format.
 public enum PresentedValue: Hashable, Sendable {
-    /// Yes or no.
+    /// A Boolean value.
     case boolean(Bool)
     /// `mantissa` x 10^`exponent`.
     case decimal(mantissa: Int64, exponent: Int8)
     /// A binary floating-point number.
     case float(Double)
-    /// A number of a medical device.
+    /// A number in a medical format.
     case medical(MedicalNumber)
     /// Text.
     case text(String)
 
-    /// The nearest `Double`; `nil` for text and for yes and no.
+    /// The nearest `Double`; `nil` for text and for Boolean values.
     public var doubleValue: Double? {
         switch self {
         case .boolean, .text: nil
@@ -23,10 +23,10 @@ public enum PresentedValue: Hashable, Sendable {
 }
 
 extension CharacteristicPresentationFormat {
-    /// Reads `value` as this format says and applies the exponent.
+    /// Returns `value` decoded by this format, with the exponent applied.
     ///
-    /// Answers `nil` for bytes that do not fit the format, for formats that are structures, and for integers that need more
-    /// than 64 bits with sign.
+    /// Returns `nil` for bytes that do not fit the format, for formats that are structures, and for integers that
+    /// exceed a signed 64-bit integer.
     public func value(of value: [UInt8]) -> PresentedValue? {
         switch format {
         case 0x01: value == [0] || value == [1] ? .boolean(value == [1]) : nil
@@ -75,7 +75,7 @@ extension CharacteristicPresentationFormat {
 }
 
 extension CharacteristicPresentationFormat {
-    /// What `value` says by this format, for people and programs.
+    /// Returns the fields of `value` in this format, for people and programs.
     package func describe(_ value: [UInt8]) -> [ValueField]? {
         switch self.value(of: value) {
         case nil: nil
@@ -88,7 +88,7 @@ extension CharacteristicPresentationFormat {
         }
     }
 
-    /// A short sign for the units that people know one for, else the name that stands in parentheses in the SIG's list.
+    /// The common symbol of the unit, or else the name in parentheses in the SIG's list.
     private var symbol: String {
         switch unit {
         case 0x2700: return ""

@@ -1,20 +1,20 @@
-/// Whether a peer puts a value into its advertisements; the descriptor 0x2903. All clients of a peer share it.
+/// The configuration of broadcasts of a value in advertisements (descriptor 0x2903). All clients of a peer share it.
 ///
 ///     bits 2
 ///
 /// Spec: Server Characteristic Configuration, Core Vol 3 Part G, 3.3.3.4.
 public struct ServerCharacteristicConfiguration: OptionSet, GATTReadable, GATTWritable, Hashable, Sendable {
-    /// The bits as they are sent.
+    /// The raw bits.
     public let rawValue: UInt16
     /// The specification's name.
     public static var formatName: String { "Server Characteristic Configuration" }
 
-    /// The configuration with these bits.
+    /// Creates a configuration from raw bits.
     public init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
-    /// The value is advertised.
+    /// The peer broadcasts the value in its advertisements.
     public static let broadcasts = Self(rawValue: 0x0001)
 }
 

@@ -1,4 +1,4 @@
-/// Between which bounds a value lies, both included; the descriptor 0x2906.
+/// The bounds of a value, both included (descriptor 0x2906).
 ///
 ///     lower bound n | upper bound n        n: as many bytes as the characteristic's value has
 ///
@@ -11,15 +11,15 @@ public struct ValidRange: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The specification's name.
     public static var formatName: String { "Valid Range" }
 
-    /// A range between two values in the characteristic's format.
+    /// Creates a range between two values in the characteristic's format.
     public init(lower: [UInt8], upper: [UInt8]) {
         self.lower = lower
         self.upper = upper
     }
 
-    /// Reads all that is left: one half of it is the lower bound, the other half the upper.
+    /// Decodes all remaining bytes: the first half is the lower bound, the second half the upper.
     ///
-    /// - Throws: `MalformedPacket` for no bytes and for an odd number of them.
+    /// - Throws: `MalformedPacket` for an empty value and for an odd number of bytes.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         guard !reader.isAtEnd, reader.remaining.isMultiple(of: 2) else { throw reader.tooShort }
         lower = try reader.readBytes(reader.remaining / 2)
@@ -32,9 +32,9 @@ public struct ValidRange: GATTReadable, GATTWritable, Hashable, Sendable {
         writer.array(upper)
     }
 
-    /// The bounds as values of the characteristic's type.
+    /// Returns the bounds as values of the characteristic's type.
     ///
-    /// - Throws: `MalformedPacket` when a bound does not fit the type.
+    /// - Throws: `MalformedPacket` if a bound does not fit the type.
     public func bounds<Value: GATTReadable>(
         as type: Value.Type = Value.self
     ) throws(MalformedPacket) -> (lower: Value, upper: Value) {

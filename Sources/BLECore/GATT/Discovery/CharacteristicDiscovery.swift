@@ -1,7 +1,7 @@
-/// Lists the characteristics in a range of handles: all of them, or those of some kinds.
+/// Lists the characteristics in a range of handles: all of them, or those with certain UUIDs.
 ///
-/// The peer is asked for all declarations in any case; the protocol has no request for those of one kind. Where a
-/// characteristic ends follows from the declaration behind it, so the range should be a service. A declaration whose value
+/// All declarations are requested in any case; the protocol has no request for those with one UUID. The end of a
+/// characteristic follows from the declaration after it, so the range should be a service. A declaration whose value
 /// handle is impossible is left out.
 ///
 /// Spec: Discover All Characteristics of a Service and by UUID, Core Vol 3 Part G, 4.6.
@@ -10,9 +10,9 @@ package struct CharacteristicDiscovery: GATTProcedure {
     private let limit: Int
     private var place: SearchRange
     private var characteristics: [GATTCharacteristic] = []
-    /// How many of them are of the kinds asked for.
+    /// The number of characteristics with the requested UUIDs.
     private var count = 0
-    /// How many declarations the peer listed, those included that were left out.
+    /// The number of declarations that the peer listed, including those left out.
     private var declarations = 0
 
     package init(

@@ -1,8 +1,8 @@
-/// Finds the descriptors of one characteristic, for callers that discovered less than everything; or those in a range of
-/// handles, up to the first declaration in it.
+/// Lists the descriptors of one characteristic, for callers that discovered less than everything; or those in a range
+/// of handles, up to the first declaration in it.
 ///
-/// Costs no request where the characteristic has no room for a descriptor. Handles that the peer leaves out do not
-/// exist; a refusal other than Attribute Not Found fails.
+/// It sends no request if the characteristic has no handles left for a descriptor. Handles that the peer leaves out do
+/// not exist; a refusal other than Attribute Not Found is a failure.
 ///
 /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.
 package struct DescriptorDiscovery: GATTProcedure {
@@ -32,7 +32,7 @@ package struct DescriptorDiscovery: GATTProcedure {
             if case .error(let error) = reply, error.code == .attributeNotFound { return .finished(descriptors) }
             for entry in try Self.response(to: ATTFindInformationRequest.self, in: reply).entries {
                 try place.check(entry.handle)
-                // What begins here is the next characteristic or service; the range was too large.
+                // The next characteristic or service begins here; the range was too large.
                 if entry.type.isDeclaration { return .finished(descriptors) }
                 descriptors.append(GATTDescriptor(handle: entry.handle, uuid: entry.type))
                 guard descriptors.count <= GATTDatabase.attributeLimit else {

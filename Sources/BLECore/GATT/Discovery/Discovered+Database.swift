@@ -1,5 +1,5 @@
 extension Discovered {
-    /// Everything in its place.
+    /// Returns the complete database.
     mutating func database() throws(GATTFailure) -> GATTDatabase {
         var declared: Set<AttributeHandle> = []
         for service in services { declared.insert(service.handles.lowerBound) }

@@ -1,14 +1,15 @@
-/// What a discovery has learnt so far, and which handles are still open.
+/// The results of a discovery so far, and the handles that are still unexplained.
 ///
 /// Duties
-/// - Takes in services, characteristics, includes and attribute types in whatever order the peer gives them, and keeps
-///   them apart by handle.
-/// - Decides what is impossible, drops or mends it, and notes a quirk; in strict mode the first quirk ends the discovery.
-/// - Knows which handles nobody has explained yet. A handle is explained when its attribute is known, or when the peer
-///   has said that there is none.
+/// - Takes services, characteristics, includes and attribute types in whatever order the peer sends them, and
+///   separates them by handle.
+/// - Detects impossible values, drops or repairs them, and notes a quirk; in strict mode the first quirk ends the
+///   discovery.
+/// - Keeps track of the unexplained handles. A handle is explained when its attribute is known, or when the peer has
+///   responded that there is none.
 ///
 /// Invariants
-/// - Services do not overlap; a characteristic's value lies behind its declaration and in front of the next one.
+/// - Services do not overlap; a characteristic's value lies after its declaration and before the next one.
 /// - `types` has an entry for every attribute that is known to exist, so its count is what the cap is checked against.
 /// - `open` never contains an explained handle.
 struct Discovered: Sendable {
@@ -16,11 +17,11 @@ struct Discovered: Sendable {
     private(set) var characteristics: [GATTCharacteristic] = []
     private(set) var includes: [GATTInclude] = []
     private(set) var types: [AttributeHandle: BluetoothUUID] = [:]
-    /// The handles that nobody has explained, inside what the discovery looks at.
+    /// The unexplained handles within the discovery's range.
     private(set) var open = HandleRanges()
 
     private let isStrict: Bool
-    /// The only handles that are looked at.
+    /// The only handles that are examined.
     private let bounds: ClosedRange<AttributeHandle>
     private var explained = HandleRanges()
     private var configurations = HandleRanges()
@@ -44,20 +45,20 @@ struct Discovered: Sendable {
 // MARK: - Handles
 
 extension Discovered {
-    /// Adds `range`, as far as it lies in the bounds, to what the discovery looks at.
+    /// Adds `range`, as far as it lies in the bounds, to the handles that the discovery examines.
     mutating func lookAt(_ range: ClosedRange<AttributeHandle>) {
         guard range.overlaps(bounds) else { return }
         open.insert(range.clamped(to: bounds))
         for known in explained.intersection(range) { open.remove(known) }
     }
 
-    /// Nothing more is to be asked about `range`.
+    /// Marks `range` as explained.
     mutating func explain(_ range: ClosedRange<AttributeHandle>) {
         explained.insert(range)
         open.remove(range)
     }
 
-    /// There is an attribute of `type` at `handle`.
+    /// Adds an attribute of `type` at `handle`.
     mutating func add(_ type: BluetoothUUID, at handle: AttributeHandle) throws(GATTFailure) {
         if types.updateValue(type, forKey: handle) == nil, types.count > GATTDatabase.attributeLimit {
             throw .databaseTooLarge(limit: GATTDatabase.attributeLimit)
@@ -67,7 +68,7 @@ extension Discovered {
         explain(handle...handle)
     }
 
-    /// Whether the type at `handle` was concluded and not asked for.
+    /// Whether the type at `handle` was inferred and not requested.
     func isInferred(_ handle: AttributeHandle) -> Bool { inferred.contains(handle) }
 
     /// Whether all attributes in `range` are known to have types with a short form, or not to exist.
@@ -75,7 +76,7 @@ extension Discovered {
         range.allSatisfy { types[$0].map { $0.short != nil } ?? explained.contains($0) }
     }
 
-    /// The handles from `handle` to the last one in front of the next known service or characteristic.
+    /// Returns the handles from `handle` to the last one before the next known service or characteristic.
     func regionBegun(at handle: AttributeHandle) -> ClosedRange<AttributeHandle> {
         var end = bounds.upperBound
         let service = services.firstSortedIndex { $0.handles.lowerBound > handle }
@@ -86,7 +87,7 @@ extension Discovered {
         return handle...max(handle, end)
     }
 
-    /// The handles from `handle` to the last one in front of the next known service.
+    /// Returns the handles from `handle` to the last one before the next known service.
     func serviceRegionBegun(at handle: AttributeHandle) -> ClosedRange<AttributeHandle> {
         let next = services.firstSortedIndex { $0.handles.lowerBound > handle }
         return handle...max(handle, next < services.count ? services[next].handles.lowerBound &- 1 : bounds.upperBound)
@@ -98,7 +99,7 @@ extension Discovered {
         return services[index - 1]
     }
 
-    /// The handles around `handle` up to the neighbouring services, when it lies in none.
+    /// Returns the handles around `handle` up to the neighbouring services, if it lies in none.
     func hole(around handle: AttributeHandle) -> ClosedRange<AttributeHandle>? {
         let index = services.firstSortedIndex { $0.handles.lowerBound > handle }
         var lower = bounds.lowerBound
@@ -115,7 +116,7 @@ extension Discovered {
 // MARK: - Services
 
 extension Discovered {
-    /// Takes in a service; answers whether it was kept. `next` is the start of the one behind it in the same answer.
+    /// Adds a service; returns whether it was kept. `next` is the start of the one after it in the same response.
     mutating func add(
         _ service: GATTService, isHidden: Bool, next: AttributeHandle?
     ) throws(GATTFailure) -> Bool {
@@ -128,7 +129,7 @@ extension Discovered {
         let index = services.firstSortedIndex { $0.handles.lowerBound >= start }
         if index > 0, services[index - 1].handles.upperBound >= start {
             let before = services[index - 1].handles.lowerBound
-            // An end of 0xFFFF is what peers say that do not know the end; any other end is believed.
+            // An end of 0xFFFF is sent by peers that do not know the end; any other end is trusted.
             guard isHidden, services[index - 1].handles.upperBound == .max else {
                 try note(.serviceDropped(start))
                 return false
@@ -154,13 +155,13 @@ extension Discovered {
         return true
     }
 
-    /// The service that begins at `handle` gave no end; it reaches to the next one, once there is a next one.
+    /// The service that begins at `handle` has no end; it extends to the next one, once there is a next one.
     mutating func markWithoutEnd(_ handle: AttributeHandle) throws(GATTFailure) {
         withoutEnd.insert(handle)
         try note(.serviceEndMissing(handle))
     }
 
-    /// No more services follow: those that gave no end reach to the next one, or to the end of all handles.
+    /// No more services follow: those without an end extend to the next one, or to the last handle.
     mutating func closeServices() {
         for start in withoutEnd {
             let index = services.firstSortedIndex { $0.handles.lowerBound >= start }
@@ -175,7 +176,7 @@ extension Discovered {
 // MARK: - Characteristics
 
 extension Discovered {
-    /// Takes in a characteristic; `next` is the declaration behind it in the same answer.
+    /// Adds a characteristic; `next` is the declaration after it in the same response.
     mutating func add(_ characteristic: GATTCharacteristic, next: AttributeHandle?) throws(GATTFailure) {
         let declaration = characteristic.declarationHandle
         let value = characteristic.valueHandle
@@ -188,7 +189,7 @@ extension Discovered {
         }
         guard value > declaration, Int(value) < limit else { return try note(.characteristicDropped(declaration)) }
         if index > 0, characteristics[index - 1].valueHandle >= declaration {
-            // The earlier one claims a value behind this declaration, so it is the one that cannot be right.
+            // The earlier one claims a value after this declaration, so it is the invalid one.
             let before = characteristics.remove(at: index - 1)
             try note(.characteristicDropped(before.declarationHandle))
             characteristics.insert(characteristic, at: index - 1)
@@ -205,7 +206,8 @@ extension Discovered {
         return index < characteristics.count && characteristics[index].declarationHandle == handle
     }
 
-    /// The handles behind the value of the characteristic at `index`, up to the next declaration or the service's end.
+    /// Returns the handles after the value of the characteristic at `index`, up to the next declaration or the
+    /// service's end.
     func descriptorHandles(ofCharacteristicAt index: Int) -> ClosedRange<AttributeHandle>? {
         let characteristic = characteristics[index]
         let region = regionBegun(at: characteristic.declarationHandle)
@@ -213,7 +215,8 @@ extension Discovered {
         return (characteristic.valueHandle &+ 1)...region.upperBound
     }
 
-    /// What is open behind values that can be subscribed to and whose configuration is not known yet.
+    /// Returns the unexplained handles after values that can be subscribed to and whose configuration is not known
+    /// yet.
     func openSubscribableGaps() -> [ClosedRange<AttributeHandle>] {
         var gaps: [ClosedRange<AttributeHandle>] = []
         for index in characteristics.indices where characteristics[index].properties.canSubscribe {
@@ -223,12 +226,12 @@ extension Discovered {
         return gaps
     }
 
-    /// How many configurations in `range` are known without having been asked for.
+    /// Returns the number of configurations in `range` that were inferred.
     func inferredCount(in range: ClosedRange<AttributeHandle>) -> Int {
         inferred.count { range.contains($0) }
     }
 
-    /// A value that can be subscribed to must have a configuration; where there is room for one attribute, that is it.
+    /// A value that can be subscribed to must have a configuration; if there is only one handle left, that is it.
     mutating func inferConfigurations() throws(GATTFailure) {
         guard hasNewDeclarations else { return }
         hasNewDeclarations = false
@@ -251,7 +254,7 @@ extension Discovered {
         includes.append(include)
     }
 
-    /// The start of an included service whose kind is not known.
+    /// Returns the start of an included service whose UUID is unknown.
     func includeWithoutUUID() -> AttributeHandle? {
         for include in includes where include.uuid == nil {
             let start = include.handles.lowerBound
@@ -260,7 +263,7 @@ extension Discovered {
         return nil
     }
 
-    /// Every reference to the service at `start` is one to a service of this kind; `nil`: the peer would not say.
+    /// Sets the UUID of every reference to the service at `start`; `nil` if the peer refused to report it.
     mutating func resolveIncludes(of start: AttributeHandle, as uuid: BluetoothUUID?) throws(GATTFailure) {
         if uuid == nil { withoutUUID.insert(start) }
         for index in includes.indices where includes[index].handles.lowerBound == start {

@@ -1,26 +1,26 @@
-/// How much of a peer's database was looked at.
+/// The part of a peer's database that was discovered.
 ///
-/// What was looked for and not found is covered too: it need not be looked for again.
+/// What was not found is covered too: it need not be discovered again.
 public enum DiscoveryCoverage: Hashable, Sendable {
-    /// Only the services of these kinds, each to its level; none of them when the dictionary is empty.
+    /// Only the services with these UUIDs, each to its level; none if the dictionary is empty.
     case services([BluetoothUUID: DiscoveryLevel])
     /// All services, to this level.
     case whole(DiscoveryLevel)
 
-    /// Nothing was looked at.
+    /// No part of the database.
     public static let nothing = DiscoveryCoverage.services([:])
 
-    /// Whether everything was looked at, to `level` or further.
+    /// Returns a Boolean value that indicates whether everything was discovered, to `level` or further.
     public func includesAll(to level: DiscoveryLevel) -> Bool {
         if case .whole(let reached) = self { reached >= level } else { false }
     }
 
-    /// Whether the services of the kind `uuid` were looked for, to `level` or further.
+    /// Returns a Boolean value that indicates whether the services with `uuid` were discovered, to `level` or further.
     public func includes(_ uuid: BluetoothUUID, to level: DiscoveryLevel) -> Bool {
         self.level(of: uuid).map { $0 >= level } ?? false
     }
 
-    /// How far the services of the kind `uuid` were looked at; `nil` when they were not looked for.
+    /// Returns the level to which the services with `uuid` were discovered; `nil` if they were not.
     func level(of uuid: BluetoothUUID) -> DiscoveryLevel? {
         switch self {
         case .whole(let reached): reached
@@ -28,9 +28,9 @@ public enum DiscoveryCoverage: Hashable, Sendable {
         }
     }
 
-    /// This, and what a search for `services` to `level` has covered; `nil`: a search for all.
+    /// Returns this coverage extended by a discovery of `services` to `level`; `nil` is a discovery of all.
     ///
-    /// What the search found takes the place of what was known, also where that went further.
+    /// What the discovery found replaces what was known, even if that went further.
     func adding(_ services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryCoverage {
         guard let services else { return .whole(level) }
         guard !services.isEmpty else { return self }
@@ -44,12 +44,12 @@ public enum DiscoveryCoverage: Hashable, Sendable {
 }
 
 extension DiscoveryLevel: Comparable {
-    /// Whether the left level goes less far than the right one.
+    /// Returns a Boolean value that indicates whether the left level is lower than the right one.
     public static func < (left: DiscoveryLevel, right: DiscoveryLevel) -> Bool {
         left.depth < right.depth
     }
 
-    /// Its place among the levels; what cached databases are stored with.
+    /// The position among the levels, with which cached databases are stored.
     var depth: UInt8 {
         switch self {
         case .structure: 0

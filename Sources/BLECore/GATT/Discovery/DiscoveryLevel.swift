@@ -1,4 +1,4 @@
-/// How far a discovery goes.
+/// The extent of a discovery.
 public enum DiscoveryLevel: String, Hashable, Sendable, CaseIterable {
     /// Services and characteristics.
     case structure

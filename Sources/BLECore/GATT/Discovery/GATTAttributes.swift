@@ -1,17 +1,18 @@
-/// One service of a peer: a group of attributes that belong together.
+/// One service of a peer: a group of related attributes.
 ///
 /// Spec: Service Definition, Core Vol 3 Part G, 3.1.
 public struct GATTService: Hashable, Sendable {
     /// The handles from the declaration to the last attribute of the group.
     public var handles: ClosedRange<AttributeHandle>
-    /// What kind of service it is.
+    /// The type of the service.
     public var uuid: BluetoothUUID
-    /// Whether it stands on its own; a secondary service has a meaning only where another one includes it.
+    /// A Boolean value that indicates whether the service is primary; a secondary service is only used where another
+    /// one includes it.
     public var isPrimary: Bool
     /// References to other services, lowest handle first. They may form cycles.
     public var includes: [GATTInclude]
 
-    /// A service with these handles; includes are listed only by a full discovery.
+    /// Creates a service with these handles; only a full discovery lists includes.
     public init(
         handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID, isPrimary: Bool = true, includes: [GATTInclude] = []
     ) {
@@ -28,12 +29,12 @@ public struct GATTService: Hashable, Sendable {
 public struct GATTInclude: Hashable, Sendable {
     /// The handle of the include declaration.
     public var handle: AttributeHandle
-    /// The handles of the service it points to, as the peer gave them.
+    /// The handles of the included service, as the peer sent them.
     public var handles: ClosedRange<AttributeHandle>
-    /// What kind of service it points to; `nil` when the peer would not say.
+    /// The type of the included service; `nil` if the peer refused to report it.
     public var uuid: BluetoothUUID?
 
-    /// A reference that stands at `handle` and points to the service at `handles`.
+    /// Creates a reference that is declared at `handle` to the service at `handles`.
     public init(handle: AttributeHandle, handles: ClosedRange<AttributeHandle>, uuid: BluetoothUUID?) {
         self.handle = handle
         self.handles = handles
@@ -41,7 +42,7 @@ public struct GATTInclude: Hashable, Sendable {
     }
 }
 
-/// One characteristic of a peer: a value, what can be done with it, and the handles of its descriptors.
+/// One characteristic of a peer: a value, its properties, and the handles of its descriptors.
 ///
 /// Spec: Characteristic Definition, Core Vol 3 Part G, 3.3.
 public struct GATTCharacteristic: Hashable, Sendable {
@@ -49,14 +50,14 @@ public struct GATTCharacteristic: Hashable, Sendable {
     public var declarationHandle: AttributeHandle
     /// The handle of the value: the one to read, write and subscribe to.
     public var valueHandle: AttributeHandle
-    /// The last handle that can hold a descriptor; equal to `valueHandle` when there is no room for one.
+    /// The last handle that can hold a descriptor; equal to `valueHandle` if there is none.
     public var endHandle: AttributeHandle
-    /// What the peer says can be done with the value.
+    /// The operations that the peer declares for the value.
     public var properties: CharacteristicProperties
-    /// What kind of value it is.
+    /// The type of the value.
     public var uuid: BluetoothUUID
 
-    /// A characteristic with these handles; an `endHandle` in front of the value is lifted to the value.
+    /// Creates a characteristic with these handles; an `endHandle` before the value is raised to the value's.
     public init(
         declarationHandle: AttributeHandle, valueHandle: AttributeHandle, endHandle: AttributeHandle,
         properties: CharacteristicProperties, uuid: BluetoothUUID
@@ -68,7 +69,7 @@ public struct GATTCharacteristic: Hashable, Sendable {
         self.uuid = uuid
     }
 
-    /// The handles behind the value, where descriptors are; `nil` when there are none.
+    /// The handles after the value, where descriptors are; `nil` if there are none.
     public var descriptorHandles: ClosedRange<AttributeHandle>? {
         endHandle > valueHandle ? (valueHandle &+ 1)...endHandle : nil
     }
@@ -85,13 +86,13 @@ public struct GATTCharacteristic: Hashable, Sendable {
 public struct GATTDescriptor: Hashable, Sendable {
     /// The handle to read and write.
     public var handle: AttributeHandle
-    /// What kind of descriptor it is.
+    /// The type of the descriptor.
     public var uuid: BluetoothUUID
-    /// Whether nobody asked for its type: it is the only attribute behind a value that can be subscribed to, and such
-    /// a value must have a Client Characteristic Configuration.
+    /// A Boolean value that indicates whether the type was inferred: the descriptor is the only attribute after a
+    /// value that can be subscribed to, and such a value must have a Client Characteristic Configuration.
     public var isInferred: Bool
 
-    /// A descriptor at `handle`.
+    /// Creates a descriptor at `handle`.
     public init(handle: AttributeHandle, uuid: BluetoothUUID, isInferred: Bool = false) {
         self.handle = handle
         self.uuid = uuid

@@ -16,7 +16,7 @@ struct CharacteristicSearch: Sendable {
 }
 
 extension GATTDiscovery {
-    /// One sweep over all services; where only some services are wanted, one for each.
+    /// One sweep over all services; if only some services are requested, one for each.
     mutating func searchForCharacteristics() {
         guard isWholeDatabase else {
             for service in found.services.reversed() {
@@ -26,7 +26,7 @@ extension GATTDiscovery {
             return
         }
         guard range == 1...0xFFFF else {
-            // There may be nothing in a part but what the list of services does not show: secondary ones.
+            // A part may contain only what the list of services does not show: secondary ones.
             found.lookAt(range)
             pending.append(.characteristics(CharacteristicSearch(range: range)))
             return
@@ -84,8 +84,8 @@ extension GATTDiscovery {
     private func isComplete(_ search: CharacteristicSearch, roomLeft: Bool) -> Bool {
         if search.place.count < 2 { return true }
         if let lastSeen = search.lastSeen { return search.place.cursor > Int(lastSeen) }
-        // The peer had room for another one in the last service. What is left will be asked about anyway, and a
-        // declaration among it would show then.
+        // The peer had room for another one in the last service. The rest is requested anyway, and would show a
+        // declaration.
         guard level == .full, roomLeft, let last = found.service(containing: search.place.range.upperBound) else {
             return false
         }
@@ -94,7 +94,9 @@ extension GATTDiscovery {
 }
 
 extension GATTCharacteristic {
-    /// Reads the value of a declaration: properties 1 | value handle 2 | UUID 2 or 16.
+    /// Decodes the value of a declaration: properties 1
+    /// value handle 2
+    /// UUID 2 or 16.
     init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let properties = reader.u8(), let value = reader.u16(), let uuid = reader.uuid(reader.remaining) else {

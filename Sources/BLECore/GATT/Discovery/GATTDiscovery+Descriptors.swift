@@ -9,7 +9,7 @@ struct ConfigurationSearch: Sendable {
 }
 
 extension GATTDiscovery {
-    /// The search that explains most of what this level wants to know; `nil` when everything is explained.
+    /// Returns the search that explains most of what this level requires; `nil` if everything is explained.
     mutating func nextExplanation() -> Search? {
         switch level {
         case .structure:
@@ -34,10 +34,10 @@ extension GATTDiscovery {
         }
     }
 
-    /// The handles to ask about first, and how many of the ranges that covers.
+    /// Returns the handles to request first, and the number of ranges that they cover.
     ///
-    /// One answer holds so many short types. As long as all handles in between fit into it too, asking about the next
-    /// range in the same request saves one.
+    /// A response holds a limited number of short types. As long as all handles in between fit into it too, requesting
+    /// the next range with it saves a request.
     private func inquiry(
         for ranges: ArraySlice<ClosedRange<AttributeHandle>>
     ) -> (handles: ClosedRange<AttributeHandle>, count: Int) {
@@ -67,7 +67,7 @@ extension GATTDiscovery {
     mutating func received(_ reply: ATTReply, for search: ConfigurationSearch) throws(GATTFailure) -> Search? {
         var search = search
         if case .error(let error) = reply {
-            // Any other error is a peer that does not let itself be asked in this way: types are asked for instead.
+            // With any other error the peer does not support this request: types are requested instead.
             guard error.code == .attributeNotFound else { return nil }
             for gap in found.openSubscribableGaps() where Int(gap.lowerBound) >= search.place.cursor {
                 found.explain(gap)
@@ -75,7 +75,7 @@ extension GATTDiscovery {
             return nil
         }
         let entries = try Self.response(to: ATTReadByTypeRequest.self, in: reply).entries
-        // The handles are what counts; some peers have configurations without a value.
+        // Only the handles count; some peers have configurations without a value.
         if let first = entries.first { try search.place.check(first.handle) }
         let gaps = found.openSubscribableGaps()
         for entry in entries {
@@ -122,7 +122,7 @@ extension GATTDiscovery {
         return nil
     }
 
-    /// Declarations turned up where none were expected; asks what they declare, one search for each stretch of a kind.
+    /// Unexpected declarations were found; adds one search for each run of a kind.
     private mutating func follow(_ declarations: [(AttributeHandle, BluetoothUUID)]) {
         var searches: [Search] = []
         var index = declarations.startIndex
@@ -151,7 +151,7 @@ extension GATTDiscovery {
 }
 
 extension BluetoothUUID {
-    /// Whether attributes of this type say what is behind them, instead of holding data.
+    /// Whether attributes of this type declare other attributes, instead of holding data.
     var isDeclaration: Bool {
         isServiceDeclaration || self == .characteristicDeclaration || self == .includeDeclaration
     }

@@ -4,7 +4,7 @@ struct IncludeSearch: Sendable {
     /// The declarations that are known to be in the range.
     let seen: [AttributeHandle]
 
-    /// `seen` must not be empty, and rise.
+    /// `seen` must not be empty, and must be ascending.
     init(_ seen: [AttributeHandle]) {
         self.seen = seen
         let first = seen.first ?? 1
@@ -42,20 +42,20 @@ extension GATTDiscovery {
                 continue
             }
             try found.add(include)
-            // Only what no service covers is new. References are never followed further than that, so cycles of them
-            // cost nothing.
+            // Only a service that is not covered yet is new. References are never followed further than that, so
+            // cycles of them cost nothing.
             if isWholeDatabase, found.service(containing: include.handles.lowerBound) == nil {
                 found.lookAt(include.handles)
             }
         }
-        // Some peers jump over declarations of another length; those are asked for one by one.
+        // Some peers skip declarations of another length; those are requested one by one.
         for handle in search.seen where Int(handle) >= before && Int(handle) < search.place.cursor {
             if !entries.contains(where: { $0.handle == handle }) { pending.append(.includes(IncludeSearch([handle]))) }
         }
         return search.place.count > 0 ? .includes(search) : nil
     }
 
-    /// A reference to a service with a long UUID does not say which; the service's own declaration does.
+    /// A reference to a service with a long UUID does not contain it; the service's own declaration does.
     mutating func received(
         _ reply: ATTReply, forIncludedService start: AttributeHandle
     ) throws(GATTFailure) -> Search? {
@@ -70,7 +70,9 @@ extension GATTDiscovery {
 }
 
 extension GATTInclude {
-    /// Reads the value of a declaration: first handle 2 | last handle 2 | UUID 2 or nothing.
+    /// Decodes the value of a declaration: first handle 2
+    /// last handle 2
+    /// UUID 2 or nothing.
     init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let first = reader.u16(), let last = reader.u16(), first > 0, first <= last else { return nil }

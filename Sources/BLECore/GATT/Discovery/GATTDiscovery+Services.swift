@@ -1,10 +1,10 @@
-/// The services in a range, with their kinds.
+/// The services in a range, with their types.
 struct ServiceSearch: Sendable {
     let isPrimary: Bool
     var place: SearchRange
     /// The last declaration that is known to be in the range, when the search follows up on declarations seen.
     let lastSeen: AttributeHandle?
-    /// Whether this is the list of all services, and not a look into a hole of it.
+    /// Whether this is the list of all services, and not a search in a gap of it.
     let isWholeList: Bool
 
     /// The list of all primary services in `range`.
@@ -15,7 +15,7 @@ struct ServiceSearch: Sendable {
         isWholeList = true
     }
 
-    /// The services in a hole of the list.
+    /// The services in a gap of the list.
     init(isPrimary: Bool, hole: ClosedRange<AttributeHandle>, lastSeen: AttributeHandle? = nil) {
         self.isPrimary = isPrimary
         place = SearchRange(hole)
@@ -30,7 +30,7 @@ struct ServiceSearch: Sendable {
     }
 }
 
-/// The services of one kind.
+/// The services of one type.
 struct NamedServiceSearch: Sendable {
     let uuid: BluetoothUUID
     var place: SearchRange
@@ -89,7 +89,7 @@ extension GATTDiscovery {
         return nil
     }
 
-    /// Takes in the services of one answer and moves behind them.
+    /// Adds the services of one response and advances past them.
     private mutating func take(
         _ groups: [(ATTFindByTypeValueResponse.Entry, BluetoothUUID)], isPrimary: Bool, isHidden: Bool,
         place: inout SearchRange
@@ -118,20 +118,20 @@ extension GATTDiscovery {
             let kept = found.service(containing: start)?.handles.upperBound ?? start
             cursor = Int(kept) + 1
         }
-        // A hidden service that was dropped is explained all the same: its declaration is known.
+        // A hidden service that was dropped is still explained: its declaration is known.
         if isHidden, cursor == place.cursor, let last = groups.last { cursor = Int(last.0.startHandle) + 1 }
         guard cursor > place.cursor else { throw .noProgress(at: place.start) }
         place.cursor = cursor
     }
 
     private func check(_ group: ATTFindByTypeValueResponse.Entry) throws(GATTFailure) {
-        // An end of 0 is a known mistake of peers and means that the end is unknown.
+        // An end of 0 is a known defect of peers and means that the end is unknown.
         guard group.startHandle > 0, group.endHandle >= group.startHandle || group.endHandle == 0 else {
             throw .malformed(ATTReadByGroupTypeResponse.malformed(at: 2, .invalidField("handle range")))
         }
     }
 
-    /// The end of a list of services: the whole list, or the look into a hole.
+    /// Called at the end of a list of services: the whole list, or the search in a gap.
     private mutating func end(_ search: ServiceSearch, because error: ATTErrorResponse) throws(GATTFailure) {
         guard search.isWholeList else {
             if search.lastSeen != nil { try found.note(.declarationUnreadable(search.place.start)) }
@@ -145,7 +145,7 @@ extension GATTDiscovery {
         try found.note(.serviceListCutShort(search.place.start))
     }
 
-    /// Characteristics that lie in no service show that the list of services has a hole.
+    /// Characteristics outside every service show that the list of services has a gap.
     mutating func searchAroundStrays(isPrimary: Bool) {
         var last: ClosedRange<AttributeHandle>?
         for characteristic in found.characteristics {
@@ -160,7 +160,7 @@ extension GATTDiscovery {
 }
 
 extension BluetoothUUID {
-    /// Whether a peer has one service of this kind at most, so that nothing is asked about after the first one.
+    /// Whether a peer has at most one service of this type, so that nothing is requested after the first one.
     ///
     /// Spec: Core Vol 3 Part C, 12; Part G, 7.
     fileprivate var isOfOneService: Bool { self == 0x1800 || self == .genericAttribute }

@@ -1,24 +1,26 @@
-/// Finds out what a peer offers, in as few requests as its answers allow.
+/// Discovers a peer's database with as few requests as its responses allow.
 ///
 /// Duties
-/// - Asks for the services, then for all characteristics of all services in one sweep, and then only about handles that
-///   those answers left unexplained: a handle whose type follows from the rules is never asked about.
-/// - Looks at single services only, or at a range of handles, when told which.
-/// - Puts up with what peers in the field get wrong and notes it as a quirk; in strict mode the first quirk is the end.
-/// - Ends for every peer: handles rise, no request is sent twice, the number of requests is bound to the number of
-///   attributes seen, and the number of attributes has a cap. Time is the caller's to watch.
+/// - Requests the services, then all characteristics of all services in one sweep, and then only the handles that
+///   those responses left unexplained: a handle whose type follows from the rules is never requested.
+/// - Examines single services only, or a range of handles, if requested.
+/// - Tolerates the known defects of peers in the field and notes them as quirks; in strict mode the first quirk is the
+///   end.
+/// - Ends for every peer: handles rise, no request is sent twice, the number of requests is bounded by the number of
+///   attributes seen, and the number of attributes is limited. The caller watches the time.
 ///
-/// How far it goes is its level. `structure`: services and characteristics. `subscribable`: also the configuration of
+/// The level sets the extent. `structure`: services and characteristics. `subscribable`: also the configuration of
 /// every value that can be subscribed to. `full`: every attribute, with secondary services and includes.
 ///
 /// Invariants
-/// - `current` is the search whose request is out; `pending` are searches that answers gave rise to.
-/// - A search moves its cursor forward with every answer, or ends. Cursors are `Int`, so that 0xFFFF has a successor.
-/// - What is known lives in `found` alone; searches only say where they stand.
+/// - `current` is the search whose request is outstanding; `pending` are searches that follow from responses.
+/// - A search moves its cursor forward with every response, or ends. Cursors are `Int`, so that 0xFFFF has a
+///   successor.
+/// - The results are in `found` alone; searches only hold their positions.
 ///
 /// Each kind of search has its file: +Services, +Characteristics, +Descriptors, +Includes.
 package struct GATTDiscovery: GATTProcedure {
-    /// One list that is being asked for, piece by piece.
+    /// One list that is being requested, piece by piece.
     enum Search: Sendable {
         case services(ServiceSearch)
         case namedServices(NamedServiceSearch)
@@ -37,19 +39,19 @@ package struct GATTDiscovery: GATTProcedure {
     let level: DiscoveryLevel
     var found: Discovered
     var pending: [Search] = []
-    /// Whether the configurations still may be asked for by type.
+    /// Whether the configurations may still be requested by type.
     var mayAskForConfigurations = true
 
-    /// The handles that are looked at.
+    /// The handles that are examined.
     let range: ClosedRange<AttributeHandle>
     private let names: [BluetoothUUID]?
     private var current: Search?
     private var stage = Stage.services
     private var sent: Set<[UInt8]> = []
 
-    /// Discovers everything in `range`, or, with `services`, only the services of these kinds.
+    /// Creates a discovery of everything in `range`, or, with `services`, only of the services with these UUIDs.
     ///
-    /// The range must not begin or end inside a service; one that ends behind it is cut off there.
+    /// The range must not begin or end inside a service; a service that ends after it is cut off there.
     package init(
         level: DiscoveryLevel = .subscribable, services: [BluetoothUUID]? = nil,
         in range: ClosedRange<AttributeHandle> = 1...0xFFFF, mtu: UInt16, isStrict: Bool = false
@@ -61,10 +63,10 @@ package struct GATTDiscovery: GATTProcedure {
         found = Discovered(isStrict: isStrict, bounds: self.range)
     }
 
-    /// Whether all services in the range are looked at.
+    /// Whether all services in the range are discovered.
     var isWholeDatabase: Bool { names == nil }
 
-    /// How many requests were sent so far.
+    /// The number of requests sent so far.
     package var requestCount: Int { sent.count }
 
     package mutating func begin() -> GATTStep<GATTDatabase> {
@@ -94,7 +96,7 @@ package struct GATTDiscovery: GATTProcedure {
         }
     }
 
-    /// Goes on with the current search, else with a pending one, else with the next stage.
+    /// Continues with the current search, else with a pending one, else with the next stage.
     private mutating func advance() throws(GATTFailure) -> GATTStep<GATTDatabase> {
         while true {
             if let current {
@@ -126,7 +128,7 @@ package struct GATTDiscovery: GATTProcedure {
         }
     }
 
-    /// The request to send for `search`; `nil` when another search has sent it already and had its answer.
+    /// Returns the request to send for `search`; `nil` if another search has already sent it and had its response.
     private mutating func nextRequest(of search: Search) throws(GATTFailure) -> [UInt8]? {
         let (request, handle) = request(for: search)
         guard sent.count <= 2 * found.types.count + 64 else { throw .noProgress(at: handle) }
@@ -157,7 +159,7 @@ package struct GATTDiscovery: GATTProcedure {
 /// What all searches for declarations have in common: a range, and how far it has been searched.
 struct SearchRange: Sendable {
     let range: ClosedRange<AttributeHandle>
-    /// The next handle to ask about; one behind the range when it is done.
+    /// The next handle to request; one past the range at the end.
     var cursor: Int
 
     init(_ range: ClosedRange<AttributeHandle>) {
@@ -165,15 +167,15 @@ struct SearchRange: Sendable {
         cursor = Int(range.lowerBound)
     }
 
-    /// The next handle to ask about.
+    /// The next handle to request.
     var start: AttributeHandle { AttributeHandle(truncatingIfNeeded: cursor) }
 
-    /// How many handles are left to ask about.
+    /// The number of handles left to request.
     var count: Int { Int(range.upperBound) - cursor + 1 }
 
     var isAtBeginning: Bool { cursor == Int(range.lowerBound) }
 
-    /// Checks the first handle of an answer: nothing that was not asked for, and nothing twice.
+    /// Checks the first handle of a response: it must have been requested, and not have been received before.
     func check(_ handle: AttributeHandle) throws(GATTFailure) {
         guard range.contains(handle) else { throw .outOfRange(handle) }
         guard Int(handle) >= cursor else { throw .noProgress(at: handle) }

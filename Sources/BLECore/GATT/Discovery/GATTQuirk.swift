@@ -1,35 +1,35 @@
-/// Something a peer did that the specification does not allow, and that discovery put up with.
+/// A violation of the specification by a peer that discovery tolerated.
 ///
-/// The handle says where; it is the one of the attribute in question.
+/// The associated value is the handle of the attribute in question.
 public enum GATTQuirk: Hashable, Sendable, CustomStringConvertible {
-    /// A service claimed handles that belong to the next one, or lie outside the range that was asked for.
+    /// A service claimed handles that belong to the next one, or lie outside the requested range.
     case serviceEndClamped(AttributeHandle)
-    /// A service gave 0 as its end; the handle before the next service was taken instead.
+    /// A service's end was 0; the handle before the next service was used instead.
     case serviceEndMissing(AttributeHandle)
     /// A service overlaps an earlier one or came out of order, and was left out.
     case serviceDropped(AttributeHandle)
-    /// A service that the list of services had skipped was found behind a hole.
+    /// A service that the list of services had skipped was found after a gap.
     case serviceHidden(AttributeHandle)
-    /// The list of services ended with an error other than Attribute Not Found, behind this handle.
+    /// The list of services ended with an error other than Attribute Not Found, after this handle.
     case serviceListCutShort(AttributeHandle)
     /// A characteristic whose value handle cannot be right, or which came out of order, was left out.
     case characteristicDropped(AttributeHandle)
     /// A characteristic belongs to no service. It is kept.
     case characteristicOutsideService(AttributeHandle)
-    /// The list of characteristics ended with an error other than Attribute Not Found, behind this handle.
+    /// The list of characteristics ended with an error other than Attribute Not Found, after this handle.
     case characteristicListCutShort(AttributeHandle)
     /// A reference to another service has an impossible range, and was left out.
     case includeDropped(AttributeHandle)
-    /// The peer would not say what kind of service a reference points to.
+    /// The peer refused to report the type of the service that a reference points to.
     case includeWithoutUUID(AttributeHandle)
-    /// A declaration is there by one request and not by another; it is listed as a descriptor.
+    /// A declaration is found by one request and not by another; it is listed as a descriptor.
     case declarationUnreadable(AttributeHandle)
     /// Handles in a list of types came out of order or twice, and were left out.
     case informationDropped(AttributeHandle)
-    /// The peer refused to say what is at this handle and the ones behind it.
+    /// The peer refused to report the types of this handle and the ones after it.
     case informationRefused(AttributeHandle)
 
-    /// What happened and at which handle.
+    /// The violation and the handle.
     public var description: String {
         let (what, handle) = parts
         return "\(what) (handle \(GATTFailure.text(handle)))"
@@ -60,7 +60,7 @@ extension GATTQuirk {
     /// The attribute in question.
     package var handle: AttributeHandle { parts.1 }
 
-    /// The number that stands for the kind of quirk; numbers are never used again for another.
+    /// The number that is stored for the kind of quirk; numbers are never reused for another.
     var code: UInt8 {
         switch self {
         case .serviceEndClamped: 1

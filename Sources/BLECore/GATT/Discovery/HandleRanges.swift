@@ -1,7 +1,7 @@
 /// A set of attribute handles, kept as sorted ranges that neither touch nor overlap.
 ///
-/// Discovery uses it to remember what it has explained and what is still open; holes between services can be tens of
-/// thousands of handles wide, so single handles would not do.
+/// Discovery uses it for the explained and the unexplained handles; gaps between services can be tens of thousands of
+/// handles wide, so single handles would not do.
 package struct HandleRanges: Hashable, Sendable {
     package private(set) var ranges: [ClosedRange<AttributeHandle>] = []
 
@@ -31,7 +31,7 @@ package struct HandleRanges: Hashable, Sendable {
         ranges.replaceSubrange(first..<end, with: [lower...upper])
     }
 
-    /// Where there are more than `limit` ranges then, one over all of them takes their place.
+    /// Inserts a range; if there are more than `limit` ranges then, one range over all of them replaces them.
     package mutating func insert(_ range: ClosedRange<AttributeHandle>, atMost limit: Int) {
         insert(range)
         guard ranges.count > limit, let first = ranges.first, let last = ranges.last else { return }
@@ -56,7 +56,7 @@ package struct HandleRanges: Hashable, Sendable {
         ranges.replaceSubrange(first..<end, with: kept)
     }
 
-    /// The parts of this set inside `range`, lowest first.
+    /// Returns the parts of this set inside `range`, lowest first.
     package func intersection(_ range: ClosedRange<AttributeHandle>) -> [ClosedRange<AttributeHandle>] {
         var parts: [ClosedRange<AttributeHandle>] = []
         var index = firstIndex(endingAtOrAfter: range.lowerBound)
@@ -73,7 +73,8 @@ package struct HandleRanges: Hashable, Sendable {
 }
 
 extension Array {
-    /// The first index whose element satisfies a condition that, once true, stays true to the end; `count` if none does.
+    /// Returns the first index whose element satisfies a condition that, once true, stays true to the end; `count` if
+    /// none does.
     func firstSortedIndex(where condition: (Element) -> Bool) -> Int {
         var low = 0
         var high = count

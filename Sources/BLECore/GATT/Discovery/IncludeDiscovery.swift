@@ -1,15 +1,15 @@
 /// Lists the references to other services in a range of handles.
 ///
-/// A reference to a service with a long UUID does not say which; the service's own declaration is read for it, and where the
-/// peer refuses that, the reference stays without. References are not followed.
+/// A reference to a service with a long UUID does not contain it; the service's own declaration is read for it, and if
+/// the peer refuses that, the reference has no UUID. References are not followed.
 ///
 /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
 package struct IncludeDiscovery: GATTProcedure {
     private var place: SearchRange
     private var includes: [GATTInclude] = []
-    /// How many declarations the peer listed, those included that were left out.
+    /// The number of declarations that the peer listed, including those left out.
     private var declarations = 0
-    /// Those whose service is still to be read, as indices, the next one last.
+    /// The references whose service is still to be read, as indices, the next one last.
     private var unnamed: [Int] = []
 
     package init(in range: ClosedRange<AttributeHandle>) {

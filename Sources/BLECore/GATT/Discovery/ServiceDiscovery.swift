@@ -1,9 +1,9 @@
-/// Lists the services in a range of handles: all of them, or those of one kind.
+/// Lists the services in a range of handles: all of them, or those with one UUID.
 ///
-/// Only the list, where `GATTDiscovery` finds out what is in the services as well. The list ends where the range does, where
-/// the peer says that there are no more, or at `limit` services. A service that overlaps the one before it is left out; one
-/// that gives no end reaches to the next one. Two wrong endings that peers are known for are endings all the same, once
-/// the list has begun.
+/// It returns only the list, whereas `GATTDiscovery` also discovers the contents of the services. The list ends at the
+/// end of the range, when the peer reports that there are no more, or at `limit` services. A service that overlaps the
+/// one before it is left out; one without an end extends to the next one. Two wrong error codes with which some peers
+/// end the list are accepted, once the list has begun.
 ///
 /// Spec: Discover All Primary Services and by Service UUID, Core Vol 3 Part G, 4.4.
 package struct ServiceDiscovery: GATTProcedure {
@@ -88,7 +88,7 @@ package struct ServiceDiscovery: GATTProcedure {
             throw .malformed(ATTReadByGroupTypeResponse.malformed(at: 2, .invalidField("handle range")))
         }
         guard Int(group.start) >= place.cursor else { return }
-        // 0 and 0xFFFF are what peers say that do not know where a service ends.
+        // 0 and 0xFFFF are sent by peers that do not know where a service ends.
         var end = min(group.end == 0 ? .max : group.end, place.range.upperBound)
         if end == place.range.upperBound, let next, next > group.start { end = next &- 1 }
         if let last = services.indices.last, services[last].handles.upperBound >= group.start {
@@ -100,7 +100,7 @@ package struct ServiceDiscovery: GATTProcedure {
 }
 
 extension SearchRange {
-    /// Whether a refusal only says that nothing more is there.
+    /// Whether an error only means that nothing more follows.
     func isEnd(_ code: ATTErrorCode) -> Bool {
         if code == .attributeNotFound { return true }
         return !isAtBeginning && (code == .invalidHandle || code == .unsupportedGroupType)

@@ -1,34 +1,34 @@
-/// Why an operation on a peer's attributes ended without a result.
+/// The reason that an operation on a peer's attributes ended without a result.
 ///
 /// None of these ends the link.
 public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The peer refused a request. The handle is the one the peer named, which need not be the one that was asked for.
+    /// The peer refused a request. The handle is the one the peer named, which need not be the requested one.
     case att(request: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode)
-    /// The peer's answer is not what its format asks for.
+    /// The peer's response violates its format.
     case malformed(MalformedPacket)
-    /// The peer's answers to a discovery lead nowhere: it repeats itself or spends more requests than it has
-    /// attributes. The handle says where the discovery stood.
+    /// A discovery does not advance: the peer repeats itself, or requires more requests than it has attributes. The
+    /// handle is the position of the discovery.
     case noProgress(at: AttributeHandle)
-    /// The peer answered with a handle outside the range that it was asked about.
+    /// The peer's response has a handle outside the requested range.
     case outOfRange(AttributeHandle)
     /// The peer has more attributes than a database may hold.
     case databaseTooLarge(limit: Int)
-    /// Strict discovery only: the peer did something that the specification does not allow.
+    /// In a strict discovery: the peer violated the specification.
     case quirk(GATTQuirk)
-    /// The value is longer than an attribute may be, in the peer or in the call. What was read so far comes with it.
+    /// The value is longer than an attribute may be, in the peer or in the call. The part read so far is attached.
     case valueTooLong(partial: [UInt8])
-    /// The peer did not repeat a prepared write as it was sent. Nothing was written.
+    /// The peer's response to a prepared write differs from what was sent. Nothing was written.
     case reliableWriteMismatch(AttributeHandle)
-    /// The peer sent more responses than it was asked for while it was asked for a long value, twice in a row; the pieces cannot be told apart.
+    /// The peer sent surplus responses while a long value was read, twice in a row; the pieces cannot be told apart.
     case surplusResponse(AttributeHandle)
     /// The value cannot be subscribed to: it has no Client Characteristic Configuration.
     case noCCCD(valueHandle: AttributeHandle)
-    /// The peer has no attribute of this kind.
+    /// The peer has no attribute of this type.
     case attributeNotFound(BluetoothUUID)
-    /// The call asks for something that cannot be sent: no handles, or more than fit into one packet.
+    /// The call requests something that cannot be sent: no handles, or more than fit into one packet.
     case impossibleRequest(ATTOpcode)
 
-    /// A sentence for people.
+    /// A sentence for users.
     public var description: String {
         switch self {
         case .att(let request, let handle, let code):

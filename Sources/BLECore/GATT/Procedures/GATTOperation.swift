@@ -1,4 +1,4 @@
-/// Names one operation of a link, for as long as the link lives.
+/// Identifies one operation of a link, for as long as the link lives.
 package struct OperationID: Hashable, Sendable {
     package let rawValue: UInt64
 
@@ -7,17 +7,17 @@ package struct OperationID: Hashable, Sendable {
     }
 }
 
-/// What an operation ended with.
+/// The result of an operation.
 package enum GATTOutcome: Hashable, Sendable {
-    /// The MTU that both sides keep to from now on.
+    /// The MTU of the link from now on.
     case mtu(UInt16)
-    /// What the peer offers.
+    /// The discovered database.
     case database(GATTDatabase)
     /// One value.
     case value([UInt8])
     /// Several attributes with their values, in the order of handles.
     case attributes([AttributeValue])
-    /// Several values, in the order in which they were asked for.
+    /// Several values, in the order in which they were requested.
     case values([[UInt8]])
     /// Services, in the order of handles.
     case services([GATTService])
@@ -27,23 +27,25 @@ package enum GATTOutcome: Hashable, Sendable {
     case characteristics([GATTCharacteristic])
     /// The descriptors of one characteristic, in the order of handles.
     case descriptors([GATTDescriptor])
-    /// Nothing but success.
+    /// Success without a value.
     case done
 }
 
-/// Why an operation ended without an outcome.
+/// The reason that an operation ended without a result.
 package enum OperationFailure: Error, Hashable, Sendable {
-    /// The peer refused, or its answers make no sense.
+    /// The peer refused, or its responses are invalid.
     case gatt(GATTFailure)
-    /// The operation's own deadline passed. The link goes on.
+    /// The operation's own deadline passed. The link is still usable.
     case timedOut
-    /// The caller gave up. The link goes on.
+    /// The caller cancelled. The link is still usable.
     case cancelled
-    /// So many operations are unfinished already; this one was not started.
+    /// The limit of unfinished operations was reached; this one was not started.
     case queueFull(limit: Int)
-    /// The peer changed its services meanwhile, so that handles may mean something else. The link goes on.
+    /// The peer changed its services meanwhile, so that handles may belong to other attributes. The link is still
+    /// usable.
     case servicesChanged
-    /// The system refused the packet for good; the number is the owner's own, such as an errno. The link goes on.
+    /// The system refused the packet permanently; the number is the owner's own, such as an errno. The link is still
+    /// usable.
     case unsendable(Int32)
     /// The link ended first.
     case linkLost
@@ -51,16 +53,16 @@ package enum OperationFailure: Error, Hashable, Sendable {
 
 /// One running operation, whatever procedure it follows.
 ///
-/// A class only so that procedures of different types can stand in one dictionary without existential boxes, which
-/// Embedded Swift does not have. This base class is a command: it is over as soon as its packet was sent.
+/// A class only so that procedures of different types can share one dictionary without existential boxes, which
+/// Embedded Swift does not have. This base class is a command: it ends as soon as its packet was sent.
 class RunningOperation {
     let usesPreparedQueue: Bool
     let deadline: BootInstant?
-    /// The request of this operation that is in the queue or on its way.
+    /// The request of this operation that is queued or outstanding.
     var request: RequestID?
-    /// The MTU when that request was given out.
+    /// The MTU when that request was created.
     var requestMTU: UInt16 = MTUExchange.minimum
-    /// How many contradictions the link had when the last request ended.
+    /// The number of contradictions on the link when the last request ended.
     var contradictions = 0
 
     init(usesPreparedQueue: Bool = false, deadline: BootInstant?) {
@@ -93,7 +95,7 @@ final class RunningProcedure<Procedure: GATTProcedure>: RunningOperation {
     override func abandoned() -> [UInt8]? { procedure.abandoned() }
 }
 
-/// Reads a value, as `RunningProcedure` would. The most frequent operation of all: in here the compiler knows its procedure.
+/// Reads a value, as `RunningProcedure` would. As the most frequent operation it is specialized for its procedure.
 final class RunningRead: RunningOperation {
     private var procedure: ReadLong
 

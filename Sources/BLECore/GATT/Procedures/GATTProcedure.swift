@@ -1,4 +1,4 @@
-/// The peer's answer to one request.
+/// The peer's reply to one request.
 package enum ATTReply: Hashable, Sendable {
     /// The response that belongs to the request, opcode first.
     case response([UInt8])
@@ -6,13 +6,13 @@ package enum ATTReply: Hashable, Sendable {
     case error(ATTErrorResponse)
 }
 
-/// What comes next in a procedure.
+/// The next step of a procedure.
 package enum GATTStep<Output: Sendable>: Sendable {
-    /// Send this request and hand back its reply.
+    /// Send this request and pass back its reply.
     case send([UInt8])
     /// The procedure is over.
     case finished(Output)
-    /// The procedure is over, without a result. The link is as good as before.
+    /// The procedure is over, without a result. The link is still usable.
     case failed(GATTFailure)
 
     func map<Other>(_ transform: (Output) -> Other) -> GATTStep<Other> {
@@ -27,30 +27,29 @@ package enum GATTStep<Output: Sendable>: Sendable {
 extension GATTStep: Equatable where Output: Equatable {}
 
 /// An operation of several requests, each of which depends on the reply to the one before.
-///
-/// A procedure is a value. It asks for one request at a time and is handed the reply to exactly that one; what it does
-/// not know is the link, the time and other procedures. After `finished` or `failed` it is used up.
+/// A procedure is a value. It sends one request at a time and receives the reply to exactly that one; it knows nothing
+/// of the link, the time and other procedures. After `finished` or `failed` it must not be used again.
 package protocol GATTProcedure: Sendable {
     associatedtype Output: Sendable
 
-    /// The first step. Called once.
+    /// Returns the first step. Called once.
     mutating func begin() -> GATTStep<Output>
 
-    /// Called in front of `received` with the smallest MTU that the link had since the request was given out: an answer of
-    /// that size may have been cut.
+    /// Called before `received` with the smallest MTU that the link has had since the request was created: a response
+    /// of that size may be truncated.
     mutating func willReceive(mtu: UInt16)
 
-    /// Called in front of `received` with the number of times that the peer has contradicted itself on this link: it has sent two
-    /// different responses to one request, so that one of them may have been taken for what it was not.
+    /// Called before `received` with the number of contradictions of the peer on this link: it has sent two different
+    /// responses to one request, so that one of them may have been attributed to the wrong request.
     mutating func willReceive(contradictions: Int)
 
-    /// The step behind the reply to the request that was sent last.
+    /// Returns the step after the reply to the request that was sent last.
     mutating func received(_ reply: ATTReply) -> GATTStep<Output>
 
-    /// Called instead of `received` when the caller gives up; answers a request that the peer should still get.
+    /// Called instead of `received` when the caller cancels; returns a request that the peer should still receive.
     mutating func abandoned() -> [UInt8]?
 
-    /// Whether it fills the peer's only queue of prepared writes, so that no other such procedure may run meanwhile.
+    /// Whether it uses the peer's only queue of prepared writes, so that no other such procedure may run meanwhile.
     var usesPreparedQueue: Bool { get }
 }
 
@@ -63,9 +62,9 @@ extension GATTProcedure {
 
     package var usesPreparedQueue: Bool { false }
 
-    /// The response in `reply`.
+    /// Returns the response in `reply`.
     ///
-    /// - Throws: `.att` for a refusal and `.malformed` for bytes that are no `Request.Response`.
+    /// - Throws: `.att` for a refusal and `.malformed` for bytes that are not a `Request.Response`.
     static func response<Request: ATTRequest>(
         to request: Request.Type, in reply: ATTReply
     ) throws(GATTFailure) -> Request.Response {
@@ -82,7 +81,7 @@ extension GATTProcedure {
 }
 
 extension GATTStep {
-    /// The step that `body` leads to; what it throws is the failure.
+    /// Returns the step of `body`; an error that it throws is the failure.
     static func attempt(_ body: () throws(GATTFailure) -> GATTStep) -> GATTStep {
         do {
             return try body()

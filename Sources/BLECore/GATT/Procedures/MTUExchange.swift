@@ -1,13 +1,13 @@
-/// Agrees with the peer on the largest packet of the link.
+/// Exchanges the MTU with the peer.
 ///
-/// The answer is the smaller of both offers, and never below 23. A peer that refuses, with whatever error, stays at 23;
-/// that is a result and no failure. Sent once per link.
+/// The result is the smaller of both values, and never below 23. A peer that refuses, with whatever error, stays at
+/// 23; that is a result and not a failure. Sent once per link.
 ///
 /// Spec: Exchange MTU, Core Vol 3 Part G, 4.3.1.
 package struct MTUExchange: GATTProcedure {
-    /// The packet size of a link on which nothing was agreed.
+    /// The MTU of a link without an exchange.
     package static let minimum: UInt16 = 23
-    /// The packet size to offer: an attribute value of 512 bytes fits, with the header of every packet.
+    /// The MTU to offer: an attribute value of 512 bytes fits, with the header of every packet.
     package static let preferred: UInt16 = 517
 
     private let offer: UInt16

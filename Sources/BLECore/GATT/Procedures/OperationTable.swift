@@ -1,6 +1,6 @@
 /// The unfinished operations of one link, in the order in which they were started.
 ///
-/// There are one or two of them as a rule and 64 at most, so looking through all of them costs less than hashing.
+/// There are usually one or two of them and at most 64, so a linear search costs less than hashing.
 struct OperationTable {
     private var entries: [(id: OperationID, operation: RunningOperation)] = []
 
@@ -11,7 +11,7 @@ struct OperationTable {
         entries.first { $0.id == id }?.operation
     }
 
-    /// The operation that waits for the end of `request`.
+    /// Returns the operation that waits for the end of `request`.
     func waiting(for request: RequestID) -> (id: OperationID, operation: RunningOperation)? {
         entries.first { $0.operation.request == request }
     }
@@ -29,7 +29,7 @@ struct OperationTable {
         entries.removeAll()
     }
 
-    /// Those whose deadline has passed.
+    /// Returns the operations whose deadline has passed.
     func late(at now: BootInstant) -> [OperationID] {
         entries.compactMap { entry in
             guard let deadline = entry.operation.deadline, deadline <= now else { return nil }
@@ -37,7 +37,7 @@ struct OperationTable {
         }
     }
 
-    /// The deadline that comes first.
+    /// The earliest deadline.
     var nextDeadline: BootInstant? {
         var next: BootInstant?
         for entry in entries {

@@ -2,7 +2,7 @@
 package struct AttributeValue: Hashable, Sendable {
     package var handle: AttributeHandle
     package var value: [UInt8]
-    /// Whether there may be more of it: the packet had no room, and only `ReadLong` gets the rest.
+    /// Whether the value may be truncated: the packet was full, and only `ReadLong` reads the rest.
     package var mayBeCut: Bool
 
     package init(handle: AttributeHandle, value: [UInt8], mayBeCut: Bool = false) {
@@ -12,11 +12,10 @@ package struct AttributeValue: Hashable, Sendable {
     }
 }
 
-/// Reads every value of one type in a range, without knowing where they are.
+/// Reads every value of one type in a range, without known handles.
 ///
-/// With a `limit` it asks no more once it has that many, which saves the request that proves there are no more; what one
-/// response brought is kept together. A range
-/// without any ends in `attributeNotFound`.
+/// With a `limit` it stops at that number, which saves the request that proves there are no more; the values of one
+/// response are kept together. A range without any value ends in `attributeNotFound`.
 ///
 /// Spec: Read Using Characteristic UUID, Core Vol 3 Part G, 4.8.2.
 package struct ReadByUUID: GATTProcedure {
@@ -51,7 +50,7 @@ package struct ReadByUUID: GATTProcedure {
                 return .finished(values)
             }
             let response = try Self.response(to: ATTReadByTypeRequest.self, in: reply)
-            // A value that ends where the packet or the length byte ends may have been cut there.
+            // A value that ends where the packet or the length byte ends may be truncated.
             let longest = min(Int(mtu) - 4, 253)
             for entry in response.entries {
                 guard range.contains(entry.handle) else { throw .outOfRange(entry.handle) }

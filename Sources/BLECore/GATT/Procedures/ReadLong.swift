@@ -1,14 +1,14 @@
-/// Reads one value to its end, however long; or only what is behind an offset.
+/// Reads one value to its end, however long; or only the part from an offset on.
 ///
-/// The first request is a plain read, or a piece where an offset is given; only a value that fills its packet is asked
-/// for further pieces. The end shows as a piece that does not fill its packet, or as one of the two errors by which
-/// peers say that nothing is left: Invalid Offset, and Attribute Not Long for a value of exactly one packet. A peer
-/// that goes on for ever is left at 512 bytes.
+/// The first request is a plain read, or a part if an offset is given; only a value that fills its packet is followed
+/// by requests for further parts. The value ends with a part that does not fill its packet, or with one of the two
+/// errors that peers use for it: Invalid Offset, and Attribute Not Long for a value of exactly one packet. An endless
+/// value is cut off at 512 bytes.
 ///
-/// A Read Blob Response does not say which piece it carries, so a copy of one is taken for the next piece. Where a whole piece is the same as
-/// the one before, it is asked for once more at the end: a peer that is one response behind has something else to say by then. And
-/// where the peer contradicts itself meanwhile, or says something else then, the value is read once more from the beginning,
-/// by a Read Request, whose response no piece is taken for. It fails if that happens again.
+/// A Read Blob Response does not contain its offset, so a duplicate of one is taken for the next part. If a whole part
+/// equals the one before, it is requested once more at the end: a peer that is one response behind sends another one
+/// by then. If the peer contradicts itself meanwhile, or that part differs, the value is read once more from the
+/// beginning, by a Read Request, for whose response no part can be taken. It fails if that happens again.
 ///
 /// Spec: Read Characteristic Value and Read Long Characteristic Values, Core Vol 3 Part G, 4.8.1 and 4.8.3.
 package struct ReadLong: GATTProcedure {
@@ -20,11 +20,11 @@ package struct ReadLong: GATTProcedure {
     private var isSecondAttempt = false
     /// The last piece that came in a Read Blob Response.
     private var lastPiece: [UInt8] = []
-    /// A whole piece that is the same as the one before.
+    /// A whole part that equals the one before.
     private var copy: (offset: UInt16, part: [UInt8])?
     private var isChecking = false
     private var contradictions = 0
-    /// How many there were when the first piece came.
+    /// The number of contradictions when the first part came.
     private var firstContradictions: Int?
 
     package init(handle: AttributeHandle, from offset: UInt16 = 0, mtu: UInt16) {
@@ -33,7 +33,7 @@ package struct ReadLong: GATTProcedure {
         self.mtu = max(mtu, MTUExchange.minimum)
     }
 
-    /// Goes on with a value of which the beginning is known, and ends with all of it.
+    /// Continues a value whose beginning is known, and ends with all of it.
     package init(handle: AttributeHandle, continuing known: [UInt8], mtu: UInt16) {
         self.init(handle: handle, mtu: mtu)
         value = known
@@ -76,7 +76,7 @@ package struct ReadLong: GATTProcedure {
         }
     }
 
-    /// The last piece is there.
+    /// Called when the last part has come.
     private mutating func ended() throws(GATTFailure) -> GATTStep<[UInt8]> {
         if contradictions != firstContradictions { return try again() }
         guard let copy else { return .finished(value) }
@@ -91,7 +91,7 @@ package struct ReadLong: GATTProcedure {
     }
 
     private mutating func again() throws(GATTFailure) -> GATTStep<[UInt8]> {
-        // What begins with a piece would take a late one for it.
+        // A read that begins with a part would accept a late one.
         guard !isSecondAttempt, offset == 0 else { throw .surplusResponse(handle) }
         self = ReadLong(handle: handle, mtu: mtu)
         isSecondAttempt = true
@@ -109,7 +109,7 @@ package struct ReadLong: GATTProcedure {
     }
 }
 
-/// What the specification allows an attribute to be.
+/// The specification's limits for an attribute.
 package enum GATTLimits {
     /// The largest value in bytes. Spec: Core Vol 3 Part F, 3.2.9.
     package static let value = 512

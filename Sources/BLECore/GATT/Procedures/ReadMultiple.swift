@@ -1,6 +1,6 @@
-/// Reads several values of known length in one request; the answer is all of them in a row.
+/// Reads several values of known length in one request; the response contains all of them in a row.
 ///
-/// Where the values are cut apart is for the caller to know. What does not fit into the packet is missing at the end.
+/// The caller knows the lengths. What does not fit into the packet is missing at the end.
 ///
 /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
 package struct ReadMultiple: GATTProcedure {
@@ -24,9 +24,9 @@ package struct ReadMultiple: GATTProcedure {
     }
 }
 
-/// Reads several values of any length in one request; the answer keeps them apart.
+/// Reads several values of any length in one request; the response has their lengths.
 ///
-/// There are fewer values than handles when the packet had no room for all of them, and the last one may be cut.
+/// There are fewer values than handles if the packet had no room for all of them, and the last one may be truncated.
 ///
 /// Spec: Read Multiple Variable Length Characteristic Values, Core Vol 3 Part G, 4.8.5.
 package struct ReadMultipleVariable: GATTProcedure {
@@ -78,7 +78,7 @@ package struct ReadMultipleVariable: GATTProcedure {
 }
 
 extension Array<AttributeHandle> {
-    /// Whether there are handles, and no more than one packet holds.
+    /// Whether there are handles, and no more than fit into one packet.
     fileprivate func canBeAsked(mtu: UInt16) -> Bool {
         !isEmpty && 1 + 2 * count <= Int(mtu)
     }

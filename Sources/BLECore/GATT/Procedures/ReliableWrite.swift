@@ -3,25 +3,25 @@
 /// Duties
 /// - Sends every value in pieces that the peer queues (Prepare Write), and then one request that writes the whole queue
 ///   (Execute Write).
-/// - Compares handle, offset and bytes of every echo. A difference empties the peer's queue and fails the operation;
-///   nothing was written then.
+/// - Compares handle, offset and bytes of every response with the request. On a difference it empties the peer's queue
+///   and fails; nothing was written then.
 /// - Empties the peer's queue after any other failure too: the queue outlives the operation, and what is left in it
-///   would be written by the next one. The same when the caller gives up, whatever was asked for last: that request may
-///   still wait for its turn, and then never reaches the peer.
+///   would be written by the next one. The same on a cancellation, whatever the last request was: it may still wait in
+///   the queue, and then never reaches the peer.
 ///
 /// Invariants
-/// - The failure reported is the first one; how the peer answers the clearing up changes nothing.
-/// - Nothing is cleared up behind the answer to Execute Write: the peer's queue is empty then, whatever the answer.
+/// - The first failure is the one reported; the peer's response to emptying the queue changes nothing.
+/// - The queue is not emptied after the response to Execute Write: it is empty then, whatever the response.
 ///
 /// The peer has one queue for the whole link, so no other procedure that uses it may run meanwhile.
 ///
 /// Spec: Reliable Writes, Core Vol 3 Part G, 4.9.5.
 package struct ReliableWrite: GATTProcedure {
-    /// A value and where it goes.
+    /// A value and its destination.
     package struct Part: Hashable, Sendable {
         package var handle: AttributeHandle
         package var value: [UInt8]
-        /// Where in the attribute the value begins.
+        /// The offset in the attribute at which the value begins.
         package var offset: UInt16
 
         package init(handle: AttributeHandle, value: [UInt8], offset: UInt16 = 0) {
@@ -32,7 +32,7 @@ package struct ReliableWrite: GATTProcedure {
     }
 
     private enum State: Sendable {
-        /// The piece at this index is on its way to the peer's queue.
+        /// The prepare request of the piece at this index is outstanding.
         case preparing(Int)
         case executing
         case cancelling(GATTFailure)
@@ -111,7 +111,7 @@ package struct ReliableWrite: GATTProcedure {
 }
 
 extension ReliableWrite.Part {
-    /// The value in pieces of `size` bytes; an empty value is one empty piece.
+    /// Returns the value in pieces of `size` bytes; an empty value is one empty piece.
     fileprivate func pieces(of size: Int) -> [ATTPrepareWriteRequest] {
         var pieces: [ATTPrepareWriteRequest] = []
         var start = 0

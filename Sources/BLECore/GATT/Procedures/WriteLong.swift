@@ -1,7 +1,7 @@
 /// Writes one value that does not fit into a packet.
 ///
-/// It is a reliable write of one part: the echo of every piece is checked, and the peer's queue is emptied after a
-/// failure.
+/// It is a reliable write of one part: the response to every piece is compared, and the peer's queue is emptied after
+/// a failure.
 ///
 /// Spec: Write Long Characteristic Values, Core Vol 3 Part G, 4.9.4.
 package struct WriteLong: GATTProcedure {

@@ -1,6 +1,6 @@
-/// Writes one value that fits into a packet, and waits for the peer's word that it did.
+/// Writes one value that fits into a packet, and waits for the peer's response.
 ///
-/// A longer value fails without being sent: `WriteLong` is for those.
+/// A longer value fails without being sent; use `WriteLong` for it.
 ///
 /// Spec: Write Characteristic Value, Core Vol 3 Part G, 4.9.3.
 package struct WriteRequest: GATTProcedure {
@@ -14,7 +14,7 @@ package struct WriteRequest: GATTProcedure {
         self.mtu = mtu
     }
 
-    /// How many bytes one request carries on a link with this MTU.
+    /// Returns the number of value bytes in one request on a link with this MTU.
     package static func capacity(mtu: UInt16) -> Int {
         max(Int(mtu), Int(MTUExchange.minimum)) - 3
     }
