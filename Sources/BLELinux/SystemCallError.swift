@@ -40,7 +40,7 @@ extension SystemCallError {
     package static let down = ENETDOWN
     /// The adapter is blocked by a switch.
     package static let blocked = ERFKILL
-    /// Somebody else has it.
+    /// Another program has it.
     package static let busy = EBUSY
     /// There is no link.
     package static let notConnected = ENOTCONN

@@ -1,8 +1,9 @@
 internal import Glibc
 
-/// The small text files in which the kernel tells about itself.
+/// The small text files in which the kernel describes the system.
 package enum SystemFiles {
-    /// The file's text without the newline at its end; `nil` when it cannot be read. Longer ones are cut at 64 KiB.
+    /// Returns the file's text without the newline at its end; `nil` if it cannot be read. Longer files are cut at 64
+    /// KiB.
     package static func text(_ path: String) -> String? {
         let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC) }
         guard number >= 0 else { return nil }
@@ -21,25 +22,25 @@ package enum SystemFiles {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether a folder is there.
+    /// Returns whether a directory exists.
     package static func isFolder(_ path: String) -> Bool {
         var status = stat()
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Whether something is there that is no socket.
+    /// Returns whether something exists there that is not a socket.
     package static func isOther(thanSocket path: String) -> Bool {
         var status = stat()
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFSOCK
     }
 
-    /// The names in a directory, without `.` and `..`, sorted; empty when it cannot be read.
+    /// Returns the names in a directory, without `.` and `..`, sorted; empty if it cannot be read.
     package static func names(in directory: String) -> [String] {
         guard let stream = unsafe opendir(directory) else { return [] }
         return unsafe names(readingAndClosing: stream)
     }
 
-    /// The names in an open directory, without `.` and `..`, sorted.
+    /// Returns the names in an open directory, without `.` and `..`, sorted.
     static func names(readingAndClosing stream: OpaquePointer) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []
@@ -52,7 +53,7 @@ package enum SystemFiles {
         return names.sorted()
     }
 
-    /// Where a symbolic link leads; `nil` when it cannot be read.
+    /// Returns the target of a symbolic link; `nil` if it cannot be read.
     package static func destination(ofLink path: String) -> String? {
         var bytes = [UInt8](repeating: 0, count: 1024)
         let count = unsafe readlink(path, &bytes, bytes.count)
@@ -60,24 +61,24 @@ package enum SystemFiles {
     }
 }
 
-/// The kernel's log, open for reading: the kernel asks for the right to read it once, when it is opened.
+/// The kernel's log, open for reading: the kernel checks the permission once, when it is opened.
 package final class KernelLog: Sendable {
     private let file: OwnedDescriptor
 
-    /// Opens the log; `nil` when this process may not.
+    /// Opens the log; `nil` if this process may not.
     package init?(_ path: String = "/dev/kmsg") {
         let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
         guard number >= 0 else { return nil }
         file = OwnedDescriptor(number)
     }
 
-    /// The messages that pass `isWanted`, oldest first and the first 1,000 of them, each without what stands in front of its text.
+    /// Returns the messages that pass `isWanted`, oldest first and at most 1,000, each without the prefix of its text.
     package func messages(where isWanted: (String) -> Bool) -> [String] {
         // What was read before is read again.
         _ = lseek(file.number, 0, SEEK_SET)
         var wanted: [String] = []
         var rest = ""
-        // A read gives one message, and a line of a plain file may go over two.
+        // A read returns one message, and a line of a plain file may need two.
         var part = [UInt8](repeating: 0, count: 8192)
         while wanted.count < 1000 {
             let count = unsafe read(file.number, &part, part.count)

@@ -1,8 +1,8 @@
 package import BLECore
 
-/// Names a timer of an `EventLoop` until it has fired or was cancelled.
+/// Identifies a timer of an `EventLoop` until it has fired or was cancelled.
 package struct TimerID: Hashable, Comparable, Sendable {
-    /// When the timer fires.
+    /// The time at which the timer fires.
     package let deadline: BootInstant
     let serial: UInt64
 
@@ -26,14 +26,14 @@ struct TimerList {
         return id
     }
 
-    /// Forgets a timer; does nothing when it is gone already.
+    /// Removes a timer; does nothing if it is already gone.
     mutating func remove(_ id: TimerID) {
         let index = position(of: id)
         guard index < entries.count, entries[index].id == id else { return }
         entries.remove(at: index)
     }
 
-    /// Takes out the first timer if it is due.
+    /// Removes and returns the first timer if it is due.
     mutating func takeDue(at now: BootInstant) -> EventLoop.Handler? {
         guard let first = entries.first, first.id.deadline <= now else { return nil }
         entries.removeFirst()

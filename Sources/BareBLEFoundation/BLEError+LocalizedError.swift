@@ -1,9 +1,9 @@
 public import BareBLE
 public import Foundation
 
-/// What Foundation asks of errors: `error.localizedDescription` says what `error.description` does, in parts.
+/// Foundation's view of the error: `error.localizedDescription` has the parts of `error.description`.
 extension BLEError: LocalizedError {
-    /// What failed, for whom, and why, with the raw codes underneath: one sentence.
+    /// A sentence with the operation, the subject, the reason and the raw codes.
     public var errorDescription: String? {
         var text = "Could not \(operation)"
         if let subject { text += " (\(subject))" }
@@ -12,11 +12,11 @@ extension BLEError: LocalizedError {
         return text
     }
 
-    /// Why it failed, as a sentence.
+    /// The reason of the failure, as a sentence.
     public var failureReason: String? {
         reason.prefix(1).uppercased() + reason.dropFirst() + "."
     }
 
-    /// What to do next, as one sentence; `nil` where there is nothing sensible to say.
+    /// A sentence about what to do next; `nil` if nothing sensible can be suggested.
     public var recoverySuggestion: String? { hint }
 }

@@ -2,12 +2,12 @@ public import BLECore
 public import BareBLE
 public import Foundation
 
-/// All bytes of a value, whatever they mean: `CharacteristicKey<Data>(0xFFF1)`.
+/// All bytes of a value, undecoded: `CharacteristicKey<Data>(0xFFF1)`.
 extension Data: GATTReadable, GATTWritable {
-    /// What an error calls the format.
+    /// The name of the format in errors.
     public static var formatName: String { "bytes" }
 
-    /// Takes all bytes that are left.
+    /// Decodes all remaining bytes.
     public init(reading reader: inout ByteReader) throws(MalformedPacket) {
         self.init(reader.rest())
     }

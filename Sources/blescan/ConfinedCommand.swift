@@ -1,19 +1,19 @@
 import BLELinux
 import BareBLE
 
-/// A command that says what it needs of root's rights: who has more gives up the rest before anything is opened.
+/// A command that declares the privileges it needs; all others are dropped before anything is opened.
 protocol ConfinedCommand {
-    /// The adapter that this command line uses, if it uses one.
+    /// The adapter that this command line uses, if any.
     var radio: AdapterSelector? { get }
     /// Whether an argument names a file.
     var namesFiles: Bool { get }
     /// Whether the peer is a socket in the file system.
     var namesSocket: Bool { get }
-    /// Whether the adapter is switched on before anything else, and CAP_NET_ADMIN then given up.
+    /// Whether the adapter is switched on first, and CAP_NET_ADMIN then dropped.
     var switchesAdapterOn: Bool { get }
-    /// What the radio asks for at the beginning.
+    /// The capabilities that the radio requires at the beginning.
     var forRadio: [Privileges.Capability] { get }
-    /// Opens, with all rights, what nobody else may open; nothing in it may be foreign bytes.
+    /// Opens, with all privileges, what only root may open; it must not contain foreign bytes.
     func openWhatRootAloneMay()
 }
 
@@ -23,19 +23,20 @@ extension ConfinedCommand {
     var forRadio: [Privileges.Capability] { [.netRaw, .netAdmin] }
     func openWhatRootAloneMay() {}
 
-    /// Becomes the user who called sudo, doas or pkexec, and gives up all capabilities but those that the radio asks for: CAP_NET_RAW, and until
-    /// the adapter is on CAP_NET_ADMIN. Who is not root, but has capabilities, gives them up in the same way.
+    /// Becomes the user who ran sudo, doas or pkexec, and drops all capabilities except those for the radio:
+    /// CAP_NET_RAW, and until the adapter is on CAP_NET_ADMIN. A user who is not root, but has capabilities, drops
+    /// them in the same way.
     ///
-    /// To be called while the program has one thread, which the first suspension of its main function ends. The kernel asks for
-    /// CAP_NET_RAW at each command to the controller: that one cannot go, or a scan could not be stopped.
+    /// Call it while the program has one thread, which ends with the first suspension of its main function. The kernel
+    /// checks CAP_NET_RAW at each command to the controller: that one must be kept, or a scan could not be stopped.
     ///
-    /// - Throws: `Failure` when root is not allowed to become that user.
+    /// - Throws: `Failure` if root is not allowed to become that user.
     func giveUpRights() throws(Failure) {
         let isRoot = Privileges.isRoot
         guard isRoot || Privileges.current().effective != 0 else { return }
-        // The socket may be root's, and its server may ask who has called: root stays root for it.
+        // The socket may be root's, and its server may check the caller: root stays root for it.
         let caller = isRoot && !namesSocket ? Privileges.Caller.current : nil
-        // Root keeps its ways to files and sockets that the user has named, and that are not root's.
+        // Root keeps its access to files and sockets that the user has named, and that are not root's.
         let forFiles: [Privileges.Capability] =
             caller == nil && (namesFiles || namesSocket) ? [.overrideFileAccess] : []
         openWhatRootAloneMay()
@@ -45,7 +46,7 @@ extension ConfinedCommand {
                 try Privileges.keep(only: [.netRaw] + forFiles)
             }
         } catch {
-            // Whoever has given capabilities to a service may forbid it the system calls that give them up.
+            // A service with capabilities may be denied the system calls that drop them.
             guard isRoot else { return }
             guard let caller else {
                 throw Failure(message: "could not give up root's rights: \(error).", status: .notPermitted)
@@ -58,8 +59,8 @@ extension ConfinedCommand {
         }
     }
 
-    /// Switches the adapter on, and answers whether it is. Where it is not, the command has a right to try again, and tells why it
-    /// cannot.
+    /// Switches the adapter on, and returns whether it is. If it is not, the command is permitted to try again, and
+    /// reports why it cannot.
     private func isOn(_ radio: AdapterSelector) -> Bool {
         guard let index = (try? Controllers.list())?.first(where: radio.matches)?.index,
             (try? Controllers.powerUp(index)) != nil
@@ -73,7 +74,7 @@ extension Scan: ConfinedCommand {
     var namesFiles: Bool { recording.record != nil }
 }
 
-/// A command that connects to the peer it is given.
+/// A command that connects to the peer in its arguments.
 protocol ConnectingCommand: ConfinedCommand {
     var peer: PeerArgument { get }
     var options: ConnectionOptions { get }
@@ -92,7 +93,7 @@ extension Write: ConnectingCommand {
     var namesFiles: Bool { value.file != nil || options.cache != nil || options.recording.record != nil }
 }
 
-/// A command that reads what may come from anybody.
+/// A command that reads input from any source.
 protocol ReadingCommand: ConfinedCommand {
     var file: String? { get }
 }
@@ -106,14 +107,14 @@ extension Decode: ReadingCommand {}
 extension Replay: ReadingCommand {}
 
 extension Doctor: ConfinedCommand {
-    /// A pretended machine has no radio.
+    /// A simulated machine has no radio.
     var radio: AdapterSelector? { root == nil ? adapter?.selector ?? .first : nil }
     var namesFiles: Bool { root != nil || recording.record != nil }
     var namesSocket: Bool { connect?.isSocket ?? false }
-    /// It changes nothing that is not named.
+    /// It changes only what is named.
     var switchesAdapterOn: Bool { false }
 
-    /// Asking and listening take CAP_NET_RAW; switching on and unblocking take CAP_NET_ADMIN.
+    /// Queries and listening need CAP_NET_RAW; switching on and unblocking need CAP_NET_ADMIN.
     var forRadio: [Privileges.Capability] {
         fix.contains(.up) || fix.contains(.rfkill) ? [.netRaw, .netAdmin] : [.netRaw]
     }

@@ -4,22 +4,22 @@ import BareBLETestKit
 
 /// A connection for the length of one command.
 enum Connection {
-    /// What a command does with the file of `--cache`.
+    /// A command's use of the file of `--cache`.
     enum CacheUse {
-        /// Uses it and keeps it current; a stored database that the peer has no hash for is believed only by who says so.
-        /// With another peer's, a value would be read, or worse written, at a handle that is something else there.
+        /// Uses it and keeps it current; a stored database without a hash is trusted only on request. With another
+        /// peer's, a value would be read, or worse written, at a handle that belongs to another attribute.
         case kept(CacheValidation)
-        /// Only looks things up there.
+        /// Only reads it.
         case consulted
-        /// Has no use for it: what it asks costs less than the check of a cache.
+        /// Does not use it: the requests of the command cost less than the validation of a cache.
         case unneeded
     }
 
-    /// Connects to `peer`, runs `body`, and disconnects whatever comes of it. ^C cancels `body`.
+    /// Connects to `peer`, runs `body`, and disconnects however it ends. ^C cancels `body`.
     ///
     /// - Parameters:
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
-    ///   - found: Called when the peer has been found, and the call to it begins.
+    ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
         switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
@@ -68,7 +68,7 @@ enum Connection {
         }
     }
 
-    /// The file to keep current, what is known, and how far that is believed.
+    /// Returns the file to keep current, its contents, and their validation.
     private static func cached(
         _ peer: PeerArgument, _ options: ConnectionOptions, _ use: CacheUse
     ) -> (file: CacheFile?, cache: GATTCache?, validation: CacheValidation) {
@@ -108,8 +108,8 @@ enum Connection {
         }
     }
 
-    /// The peer, with its type: where that is not said it is heard in the air, and where scanning is not allowed it is
-    /// read from the address, which tells most random ones.
+    /// Returns the peer with its address type: if the type is not given the peer is scanned for, and if scanning is
+    /// not permitted the type is derived from the address, which works for most random ones.
     private static func find(
         _ central: Central, _ address: BluetoothAddress, _ type: AddressType?, _ timeout: Duration?
     ) async throws -> PeerID {

@@ -2,7 +2,7 @@ import BLELinux
 import Dispatch
 import Glibc
 
-/// ^C and SIGTERM, turned into cancellation: whatever runs gets the chance to switch the scan off and to disconnect.
+/// ^C and SIGTERM as cancellation: the running task can switch the scan off and disconnect.
 enum Interrupt {
     private struct State {
         var cancel: (@Sendable () -> Void)?
@@ -11,12 +11,13 @@ enum Interrupt {
 
     private static let state = Lock(State())
 
-    /// What the output has decided that the program ends with, whatever else comes of it.
+    /// The exit status that a failure of the output has set, whatever else happens.
     static var status: ExitStatus? { state.withLock { $0.status } }
 
     /// Ends the program with `status`, because its results cannot be written any more.
     ///
-    /// What runs is cancelled, as ^C does it, so that no scan and no link stays behind; where nothing runs, that is at once.
+    /// The running task is cancelled, as by ^C, so that no scan and no link stays behind; without one the program ends
+    /// at once.
     static func end(_ status: ExitStatus) {
         let cancel = state.withLock { state in
             state.status = state.status ?? status
@@ -31,7 +32,7 @@ enum Interrupt {
 
     /// Runs `body` in a task that the first ^C or SIGTERM cancels; the second one ends the program.
     ///
-    /// A signal that comes before both are watched ends the program as it ends any other; `body` begins only behind
+    /// A signal that comes before both are watched ends the program as it ends any other; `body` begins only after
     /// that, so there is no moment in which one is lost.
     static func cancelling<Value: Sendable>(
         _ body: @Sendable @escaping () async throws -> Value
@@ -49,7 +50,7 @@ enum Interrupt {
         for source in sources {
             source.setRegistrationHandler { watched.leave() }
             source.setEventHandler {
-                // Whatever is written may wait for a terminal that takes nothing: the second signal waits for nobody.
+                // A write may wait for a terminal that takes nothing: the second signal does not wait.
                 if task.isCancelled { exit(ExitStatus.interrupted.rawValue) }
                 task.cancel()
             }

@@ -2,8 +2,8 @@
 ///
 ///     peer: kind 1 (0 none, 1 public, 2 random), address 6 | name: length 1, UTF-8
 ///     MTU 2, receive limit 2, own MTU 2, exchanged MTU 2 (0: not), MTU the peer asked for 2 (0: not)
-///     unanswered request: opcode 1 (0: none), handle 2, offered MTU 2, end of its time 8 (nanoseconds since boot)
-///     confirmations due 1 | answer due: length 1, bytes | prepared writes 1
+///     pending request: opcode 1 (0: none), handle 2, offered MTU 2, end of its time 8 (nanoseconds since boot)
+///     confirmations due 1 | response due: length 1, bytes | prepared writes 1
 ///     subscriptions 2, each: value 2, descriptor 2, flags 1 (1 wanted, 2 own, 4 inferred, 8 indication), UUID
 ///     cache: length 4 (0: none), bytes
 private enum Layout {

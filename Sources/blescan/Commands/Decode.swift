@@ -2,7 +2,7 @@ import ArgumentParser
 import BLECore
 import Glibc
 
-/// Explains advertisements written in hexadecimal; no radio is needed.
+/// Explains advertisements in hexadecimal; needs no radio.
 struct Decode: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Explain advertising data or HCI report events given in hexadecimal.",

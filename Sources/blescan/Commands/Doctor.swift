@@ -92,7 +92,7 @@ struct Doctor: AsyncParsableCommand {
         if status != .done { throw ExitCode(status.rawValue) }
     }
 
-    /// Does what `--fix` names, one after the other: each may need what the one before has done.
+    /// Makes the repairs that `--fix` names, one after the other: each may depend on the one before.
     private func mend() async throws -> [Repair] {
         var repairs: [Repair] = []
         for wanted in Fix.allCases where fix.contains(wanted) {

@@ -29,7 +29,7 @@ struct Explore: AsyncParsableCommand {
         let started = clock.now
         let tree = try await Connection.run(with: peer, options, cache: .kept(.whenPossible)) { [self] peripheral in
             let connected = clock.now
-            // The check of a cache is a part of connecting, and the exchange of the MTU is none of it.
+            // Checking a cache is part of connecting, and the MTU exchange does not count.
             let before = await peripheral.statistics.requestsSent
             let isFromCache = await peripheral.database != nil
             var found = try await explore(peripheral, believing: isFromCache)
@@ -54,22 +54,22 @@ struct Explore: AsyncParsableCommand {
         if let interruption = tree.interruption { throw interruption }
     }
 
-    /// What one walk over the peer has found.
+    /// The result of exploring the peer once.
     private struct Findings {
         let database: GATTDatabase
         let discovered: ContinuousClock.Instant
-        /// Whether the peer has no hash by which what was cached could be checked.
+        /// Whether the peer has no hash to validate the cache with.
         let isUnchecked: Bool
-        /// How many requests there were before the first value was read.
+        /// The number of requests before the first value was read.
         let requestsBefore: Int
         var values: [AttributeHandle: AttributeTree.Reading] = [:]
-        /// Whether what was believed has turned out to be wrong on the way.
+        /// Whether the cache turned out to be wrong.
         var isOutdated = false
         /// The lost link that ended the walk.
         var interruption: BLEError?
     }
 
-    /// Finds out what there is, and reads it.
+    /// Discovers the attributes, and reads them.
     private func explore(_ peripheral: Peripheral, believing isFromCache: Bool) async throws -> Findings {
         Console.progress.step(nil)
         let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
@@ -97,7 +97,7 @@ struct Explore: AsyncParsableCommand {
                 found.values[handle] = .refused(error)
             }
         }
-        // Where the handles that were wrong are the same by now, no read has failed.
+        // If the wrong handles are equal by now, no read has failed.
         found.isOutdated = isFromCache ? await peripheral.database != database : false
         return found
     }

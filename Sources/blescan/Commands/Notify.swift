@@ -63,11 +63,11 @@ struct Notify: AsyncParsableCommand {
             let labels = AttributeLabels(
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
             let received = await command.printed(values, labels)
-            // After ^C the task is cancelled, but the peer is told to stop all the same.
+            // After ^C the task is cancelled, but the peer must still be asked to stop.
             let farewell = await Task { try await values.unsubscribe() }.result
             let count = try received.get()
             try farewell.get()
-            // Who reads objects sees the end of them.
+            // A reader of objects sees the end of them.
             if !command.options.json { Console.note("unsubscribed") }
             return (count, Task.isCancelled)
         }
@@ -103,7 +103,7 @@ struct Notify: AsyncParsableCommand {
         }
     }
 
-    /// What was named, without what is the same under another name: its values are printed once.
+    /// Returns the named attributes, without duplicates under other names: their values are printed once.
     private func references(in database: GATTDatabase) -> [CharacteristicReference] {
         var seen: Set<AttributeHandle> = []
         return attribute.map(\.reference).filter { reference in
@@ -112,7 +112,7 @@ struct Notify: AsyncParsableCommand {
         }
     }
 
-    /// A descriptor's handle would mean its characteristic to the library, which is not what it says here.
+    /// To the library a descriptor's handle would stand for its characteristic, which is not what the user wrote.
     private func expectValue(at handle: AttributeHandle, in database: GATTDatabase) throws(Failure) {
         guard let characteristic = database.characteristic(containing: handle), characteristic.valueHandle != handle
         else {
@@ -129,7 +129,8 @@ struct Notify: AsyncParsableCommand {
             status: .notFound)
     }
 
-    /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor ^C.
+    /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor
+    /// ^C.
     private func printed(_ values: NotificationSequence, _ labels: AttributeLabels) async -> Result<Int, any Error> {
         let output = LineOutput()
         let printing = Task { try await print(values, labels, to: output) }

@@ -36,7 +36,7 @@ struct Read: AsyncParsableCommand {
 
     private typealias Reading = (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8])
 
-    /// What was read, and why no more was.
+    /// The values that were read, and the failure that ended the reading.
     private struct Findings {
         var readings: [Reading] = []
         var failure: BLEError?

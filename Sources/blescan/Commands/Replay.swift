@@ -3,7 +3,7 @@ import BLECapture
 import BLECore
 import BareBLE
 
-/// Prints recorded packets; no radio is needed.
+/// Prints recorded packets; needs no radio.
 struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the packets of a recording, check them, or make a test of them.",
@@ -43,11 +43,11 @@ struct Replay: AsyncParsableCommand {
             for a test of what takes them, or to look for something afterwards.
             """)
 
-    /// Which packets to print.
+    /// The packets to print.
     enum Layer: String, ExpressibleByArgument, CaseIterable {
         case att, hci, adv, l2cap
 
-        /// `hci` leaves out what the others show.
+        /// `hci` excludes the packets of the other layers.
         func shows(_ layer: PrintedPacket.Layer) -> Bool {
             switch self {
             case .att: layer == .att

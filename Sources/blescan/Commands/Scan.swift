@@ -75,14 +75,14 @@ struct Scan: AsyncParsableCommand {
         let end = try await SessionRecording.during(recording) { recording in
             try await Interrupt.cancelling { try await command.scan(recording) }
         }
-        // Whoever ends it earlier, with ^C or by reading no more, has nothing to complain of.
+        // If the scan is ended earlier, with ^C or by closing the pipe, finding nothing is not a failure.
         guard end.reason == .timeIsOver, end.heard == 0, let duration else { return }
         throw Failure(
             message: "no device that matches was heard in \(duration). Move closer, wake it, or allow more time.",
             status: .notFound)
     }
 
-    /// Prints until the time is over, enough was printed, nobody reads any more, or the task is cancelled.
+    /// Prints until the time is over, enough was printed, the reader is gone, or the task is cancelled.
     private func scan(_ recording: SessionRecording?) async throws -> ScanEnd {
         var configuration = Configuration()
         configuration.adapter = adapter?.selector ?? .first

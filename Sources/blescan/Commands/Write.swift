@@ -65,7 +65,7 @@ struct Write: AsyncParsableCommand {
     }
 }
 
-/// The forms in which a value can be given; exactly one of them.
+/// The forms of a value; exactly one of them must be given.
 struct ValueOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The bytes: 05a0, 05:a0 or 05 a0.", valueName: "bytes"))
     var hex: String?

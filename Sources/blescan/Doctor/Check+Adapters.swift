@@ -1,7 +1,7 @@
 import BLECore
 import BLELinux
 
-// 4 to 6: which adapters there are, and whether they are switched on in every way in which they can be off.
+// Checks 4 to 6: the adapters, and whether they are switched on in every way in which they can be off.
 extension Check {
     static func adapters(_ facts: SystemFacts) -> [Finding] {
         guard facts.radio.controllerSocket == 0 else {
@@ -100,7 +100,7 @@ extension Check {
 }
 
 extension ManagementFacts {
-    /// The settings that matter here.
+    /// The settings of interest.
     enum Setting: String, CaseIterable {
         case powered = "power"
         case lowEnergy = "LE"

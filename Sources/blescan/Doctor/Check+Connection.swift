@@ -1,4 +1,4 @@
-// 15: one peer, where one was named.
+// Check 15: one peer, if one was named.
 extension Check {
     static func connection(_ facts: SystemFacts) -> [Finding] {
         guard let connection = facts.connection else {

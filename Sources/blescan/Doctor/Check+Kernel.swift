@@ -1,10 +1,10 @@
 import BLELinux
 
-// 13 and 14: faults of kernels and firmware that are known, and the radio's neighbour.
+// Checks 13 and 14: known defects of kernels and firmware, and Wi-Fi on the same chip.
 extension Check {
     static func kernel(_ facts: SystemFacts) -> [Finding] {
         var findings: [Finding] = []
-        // The second fault is of no concern to who may give commands.
+        // The second defect does not concern users who may send commands.
         if let fault = KernelFault(release: facts.kernelRelease),
             fault != .hangsAfterScans || !facts.privileges.has(.netRaw)
         {
@@ -49,21 +49,21 @@ extension Check {
         return [.ok("wifi", "Wi-Fi \(names) is off, or on a chip of its own")]
     }
 
-    /// Drivers of Wi-Fi whose chips often have Bluetooth too, and who makes those.
+    /// Wi-Fi drivers whose chips often have Bluetooth too, and the makers of those.
     private static let sharedChips: [(driver: String, makers: [UInt16])] = [
         ("brcmfmac", [0x000F, 0x0131]), ("iwlwifi", [0x0002]), ("rtw", [0x005D]), ("rtl", [0x005D]),
         ("ath", [0x001D, 0x0045]), ("mt7", [0x0046]), ("mwifiex", [0x0048]),
     ]
 }
 
-/// A kernel that hurts Bluetooth programs, as known in November 2026.
+/// A kernel with a defect that affects Bluetooth programs, as known in November 2026.
 enum KernelFault: Hashable, Sendable {
-    /// Closing a link's socket behind the link's end is a use after free.
+    /// Closing a link's socket after the end of the link is a use after free.
     case closesTwice
-    /// An active scan that is over makes plain connects hang.
+    /// After an active scan, plain connects hang.
     case hangsAfterScans
 
-    /// Reads a release such as `6.1.0-55-amd64`; `nil` for kernels without a fault that is known here.
+    /// Creates the defect of a release such as `6.1.0-55-amd64`; `nil` for kernels without a known one.
     init?(release: String) {
         let numbers = release.split { !$0.isNumber }.prefix(4).compactMap { Int($0) }
         guard numbers.count >= 2 else { return nil }
@@ -91,7 +91,7 @@ enum KernelFault: Hashable, Sendable {
     }
 }
 
-/// Messages of the kernel that tell of a controller in trouble.
+/// Kernel messages about a failing controller.
 enum KernelTrouble: CaseIterable, Hashable, Sendable {
     case noAnswer
     case refused

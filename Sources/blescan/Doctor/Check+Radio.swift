@@ -1,6 +1,6 @@
 import BLECore
 
-// 8, 10 and 11: what the controller can do, and whether it does it.
+// Checks 8, 10 and 11: the features of the controller, and whether they work.
 extension Check {
     static func features(_ facts: SystemFacts) -> [Finding] {
         each(facts, "features") { adapter in
@@ -123,10 +123,10 @@ extension Check {
 }
 
 extension HeardFacts {
-    /// Reports a second.
+    /// The reports in a second.
     fileprivate var perSecond: Int { whole(Double(reports) * 1000 / Double(max(1, milliseconds))) }
 
-    /// How large a part of all reports so many are.
+    /// Returns the percentage of `part` in all reports.
     fileprivate func percent(_ part: Int) -> Int { whole(Double(part) * 100 / Double(max(1, reports))) }
 
     private func whole(_ number: Double) -> Int { Int(min(max(number, 0), 1_000_000).rounded()) }

@@ -1,6 +1,6 @@
 import BLELinux
 
-// 7, 9 and 12: who else uses the radio, and what for.
+// Checks 7, 9 and 12: the other users of the radio.
 extension Check {
     static func otherUsers(_ facts: SystemFacts) -> [Finding] {
         var findings: [Finding] = []
@@ -25,7 +25,7 @@ extension Check {
 
     private static func finding(_ opener: SocketOpener, _ adapter: String?) -> Finding {
         let program = opener.program
-        // A name is whatever that program likes, and must not become a command.
+        // The program chose its own name, which must not become a command.
         let isPlain = !program.isEmpty && program.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
         let end = isPlain ? "sudo pkill -x -- \(program)" : "look for it with ps"
         return switch opener.kind {
@@ -95,7 +95,7 @@ extension Check {
         }
     }
 
-    /// Why a controller was not asked.
+    /// Returns why a controller was not queried.
     static func reason(_ adapter: AdapterFacts, _ facts: SystemFacts) -> String {
         if !adapter.isUp { return "the adapter is off" }
         return facts.privileges.has(.netRaw) ? "the controller was not asked" : "needs CAP_NET_RAW"

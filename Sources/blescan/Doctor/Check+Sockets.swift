@@ -1,7 +1,7 @@
 import BLELinux
 import Glibc
 
-// 1 to 3: whether this process gets Bluetooth from the kernel at all, and if not, who stands between.
+// Checks 1 to 3: whether this process gets Bluetooth from the kernel, and if not, what prevents it.
 extension Check {
     static func sockets(_ facts: SystemFacts) -> [Finding] {
         let radio = facts.radio
@@ -33,7 +33,7 @@ extension Check {
     }
 
     private static func socketRemedy(_ number: Int32, _ facts: SystemFacts) -> String {
-        // Who stands between is the next check's matter.
+        // The next check finds what prevents it.
         let isHidden = number == EAFNOSUPPORT && facts.hasBluetooth || number == EPERM || number == EACCES
         if isHidden, let remedy = surroundings(facts).first?.remedy { return remedy }
         if facts.container != nil { return "on the host: sudo modprobe bluetooth" }
@@ -76,7 +76,7 @@ extension Check {
 
     static func capabilities(_ facts: SystemFacts) -> [Finding] {
         let privileges = facts.privileges
-        // Of the advice in the manual page, the part that fits in a line.
+        // The part of the manual page's advice that fits in a line.
         let setting =
             "run it with sudo, or let every local user scan, record and switch adapters, once: "
             + "sudo setcap cap_net_raw,cap_net_admin+ep \"$(command -v blescan)\"   (one group alone: man blescan)"

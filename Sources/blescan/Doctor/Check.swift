@@ -1,6 +1,7 @@
-/// The checks of the diagnosis, in their order: from the kernel up to one peer. Each has a file, or shares one with its family.
+/// The checks of the diagnosis, in their order: from the kernel up to one peer. Each has a file, or shares one with
+/// related ones.
 ///
-/// A check only judges. What it judges was found out before, all of it, and is in `SystemFacts`.
+/// A check only judges. All its facts were collected before and are in `SystemFacts`.
 enum Check: Int, CaseIterable, Hashable, Sendable {
     case sockets = 1
     case surroundings
@@ -39,7 +40,7 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// What the check says of the facts; at least one finding.
+    /// Returns what the check finds in the facts; at least one finding.
     func findings(_ facts: SystemFacts) -> [Finding] {
         switch self {
         case .sockets: Self.sockets(facts)
@@ -60,9 +61,9 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The findings about each adapter that is looked at; `skip` where there is none.
+    /// Returns the findings about each adapter in question; `skip` if there is none.
     ///
-    /// Another adapter than the one that programs get by themselves is no reason to fail.
+    /// A failure of an adapter that programs do not use by default does not count.
     static func each(
         _ facts: SystemFacts, _ id: String, _ body: (AdapterFacts) -> [Finding]
     ) -> [Finding] {
@@ -81,7 +82,7 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// What all checks together have found.
+/// The findings of all checks.
 struct Diagnosis: Hashable, Sendable {
     struct Line: Hashable, Sendable {
         let check: Check
@@ -100,7 +101,7 @@ struct Diagnosis: Hashable, Sendable {
 
     func count(_ level: Finding.Level) -> Int { lines.count { $0.finding.level == level } }
 
-    /// What the program ends with: the worst failure's status, where having no usable adapter is the worst.
+    /// The exit status: the worst failure's status, where the lack of a usable adapter is the worst.
     var status: ExitStatus {
         let failures = lines.filter { $0.finding.level == .fail }.map(\.finding.status)
         return [.noAdapter, .notPermitted].first(where: failures.contains) ?? failures.first ?? .done

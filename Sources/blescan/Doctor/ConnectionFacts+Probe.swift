@@ -4,9 +4,9 @@ import BLELinux
 import BareBLE
 
 extension ConnectionFacts {
-    /// Connects to a peer, finds out what it has, and takes the time. The adapter stays off if it is.
+    /// Connects to a peer, discovers its database, and measures the time. An adapter that is off stays off.
     ///
-    /// - Throws: `Failure` for a peer that makes no sense; that the peer cannot be reached is a result.
+    /// - Throws: `Failure` for an invalid peer; an unreachable peer is a result.
     init(of peer: PeerArgument, adapter: AdapterArgument?, recording: RecordingOptions) async throws {
         var options = try ConnectionOptions.parse([])
         if peer.isInTheAir { options.adapter = adapter }
@@ -42,7 +42,7 @@ extension ConnectionFacts {
     }
 }
 
-/// When the call to the peer began.
+/// The time at which the connection attempt began.
 private final class Begun: Sendable {
     let time = Lock<ContinuousClock.Instant?>(nil)
 }

@@ -5,7 +5,7 @@ extension ControllerDialogue {
     private static let resolvingListSize = HCIOpcode(rawValue: 0x202A)
     private static let bufferSize = HCIOpcode(rawValue: 0x2002)
 
-    /// Asks what the controller can do, and how it is to be told to scan; no scanner where it does not tell its features.
+    /// Queries the controller's features, and how it scans; no scanner if it does not report its features.
     mutating func describe() async -> (ControllerFacts, ScanSession.Controller?) {
         var facts = ControllerFacts()
         let features = await values(of: HCICommandPacket(LEReadLocalFeatures()), &facts)
@@ -32,8 +32,8 @@ extension ControllerDialogue {
         return (facts, ScanSession.Controller(features: features, commands: commands, ownAddressType: type))
     }
 
-    /// Makes a passive scan: parameters, on, a while of listening, off. Ends at the first command that fails; what was
-    /// switched on is switched off whatever comes.
+    /// Makes a passive scan: parameters, on, listening for a time, off. Ends at the first command that fails; what was
+    /// switched on is switched off in any case.
     mutating func scan(_ controller: ScanSession.Controller, for time: Duration) async -> ScanFacts {
         let plan = ScanPlan(.passive)
         var facts = ScanFacts(isExtended: controller.hasExtendedScan, steps: [])
@@ -47,7 +47,7 @@ extension ControllerDialogue {
         return facts
     }
 
-    /// What a command returns; one that fails is noted.
+    /// Returns the return parameters of a command; a failed one is noted.
     private mutating func values(of packet: HCICommandPacket, _ facts: inout ControllerFacts) async -> [UInt8]? {
         let answer = await ask(packet)
         guard answer.result.status != 0 else { return answer.values }

@@ -1,21 +1,21 @@
 import BLECore
 import BLELinux
 
-// Questions to one controller, one at a time, for a program that has nothing else to do meanwhile.
+// Commands to one controller, one at a time, for a program that has nothing else to do meanwhile.
 //
-// The socket is beside the kernel's own host: completions of others' commands arrive here too, and ours counts only where the
-// opcode is right. Nothing blocks: the kernel's Bluetooth sockets hold a lock while they are read.
+// The socket is beside the kernel's own host: completions of others' commands arrive here too, and ours is recognized
+// by its opcode. Nothing blocks: the kernel's Bluetooth sockets hold a lock while they are read.
 
-/// A raw channel to a controller, to ask it and to listen.
+/// A raw channel to a controller, for commands and events.
 struct ControllerDialogue: ~Copyable {
-    /// What a command came to.
+    /// The result of a command.
     struct Answer: Hashable, Sendable {
         let result: CommandResult
-        /// What follows the status; empty unless the command succeeded.
+        /// The return parameters after the status; empty unless the command succeeded.
         let values: [UInt8]
     }
 
-    /// The kernel gives up on a command after two seconds.
+    /// The kernel's timeout for a command is two seconds.
     private static let patience: Duration = .milliseconds(2500)
     private static let pause: Duration = .milliseconds(2)
 
@@ -29,7 +29,7 @@ struct ControllerDialogue: ~Copyable {
         socket = opened
     }
 
-    /// Sends a command and waits for its answer, also in a cancelled task: a scan has to be ended all the same.
+    /// Sends a command and waits for its response, even in a cancelled task: a scan has to be ended all the same.
     mutating func ask(_ packet: HCICommandPacket) async -> Answer {
         let command = packet.opcode.rawValue
         let none = Answer(result: CommandResult(command: command, status: nil), values: [])
@@ -53,7 +53,7 @@ struct ControllerDialogue: ~Copyable {
         return none
     }
 
-    /// Counts the advertising reports of a while; a cancelled task ends it.
+    /// Counts the advertising reports for a time; cancellation of the task ends it.
     mutating func listen(for time: Duration) async -> HeardFacts {
         let clock = ContinuousClock()
         let start = clock.now
@@ -76,7 +76,7 @@ struct ControllerDialogue: ~Copyable {
         return heard
     }
 
-    /// The next event; `nil` when none is there. What is no event counts as an empty one.
+    /// Returns the next event; `nil` if there is none. A packet of another type counts as an empty event.
     private mutating func next() -> HCIEvent? {
         guard case .packet(let count, let length) = socket.receive(into: &buffer) else { return nil }
         guard length == count, count > 1, buffer.first == HCIPacketType.event.rawValue else { return .emptyMeta }
@@ -84,7 +84,7 @@ struct ControllerDialogue: ~Copyable {
         return (try? HCIEvent(packet.extracting(droppingFirst: 1))) ?? .emptyMeta
     }
 
-    /// A short pause that a cancelled task makes too.
+    /// Pauses shortly, even in a cancelled task.
     private static func rest() async {
         await Task { try? await Task.sleep(for: pause) }.value
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BLECore
 
-/// What a bug report needs beside the findings: the numbers they were made of, nothing of which names anybody.
+/// The part of a bug report besides the findings: the underlying numbers, without anything that identifies the user.
 struct DoctorReport {
     let facts: SystemFacts
 

@@ -1,6 +1,6 @@
 import BLECore
 
-/// The diagnosis for people: a line for each finding, and below it what helps.
+/// The diagnosis for users: a line for each finding, followed by the remedy.
 struct DoctorScreen {
     let diagnosis: Diagnosis
     var repairs: [Repair] = []
@@ -17,7 +17,7 @@ struct DoctorScreen {
     private static func lines(of finding: Finding) -> [String] {
         let level = finding.level == .fail ? "FAIL" : finding.level.rawValue
         let subject = finding.adapter.map { $0 + ": " } ?? ""
-        // Other programs chose their names.
+        // Other programs chose their own names.
         let first = level.padded(to: 6) + (subject + finding.text).printable
         return [first] + (finding.remedy.map { ["      → " + $0.printable] } ?? [])
     }
@@ -32,7 +32,7 @@ struct DoctorScreen {
 }
 
 extension JSONLine {
-    /// What `--fix` has done.
+    /// Shows a repair by `--fix`.
     init(_ repair: Repair) {
         self = .object([
             "v": 1, "fix": .string(repair.fix.rawValue), "adapter": repair.adapter.map { .string($0) },
@@ -51,7 +51,7 @@ extension JSONLine {
         ])
     }
 
-    /// How many findings of each kind there were.
+    /// Shows the number of findings of each kind.
     init(summaryOf diagnosis: Diagnosis, kernel: String? = nil) {
         self = .object([
             "v": 1, "failures": .integer(diagnosis.count(.fail)), "warnings": .integer(diagnosis.count(.warn)),

@@ -1,28 +1,28 @@
-/// One line of the diagnosis: what a check has seen, and what helps.
+/// One line of the diagnosis: a check's finding and its remedy.
 struct Finding: Hashable, Sendable {
-    /// How bad it is.
+    /// The severity of a finding.
     enum Level: String, Hashable, Sendable {
         case ok
-        /// Works, but may be in the way.
+        /// It works, with a restriction.
         case warn
         /// Something cannot work.
         case fail
-        /// Could not be looked at.
+        /// It could not be checked.
         case skip
     }
 
     let level: Level
-    /// What it is in one word with dashes; scripts may rely on it.
+    /// The stable identifier, one word with dashes, for scripts.
     let id: String
-    /// The adapter that it is about, such as `hci0`.
+    /// The affected adapter, such as `hci0`.
     var adapter: String?
     /// The evidence.
     let text: String
-    /// What to do, a command where there is one. Every failure and warning has it.
+    /// The remedy, a command where there is one. Every failure and warning has one.
     var remedy: String?
-    /// What `--fix` would do about it.
+    /// The repair of `--fix` for it.
     var fix: Fix?
-    /// What a failure ends the program with.
+    /// The exit status for a failure.
     var status = ExitStatus.noAdapter
 
     static func ok(_ id: String, _ text: String, adapter: String? = nil) -> Finding {
@@ -48,14 +48,14 @@ struct Finding: Hashable, Sendable {
     }
 }
 
-/// What `blescan doctor` may change when it is told to, in the order in which that is done.
+/// The repairs that `blescan doctor` makes on request, in this order.
 enum Fix: String, CaseIterable, Hashable, Sendable {
-    /// Lifts the software's block of the radio.
+    /// Removes the software block of the radio.
     case rfkill
     /// Switches adapters on.
     case up
-    /// Switches the Low Energy side of adapters on.
+    /// Switches Low Energy on.
     case le
-    /// Ends a scan that its program has left behind.
+    /// Ends a scan that its program has left running.
     case staleScan = "stale-scan"
 }

@@ -1,19 +1,19 @@
 import BLECore
 import BLELinux
 
-// The kernel's management interface, as far as it is read here, and its monitor.
+// The parts of the kernel's management interface that are read here, and its monitor.
 //
-// Reading an adapter's settings switches nothing, and any user may do it. As the first management command of all that names
-// the adapter it makes the kernel take the adapter for a managed one, as bluetoothctl and btmgmt do when they start.
+// Reading an adapter's settings switches nothing, and any user may do it. As the first management command that names
+// the adapter it makes the kernel treat the adapter as a managed one, as bluetoothctl and btmgmt do when they start.
 //
 // Spec: Bluetooth Management API, Read Controller Information Command; Linux monitor's Control Open packet.
 
-/// Questions about adapters that the kernel itself answers.
+/// Queries about adapters that the kernel itself responds to.
 enum ManagementInterface {
     private static let readInformation: UInt16 = 0x0004
     private static let patience: Duration = .seconds(2)
 
-    /// What the kernel tells of an adapter; `nil` where it does not answer, or not for this one.
+    /// Returns the kernel's description of an adapter; `nil` if it does not respond, or not for this one.
     static func facts(of index: UInt16) async -> ManagementFacts? {
         guard var socket = try? HCISocket(channel: .control, adapter: nil) else { return nil }
         let packet = [readInformation, index, 0].flatMap {
@@ -33,10 +33,10 @@ enum ManagementInterface {
         return nil
     }
 
-    /// Reads an event: event 2, adapter 2, length 2, then command 2, status 1 and what the command returns: address 6,
-    /// version 1, company 2, supported settings 4, current settings 4, and more that is not needed.
+    /// Decodes an event: event 2, adapter 2, length 2, then command 2, status 1 and the return parameters: address 6,
+    /// version 1, company 2, supported settings 4, current settings 4, and unused ones.
     ///
-    /// `nil` for events that are no answer about this adapter; one without facts is a refusal.
+    /// `nil` for events that are not a response for this adapter; a response without facts is a refusal.
     static func answer(in event: Span<UInt8>, about index: UInt16) -> (facts: ManagementFacts?, status: UInt8)? {
         var reader = ByteReader(event)
         guard let code = reader.u16(), code == 1 || code == 2, reader.u16() == index, reader.u16() != nil,
@@ -48,7 +48,8 @@ enum ManagementInterface {
         return (ManagementFacts(version: version, company: company, supported: supported, current: current), status)
     }
 
-    /// Which programs have sockets open, as the monitor tells whoever begins to listen; `nil` without CAP_NET_RAW.
+    /// Returns the programs with open sockets, as the monitor reports them to a new listener; `nil` without
+    /// CAP_NET_RAW.
     ///
     /// This process must have none open, or it finds itself.
     static func openers() -> [SocketOpener]? {
@@ -57,15 +58,15 @@ enum ManagementInterface {
         var found: [SocketOpener] = []
         let clock = ContinuousClock()
         let end = clock.now + patience
-        // What was there before is told at once; what adapters do meanwhile may have no end.
+        // The existing ones are reported at once; events of adapters may go on without end.
         while clock.now < end, case .packet(let count, _) = monitor.receive(into: &buffer) {
             if let opener = opener(in: buffer.span.extracting(first: count)) { found.append(opener) }
         }
         return found
     }
 
-    /// Reads a monitor packet: kind 2, adapter 2, length 2; of kind 14 then number 4, channel 2, version 3, flags 4, length
-    /// of the program's name 1, name. `nil` for all other kinds.
+    /// Decodes a monitor packet: kind 2, adapter 2, length 2; of kind 14 then number 4, channel 2, version 3, flags 4,
+    /// length of the program's name 1, name. `nil` for all other kinds.
     static func opener(in packet: Span<UInt8>) -> SocketOpener? {
         var reader = ByteReader(packet)
         guard reader.u16() == 14, let index = reader.u16(), reader.u16() != nil, reader.skip(4),

@@ -1,12 +1,12 @@
-/// Takes out of a text what says whose machine it is: addresses, names, the host.
+/// Removes everything from a text that identifies the machine: addresses, names, the host.
 ///
-/// The same address gets the same number everywhere, so that a reader can still follow who is who.
+/// The same address gets the same number everywhere, so that a reader can still tell devices apart.
 struct Masking {
     private var addresses = Aliases()
     private var programs = Aliases()
     private let hostName: String
 
-    /// Programs that are on everybody's machine, and matter to who reads the report.
+    /// Programs that every machine has, and that matter to the reader of the report.
     private static let wellKnown: Set<String> = [
         "bluetoothd", "bluetoothctl", "btmgmt", "btmon", "hcitool", "hciconfig", "hcidump", "gatttool", "blescan",
         "python3", "node", "systemd", "dbus-daemon",
@@ -17,7 +17,7 @@ struct Masking {
         self.hostName = hostName == "localhost" ? "" : hostName
     }
 
-    /// The facts without the names of other programs.
+    /// Returns the facts without the names of other programs.
     mutating func mask(_ facts: SystemFacts) -> SystemFacts {
         var masked = facts
         masked.radio.openers = facts.radio.openers?.map { opener in
@@ -30,14 +30,14 @@ struct Masking {
         return masked
     }
 
-    /// A diagnosis without addresses and names.
+    /// Returns a finding without addresses and names.
     mutating func mask(_ finding: Finding) -> Finding {
         Finding(
             level: finding.level, id: finding.id, adapter: finding.adapter, text: mask(finding.text),
             remedy: finding.remedy.map { mask($0) }, fix: finding.fix, status: finding.status)
     }
 
-    /// A text without addresses, home directories and the host's name.
+    /// Returns a text without addresses, home directories and the host's name.
     mutating func mask(_ text: String) -> String {
         var masked = text.replacing(/[0-9A-Fa-f]{2}(?:[:_\-][0-9A-Fa-f]{2}){5}/) { mask(address: String($0.output)) }
         masked = masked.replacing(/\/home\/[^\/\s]+/, with: "/home/(user)")

@@ -1,19 +1,20 @@
-/// What the kernel's Bluetooth sockets told.
+/// The facts from the kernel's Bluetooth sockets.
 ///
-/// Sockets cannot be pretended as files can; below `--root DIR` the file `bluetooth.json` there stands for their answers, in
-/// the form that `RadioFacts` has as JSON.
+/// Sockets cannot be simulated by files; with `--root DIR` the file `bluetooth.json` in it replaces their responses,
+/// in the JSON form of `RadioFacts`.
 struct RadioFacts: Codable, Hashable, Sendable {
     /// The error numbers of opening each kind of socket; 0 where it opens.
     var controllerSocket: Int32 = 0
     var managementSocket: Int32 = 0
     var linkSocket: Int32 = 0
-    /// The adapters that are looked at, the one that programs get by themselves first.
+    /// The adapters in question, the one that programs use by default first.
     var adapters: [AdapterFacts] = []
-    /// Which programs have a controller's or the management interface's socket open; `nil` where that may not be seen.
+    /// The programs with an open socket of a controller or the management interface; `nil` without permission to see
+    /// them.
     var openers: [SocketOpener]?
 }
 
-/// A program that has a controller's or the management interface's socket open.
+/// A program with an open socket of a controller or the management interface.
 struct SocketOpener: Codable, Hashable, Sendable {
     enum Kind: String, Codable, Hashable, Sendable {
         /// Beside the kernel's host: scanners.
@@ -32,28 +33,28 @@ struct SocketOpener: Codable, Hashable, Sendable {
 /// One adapter.
 struct AdapterFacts: Codable, Hashable, Sendable {
     var index: UInt16
-    /// Such as `hci0`.
+    /// A name such as `hci0`.
     var name: String
     var address: String
-    /// On, and meant to stay so.
+    /// The adapter is up.
     var isUp: Bool
     /// The controller has power: also in the two seconds after plugging in.
     var isRunning: Bool
-    /// How it is attached, such as `usb`.
+    /// The bus, such as `usb`.
     var bus: String?
-    /// What the management interface tells; `nil` where it did not answer.
+    /// The response of the management interface; `nil` if there was none.
     var management: ManagementFacts?
-    /// What the controller itself told; `nil` where it was not asked.
+    /// The responses of the controller; `nil` if it was not queried.
     var controller: ControllerFacts?
-    /// What was heard before anything of ours scanned; `nil` where nobody listened.
+    /// The reports before our own scan; `nil` without listening.
     var before: HeardFacts?
-    /// The scan that was made; `nil` where none was.
+    /// The scan that was made; `nil` if there was none.
     var scan: ScanFacts?
     /// The links that are up, of all programs.
     var links: [LinkFacts]?
 }
 
-/// What the management interface tells of an adapter.
+/// An adapter's data from the management interface.
 struct ManagementFacts: Codable, Hashable, Sendable {
     /// The version of the specification, as a number.
     var version: UInt8
@@ -65,21 +66,21 @@ struct ManagementFacts: Codable, Hashable, Sendable {
     var current: UInt32
 }
 
-/// What a controller can do on LE; `nil` for what it did not answer.
+/// The LE features of a controller; `nil` for those that it did not report.
 struct ControllerFacts: Codable, Hashable, Sendable {
     var features: UInt64?
     /// Whether it lists the commands of extended scanning.
     var listsExtendedScan: Bool?
     var acceptListSize: UInt8?
     var resolvingListSize: UInt8?
-    /// Its buffers for data: how long, and how many.
+    /// The number of data buffers, and their length.
     var bufferLength: UInt16?
     var bufferCount: UInt8?
-    /// The commands that failed, with the status, or none for those without an answer.
+    /// The commands that failed, with their statuses, or `nil` for those without a response.
     var failures: [CommandResult] = []
 }
 
-/// A command to the controller, and its status; none where no answer came.
+/// A command to the controller, and its status; `nil` without a response.
 struct CommandResult: Codable, Hashable, Sendable {
     var command: UInt16
     var status: UInt8?
@@ -89,11 +90,11 @@ struct CommandResult: Codable, Hashable, Sendable {
 struct ScanFacts: Codable, Hashable, Sendable {
     var isExtended: Bool
     var steps: [CommandResult]
-    /// What was heard meanwhile; `nil` where it could not be begun.
+    /// The reports during the scan; `nil` if it could not be started.
     var heard: HeardFacts?
 }
 
-/// Advertising reports of a while.
+/// The advertising reports in a period.
 struct HeardFacts: Codable, Hashable, Sendable {
     var milliseconds: Int64
     var reports = 0
@@ -101,7 +102,7 @@ struct HeardFacts: Codable, Hashable, Sendable {
     var empty = 0
     /// Those that any controller could have received.
     var legacy = 0
-    /// Different addresses.
+    /// The number of different addresses.
     var addresses = 0
 }
 
@@ -109,6 +110,6 @@ struct HeardFacts: Codable, Hashable, Sendable {
 struct LinkFacts: Codable, Hashable, Sendable {
     var handle: UInt16
     var address: String
-    /// Whether this computer made the link.
+    /// Whether this computer is the central of the link.
     var isCentral: Bool
 }

@@ -3,9 +3,9 @@ import BLELinux
 import BareBLE
 import FoundationEssentials
 
-/// Asks the kernel's Bluetooth sockets, and through them the controllers.
+/// Queries the kernel's Bluetooth sockets, and through them the controllers.
 enum RadioProbe {
-    /// The sockets and the adapters as the kernel lists them; no controller is asked.
+    /// Returns the sockets and the adapters as the kernel lists them; no controller is queried.
     static func kernelFacts(_ selector: AdapterSelector) throws(Failure) -> RadioFacts {
         let families = SocketFamilies.current()
         var facts = RadioFacts(
@@ -16,8 +16,9 @@ enum RadioProbe {
         return facts
     }
 
-    /// Asks each controller that is on: the management interface about its settings, and with CAP_NET_RAW itself; listens
-    /// whether somebody scans; and unless `scanning` is none, makes a scan of that length where nobody else does.
+    /// Queries each controller that is on: its settings from the management interface, and with CAP_NET_RAW the
+    /// controller itself; listens for a scan of others; and unless `scanning` is `nil`, makes a scan of that length if
+    /// there is no other.
     ///
     /// The scan is passive: an active one would leave the kernel in a state in which others' connects may hang.
     static func ask(_ facts: inout RadioFacts, mayCommand: Bool, scanning: Duration?) async {
@@ -38,10 +39,10 @@ enum RadioProbe {
         }
     }
 
-    /// For how long other scans are listened for.
+    /// The time to listen for other scans.
     private static let silence: Duration = .seconds(1)
 
-    /// Reads the file that stands for the sockets of a pretended machine; without one, the kernel has no Bluetooth.
+    /// Reads the file that replaces the sockets of a simulated machine; without one, the kernel has no Bluetooth.
     static func pretendedFacts(root: String, _ selector: AdapterSelector) throws(Failure) -> RadioFacts {
         let path = root + "/bluetooth.json"
         guard let text = SystemFiles.text(path) else {
@@ -56,7 +57,7 @@ enum RadioProbe {
 }
 
 extension RadioFacts {
-    /// Leaves only the adapter that was asked for, if one was.
+    /// Removes all adapters except the requested one, if any.
     fileprivate mutating func choose(_ selector: AdapterSelector) throws(Failure) {
         let all = adapters
         switch selector {

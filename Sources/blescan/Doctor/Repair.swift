@@ -1,21 +1,21 @@
 import BLECore
 import BLELinux
 
-/// One thing that `--fix` has done, or could not do.
+/// A repair that `--fix` has made, or could not make.
 struct Repair: Hashable, Sendable {
     let fix: Fix
     let adapter: String?
     let text: String
-    /// What a repair that failed ends the program with.
+    /// The exit status of a failed repair.
     var failure: ExitStatus?
 }
 
 extension Repair {
-    /// Does one named thing wherever a finding offers it, and nowhere else.
+    /// Makes one repair wherever a finding offers it, and nowhere else.
     static func all(_ fix: Fix, _ facts: SystemFacts, root: String?) async -> [Repair] {
         let findings = Diagnosis(facts).lines.map(\.finding).filter { $0.fix == fix }
         guard !findings.isEmpty else { return [Repair(fix: fix, adapter: nil, text: fix.needless)] }
-        // All of the radio's switches are thrown at once.
+        // All of the radio's switches are set at once.
         guard fix != .rfkill else { return [unblock(root)] }
         var repairs: [Repair] = []
         for finding in findings {
@@ -62,7 +62,8 @@ extension Repair {
         if case .notPermitted = error.meaning { failure = .notPermitted } else { failure = .noAdapter }
     }
 
-    /// What a command came to. One that could not even be sent has no status: the adapter is off, or a capability is lacking.
+    /// The result of a command. One that could not be sent has no status: the adapter is off, or a capability is
+    /// missing.
     private init(_ fix: Fix, _ adapter: AdapterFacts, _ result: CommandResult, done: String) {
         if result.status == 0 {
             self.init(fix: fix, adapter: adapter.name, text: done)
@@ -76,7 +77,7 @@ extension Repair {
 }
 
 extension Fix {
-    /// What it does, behind "could not".
+    /// The purpose, to follow "could not".
     var purpose: String {
         switch self {
         case .rfkill: "unblock the radio"
@@ -86,7 +87,7 @@ extension Fix {
         }
     }
 
-    /// What is said where it has nothing to do.
+    /// The message if there is nothing to repair.
     var needless: String {
         switch self {
         case .rfkill: "nothing to unblock"

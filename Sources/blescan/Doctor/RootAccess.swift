@@ -1,18 +1,18 @@
 import BLELinux
 
-/// What only root may open or see, taken at the start of `doctor`, before it gives up root's rights.
+/// The access that only root has, taken at the start of `doctor`, before it drops root's privileges.
 ///
-/// The kernel asks for these rights when a file is opened. What is in the log is read later, with hardly any rights left.
+/// The kernel checks these privileges when a file is opened. The log is read later, with few privileges left.
 struct RootAccess: Sendable {
-    /// That of this process; `nil` where it had nothing to give up.
+    /// The access of this process; `nil` if there were no privileges to drop.
     static let current = Lock<RootAccess?>(nil)
 
-    /// What the process was started with.
+    /// The privileges at the start of the process.
     let privileges: Privileges
-    /// Whether the network is another one than the first process's: its link may be followed by root alone.
+    /// Whether the network namespace is not the initial one: only root may read that link.
     let hasOwnNetwork: Bool?
     let kernelLog: KernelLog?
-    /// The switches of the radios, where they are to be thrown.
+    /// The switches of the radios, if they are to be changed.
     let switches: RadioSwitches?
 
     init(unblocking: Bool) {

@@ -1,8 +1,8 @@
 import BLELinux
 
 extension SystemFacts {
-    /// Reads what the files of the kernel tell; `root` stands in front of all their names, and `access` is what was opened and
-    /// seen before rights were given up.
+    /// Reads the kernel's files; `root` is the prefix of all their names, and `access` was opened before privileges
+    /// were dropped.
     init(root: String, access: RootAccess? = nil) {
         kernelRelease = SystemFiles.text(root + "/proc/sys/kernel/osrelease") ?? "unknown"
         hostName = SystemFiles.text(root + "/proc/sys/kernel/hostname") ?? ""
@@ -26,7 +26,7 @@ extension SystemFacts {
         kernelMessages = log?.messages { KernelTrouble($0) != nil }
     }
 
-    /// Whether the network is another one than the first process's; `nil` where that may not be seen.
+    /// Returns whether the network namespace is not the initial one; `nil` without permission to see that.
     static func hasOwnNetwork(root: String) -> Bool? {
         guard let own = SystemFiles.destination(ofLink: root + "/proc/self/ns/net"),
             let first = SystemFiles.destination(ofLink: root + "/proc/1/ns/net")

@@ -1,31 +1,31 @@
 import BLECore
 import BLELinux
 
-/// What was found out about this machine, before anything is judged.
+/// The facts about this machine, before any judgement.
 struct SystemFacts: Hashable, Sendable {
     /// The kernel's release, such as `6.12.57-amd64`.
     var kernelRelease = ""
-    /// For the report, from which it is taken out.
+    /// For the report, from which it is removed.
     var hostName = ""
-    /// Whether the kernel has Bluetooth, whoever may use it.
+    /// Whether the kernel has Bluetooth, even if this process may not use it.
     var hasBluetooth = false
-    /// Whose container this is, such as `Docker`; `nil` outside of one.
+    /// The container, such as `Docker`; `nil` outside of one.
     var container: String?
-    /// Whether the network is another one than the first process's; `nil` where that may not be seen.
+    /// Whether the network namespace is not the initial one; `nil` without permission to see that.
     var hasOwnNetwork: Bool?
-    /// Whether a filter of system calls is set on this process.
+    /// Whether this process has a system call filter.
     var hasFilter = false
     var privileges = Privileges(effective: 0)
     var switches: [RadioSwitch] = []
     /// The process of bluetoothd.
     var daemon: Int?
-    /// Whether any program has a link's socket open, be it to connect.
+    /// Whether any program has a link's socket open, even if only to connect.
     var hasLinkSockets = false
     var wirelessInterfaces: [WirelessInterface] = []
-    /// The kernel's messages about Bluetooth; `nil` where they may not be read.
+    /// The kernel's messages about Bluetooth; `nil` without permission to read them.
     var kernelMessages: [String]?
     var radio = RadioFacts()
-    /// What came of `--connect`.
+    /// The result of `--connect`.
     var connection: ConnectionFacts?
 }
 
@@ -37,21 +37,21 @@ struct WirelessInterface: Hashable, Sendable {
     let driver: String?
 }
 
-/// How a connection went.
+/// The measurements of a connection.
 struct ConnectionFacts: Hashable, Sendable {
     let peer: String
-    /// Milliseconds until the peer was heard; none where nobody had to look for it.
+    /// Milliseconds until the peer was heard; `nil` if it was not scanned for.
     var searching: Int64?
-    /// Milliseconds from then until the link could be used, its MTU included.
+    /// Milliseconds from then until the link could be used, including the MTU exchange.
     var connecting: Int64?
-    /// Milliseconds for finding out what the peer has.
+    /// Milliseconds for the discovery.
     var discovering: Int64?
     var mtu = 0
     var requests = 0
     var attributes = 0
     /// Whether the peer has a Database Hash, by which a reconnect is cheap.
     var hasHash = false
-    /// Packets that answered nothing.
+    /// The number of unexpected responses.
     var strays = 0
     var failure: String?
     var status = ExitStatus.done

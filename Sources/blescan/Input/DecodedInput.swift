@@ -1,16 +1,16 @@
 import BLECore
 
-/// What one line of hexadecimal text turned out to be. Nothing is refused: what is good is kept, with a sentence about
-/// what is not.
+/// The interpretation of one line of hexadecimal text. Nothing is rejected: the valid part is kept, with a sentence
+/// about the rest.
 enum DecodedInput: Equatable {
     /// Bare advertising data.
     case payload(AdvertisingData)
-    /// An HCI event with its reports, and what is wrong with it.
+    /// An HCI event with its reports, and its defect.
     case event([AdvertisingReport], problem: String?)
-    /// No hexadecimal text; why not.
+    /// Not hexadecimal text; the reason.
     case unreadable(String)
 
-    /// Whether anything came of it; a payload is always explained.
+    /// Whether anything was decoded; a payload is always explained.
     var isDecoded: Bool {
         switch self {
         case .payload: true
@@ -62,7 +62,7 @@ enum DecodedInput: Equatable {
 }
 
 extension AdvertisingReport.Losses {
-    /// What was lost, in words.
+    /// The losses, in words.
     var sentences: [String] {
         var result: [String] = []
         if missing > 0 { result.append("\(missing) announced report\(missing == 1 ? " is" : "s are") cut off") }

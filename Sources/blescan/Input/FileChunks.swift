@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file in pieces: memory does not grow with its size.
+/// A file in chunks: memory does not grow with its size.
 struct FileChunks: ~Copyable {
     private let file: InputFile
     private let name: String
@@ -8,7 +8,7 @@ struct FileChunks: ~Copyable {
 
     /// Opens the file at `path`; `-` is standard input.
     ///
-    /// - Throws: `Failure` when it cannot be opened, or is a folder.
+    /// - Throws: `Failure` if it cannot be opened, or is a directory.
     init(_ path: String) throws(Failure) {
         name = InputFile.name(of: path)
         file = try InputFile(path, advice: "Check the name.")
@@ -19,9 +19,9 @@ struct FileChunks: ~Copyable {
         progress.end()
     }
 
-    /// The next piece; `nil` at the end of the file.
+    /// Returns the next chunk; `nil` at the end of the file.
     ///
-    /// - Throws: `Failure` when the file cannot be read to its end.
+    /// - Throws: `Failure` if the file cannot be read to its end.
     mutating func next() throws -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         while true {

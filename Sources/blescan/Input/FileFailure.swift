@@ -2,10 +2,11 @@ import BLELinux
 import Glibc
 
 extension Failure {
-    /// What somebody needs a file for.
+    /// The use of a file.
     enum FileUse { case reading, writing }
 
-    /// The system does not open, read or make the file at `path`, which the user has named; `verb` says what failed.
+    /// The system cannot open, read or create the file at `path`, which the user has named; `verb` is the failed
+    /// action.
     init(cannot verb: String, _ path: String, for use: FileUse, errno: Int32, advice: String = "Check the path.") {
         let isForbidden = errno == EACCES || errno == EPERM
         let reason = unsafe String(cString: strerror(errno))

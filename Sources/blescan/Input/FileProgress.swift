@@ -1,29 +1,29 @@
 import Glibc
 
-/// How much of a file has been read, in per cent where its size is known.
+/// The progress of reading a file, in per cent if its size is known.
 struct FileProgress {
     private let name: String
     private let size: Int?
     private var count = 0
 
-    /// Begins for the file that `descriptor` is open on.
+    /// Begins for the open file `descriptor`.
     init(_ descriptor: Int32, named path: String) {
-        // Where it is would leave no room on the line for how far it is.
+        // The directory would leave no room on the line for the progress.
         name = path.split(separator: "/").last.map(String.init) ?? path
         var status = stat()
         let isPlain = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         size = isPlain && status.st_size > 0 ? Int(status.st_size) : nil
-        // Where a person types, the line would be in the way.
+        // While a user types, the line would be in the way.
         if isatty(descriptor) == 0 { Console.progress.begin("reading \(name)") }
     }
 
-    /// So many bytes more.
+    /// Adds this number of bytes.
     mutating func advance(by more: Int) {
         count += more
         Console.progress.update(text)
     }
 
-    /// The whole has been read.
+    /// The whole file has been read.
     func end() {
         Console.progress.end()
     }

@@ -4,12 +4,12 @@ import Glibc
 struct InputFile: ~Copyable {
     let descriptor: Int32
 
-    /// What messages call the file at `path`.
+    /// Returns the name of the file at `path` in messages.
     static func name(of path: String) -> String { path == "-" ? "standard input" : path }
 
     /// Opens the file at `path`; `-` is standard input.
     ///
-    /// - Throws: `Failure` when it cannot be opened, or is a folder; the message ends with `advice`.
+    /// - Throws: `Failure` if it cannot be opened, or is a directory; the message ends with `advice`.
     init(_ path: String, advice: String) throws(Failure) {
         guard path != "-" else {
             descriptor = STDIN_FILENO

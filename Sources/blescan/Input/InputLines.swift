@@ -3,7 +3,7 @@ import Glibc
 /// The lines of a file or of standard input, one at a time: memory does not grow with the input. A million recorded events
 /// take 15 MB from the first line to the last.
 struct InputLines: ~Copyable {
-    /// Whether a person types the lines.
+    /// Whether the lines come from a terminal.
     let isTerminal: Bool
 
     private let file: InputFile
@@ -11,15 +11,15 @@ struct InputLines: ~Copyable {
     private var filled = 0
     private var used = 0
     private var isAtEnd = false
-    /// Why the input ended before its end.
+    /// The error that ended the input before its end.
     private(set) var failure: Int32?
 
-    /// How far it is; nothing for lines that a person types.
+    /// The progress; `nil` for lines from a terminal.
     private var progress: FileProgress?
 
     /// Opens a file, or standard input without a path.
     ///
-    /// - Throws: `Failure` when it cannot be opened, or is a folder.
+    /// - Throws: `Failure` if it cannot be opened, or is a directory.
     init(path: String?) throws(Failure) {
         let path = path ?? "-"
         file = try InputFile(path, advice: "Check the name, or give the bytes with --hex.")
@@ -31,7 +31,7 @@ struct InputLines: ~Copyable {
         progress?.end()
     }
 
-    /// The next line without its end; `nil` when there are no more. Lines are cut at `limit` bytes.
+    /// Returns the next line without its end; `nil` after the last one. Lines are cut at `limit` bytes.
     mutating func next() -> [UInt8]? {
         var line: [UInt8] = []
         while true {

@@ -1,12 +1,12 @@
 import BLECapture
 import BLECore
 
-/// What a file holds, told by its content: the packets of a capture, piece by piece, or a dialogue.
+/// The contents of a file, by its format: the packets of a capture, chunk by chunk, or a dialogue.
 enum Recording {
-    /// Reads the file at `path`, `-` for standard input; `packet` or `dialogue` is called with what is in it.
+    /// Reads the file at `path`, `-` for standard input; `packet` or `dialogue` is called with its contents.
     ///
-    /// - Returns: What is wrong with the end of the file, for people; `nil` for a whole one.
-    /// - Throws: `Failure` for a file that is neither, or is damaged. What came before has been handed on.
+    /// - Returns: A sentence about a damaged end of the file; `nil` for a whole one.
+    /// - Throws: `Failure` for a file that is neither, or is damaged. What came before was passed on.
     static func read(
         _ path: String, packet: (CapturedPacket) throws -> Void, dialogue: (Dialogue) throws -> Void
     ) throws -> String? {
@@ -29,7 +29,7 @@ enum Recording {
             try reader.finish()
             return nil
         } catch let error as CaptureError {
-            // The recorder was stopped while it wrote: everything before is good.
+            // The recorder was stopped while it wrote: everything before is valid.
             if case .truncated(let count) = error, count > 0 {
                 return
                     "the last record is cut off; \(count.counted("packet")) before it \(count == 1 ? "is" : "are") whole."
@@ -39,7 +39,7 @@ enum Recording {
     }
 
     private static let longestDialogue = 1 << 24
-    /// By so many bytes every capture can be told.
+    /// The number of bytes that identify every capture format.
     private static let longestMagic = 8
 
     private static func isCapture(_ beginning: [UInt8]) -> Bool {

@@ -1,20 +1,20 @@
 import BLECore
 import BareBLE
 
-/// A characteristic as people write it: `0x0022` is a handle, `2a19` or the long form a UUID, `battery-level` a name.
+/// An attribute on the command line: `0x0022` is a handle, `2a19` or the long form a UUID, `battery-level` a name.
 struct AttributeArgument: Hashable, Sendable {
     let text: String
     let reference: CharacteristicReference
 
-    /// Whether it says where, not what.
+    /// Whether it is a handle, not a type.
     var isHandle: Bool {
         if case .handle = reference { return true }
         return false
     }
 
-    /// Reads an argument.
+    /// Parses an argument.
     ///
-    /// - Throws: `NotAnAttribute`, which says what may have been meant.
+    /// - Throws: `NotAnAttribute`, with suggestions.
     init(argument: String) throws(NotAnAttribute) {
         text = argument
         if let digits = argument.dropped(prefix: "0x") {
@@ -33,7 +33,7 @@ struct AttributeArgument: Hashable, Sendable {
     }
 }
 
-/// What is wrong with an argument that names no attribute, as the end of a sentence.
+/// The defect of an argument that names no attribute, as the end of a sentence.
 struct NotAnAttribute: Error, CustomStringConvertible {
     let description: String
 }
@@ -65,7 +65,7 @@ extension NotAnAttribute {
 }
 
 extension BluetoothUUID {
-    /// A UUID as people write it: 128 bits also without dashes.
+    /// Parses a UUID: 128 bits also without dashes.
     init?(written text: String) {
         guard text.utf8.count == 32 else {
             self.init(text)

@@ -1,29 +1,29 @@
-/// What is wrong with a value on the command line, as the end of a sentence.
+/// The defect of a value on the command line, as the end of a sentence.
 struct BadValue: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Numbers as people write them.
+/// Numbers on the command line.
 enum NumberArgument {
-    /// Reads a number.
+    /// Parses a number.
     ///
-    /// - Throws: `BadValue`, which says what fits.
+    /// - Throws: `BadValue`, which describes valid values.
     static func parse<Number: FixedWidthInteger>(_ text: String) throws(BadValue) -> Number {
         if let number = Number(text) { return number }
         if !Number.isSigned, isNegative(text) { throw BadValue(description: "it must not be negative.") }
         throw BadValue(description: "it takes a number from \(Number.min) to \(Number.max).")
     }
 
-    /// Reads how many of something are wanted; 0 is for the options to judge.
+    /// Parses a count; the options check for 0.
     ///
-    /// - Throws: `BadValue`, which says what fits.
+    /// - Throws: `BadValue`, which describes valid values.
     static func count(_ text: String) throws(BadValue) -> Int {
         if isNegative(text) { throw BadValue(description: "it must not be negative.") }
         guard let number = Int(text) else { throw BadValue(description: "it takes a number from 1.") }
         return number
     }
 
-    /// Whether it is a number below 0, however far.
+    /// Returns whether it is a number below 0, of any size.
     static func isNegative(_ text: String) -> Bool {
         guard let digits = text.dropped(prefix: "-") else { return false }
         return digits.utf8.first.map { (0x30...0x39).contains($0) } ?? false

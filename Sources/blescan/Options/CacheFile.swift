@@ -1,19 +1,19 @@
 import BLECore
 import BareBLE
 
-/// The file of `--cache`. Trouble with it is told once and is no failure of the command, and a file that is not a cache of
-/// this peer is left as it is: whoever mistypes a name must not lose what has it.
+/// The file of `--cache`. A problem with it is reported once and is not a failure of the command, and a file that is
+/// not a cache of this peer is left as it is: a mistyped name must not destroy another file.
 struct CacheFile: Sendable {
     private let file: GATTCacheFile
     private var loaded: GATTCache?
     private var isToldOfTrouble = false
 
-    /// The file for `peer`, whose name it has inside.
+    /// Creates a reference to the file for `peer`, which contains the peer's name.
     init(_ path: String, of peer: PeerArgument) {
         file = GATTCacheFile(path, of: peer.identity.printable)
     }
 
-    /// What the file holds; `nil` for one that is not there or cannot be used.
+    /// Returns the file's cache; `nil` if it does not exist or cannot be used.
     mutating func load() -> GATTCache? {
         do {
             loaded = try file.load()
@@ -24,7 +24,7 @@ struct CacheFile: Sendable {
         return loaded
     }
 
-    /// Writes what is known of the peer, where the file does not hold that already, or more.
+    /// Writes what is known of the peer, unless the file already contains that or more.
     func keep(_ peripheral: Peripheral) async {
         do {
             guard let cache = try await peripheral.cache(), cache != loaded, !cache.isPart(of: loaded),
@@ -38,7 +38,8 @@ struct CacheFile: Sendable {
 }
 
 extension GATTCache {
-    /// Whether `other` goes deeper, and nothing here contradicts it: its peer was asked less this time, and has not changed.
+    /// Whether `other` is more complete, and nothing here contradicts it: less was requested this time, and the peer
+    /// is unchanged.
     func isPart(of other: GATTCache?) -> Bool {
         guard let other, coverage != other.coverage, databaseHash == nil || databaseHash == other.databaseHash else {
             return false

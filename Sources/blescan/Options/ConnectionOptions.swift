@@ -3,7 +3,7 @@ import BLECore
 import BareBLE
 import BareBLECrypto
 
-/// What every command that makes a connection understands.
+/// The options of every command that connects.
 struct ConnectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
@@ -58,7 +58,7 @@ struct ConnectionOptions: ParsableArguments {
     }
 
     func connectOptions(cache: GATTCache?, validation: CacheValidation) -> ConnectOptions {
-        // One command does not last long enough for changes of the services to matter.
+        // A command is too short for changes of the services to matter.
         ConnectOptions(
             timeout: timeout?.duration ?? Self.usualTimeout, mtu: mtu, cache: cache, validation: validation,
             observesServiceChanges: false)
@@ -66,17 +66,17 @@ struct ConnectionOptions: ParsableArguments {
 
     private static let usualTimeout: Duration = .seconds(15)
 
-    /// How long one value may take.
+    /// The longest time for one value.
     var valueTimeout: Duration { timeout?.duration ?? Self.usualTimeout }
 }
 
-/// An adapter as people write it.
+/// An adapter on the command line.
 struct AdapterArgument: Hashable, Sendable {
     let selector: AdapterSelector
 
-    /// Reads an argument.
+    /// Parses an argument.
     ///
-    /// - Throws: `BadValue`, which says what fits.
+    /// - Throws: `BadValue`, which describes valid values.
     init(argument: String) throws(BadValue) {
         if let address = BluetoothAddress(argument) {
             selector = .address(address)

@@ -1,13 +1,13 @@
-/// A time as people write it: `10s`, `500ms`, `2m`; a bare number counts seconds.
+/// A time on the command line: `10s`, `500ms`, `2m`; a bare number counts seconds.
 struct DurationArgument: Hashable, Sendable, CustomStringConvertible {
     let duration: Duration
     let description: String
 
     private static let year: Double = 31_536_000
 
-    /// Reads an argument.
+    /// Parses an argument.
     ///
-    /// - Throws: `BadValue`, which says what fits.
+    /// - Throws: `BadValue`, which describes valid values.
     init(argument: String) throws(BadValue) {
         if NumberArgument.isNegative(argument) { throw BadValue(description: "it must not be negative.") }
         let units: [(suffix: String, seconds: Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("", 1)]

@@ -1,13 +1,13 @@
 import ArgumentParser
 import BLECore
 
-/// A service as people write it: a UUID, or a name such as `heart-rate`.
+/// A service on the command line: a UUID, or a name such as `heart-rate`.
 struct ServiceArgument: Hashable, Sendable {
     let uuid: BluetoothUUID
 
-    /// Reads an argument.
+    /// Parses an argument.
     ///
-    /// - Throws: `NotAService`, which says what may have been meant.
+    /// - Throws: `NotAService`, with suggestions.
     init(argument: String) throws(NotAService) {
         guard let uuid = BluetoothUUID(written: argument) ?? AssignedNumbers.service(named: argument) else {
             throw NotAService(text: argument)
@@ -16,7 +16,7 @@ struct ServiceArgument: Hashable, Sendable {
     }
 }
 
-/// What is wrong with an argument that names no service, as the end of a sentence.
+/// The defect of an argument that names no service, as the end of a sentence.
 struct NotAService: Error, CustomStringConvertible {
     let text: String
 
@@ -30,7 +30,7 @@ struct NotAService: Error, CustomStringConvertible {
     }
 }
 
-/// A company's number as people write it: `004c`.
+/// A company identifier on the command line: `004c`.
 struct CompanyArgument: Hashable, Sendable, ExpressibleByArgument {
     let number: UInt16
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import BLECore
 
-/// Which devices a scan tells of: conditions of different kinds must all hold; of one kind, one is enough.
+/// The devices that a scan reports: conditions of different kinds must all hold; of one kind, one is enough.
 struct FilterOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -27,7 +27,7 @@ struct FilterOptions: ParsableArguments {
         transform: NumberArgument.parse)
     var minimumRSSI: Int8?
 
-    /// The options that were given, as they are written.
+    /// The given options, in their spelling.
     var given: [String] {
         [
             service.isEmpty ? nil : "--service", name.map { _ in "--name" }, address.isEmpty ? nil : "--address",
@@ -35,7 +35,7 @@ struct FilterOptions: ParsableArguments {
         ].compactMap(\.self)
     }
 
-    /// The same for the library.
+    /// The same as a filter of the library.
     var filter: ScanFilter {
         var filter = ScanFilter()
         filter.services = Set(service.map(\.uuid))

@@ -1,17 +1,17 @@
 import ArgumentParser
 import Glibc
 
-/// Which form the lines of a scan have.
+/// The format of a scan's lines.
 enum LineFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
     case plain, json, theengs
 }
 
-/// How chatty a scan is.
+/// The number of lines of a scan.
 enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
     case packet, change, device
 }
 
-/// What the lines of a scan have in them, and how many there are.
+/// The contents of a scan's lines, and their number.
 struct LineOptions: ParsableArguments {
     @Option(
         parsing: .unconditional, help: ArgumentHelp("End after so many lines.", valueName: "n"),
@@ -46,7 +46,7 @@ struct LineOptions: ParsableArguments {
         if let scanner, Self.cleaned(scanner).isEmpty { throw ValidationError("--scanner-id takes a text to show.") }
     }
 
-    /// The form that was asked for; `nil` when none was.
+    /// Returns the requested format; `nil` if none was.
     ///
     /// - Throws: `ValidationError` for two different ones.
     func format(orJSON json: Bool) throws -> LineFormat? {
@@ -57,16 +57,16 @@ struct LineOptions: ParsableArguments {
         return .json
     }
 
-    /// The lines that these options ask for.
+    /// Returns the lines that these options describe.
     func lines(_ format: LineFormat) -> ScanLines {
-        // The report of whose machine it is would otherwise be in each line.
+        // Otherwise each line would identify the machine.
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
             redaction: redact ? Redaction() : nil)
     }
 
-    /// The options that were given, as they are written.
+    /// The given options, in their spelling.
     var given: [String] {
         [
             count.map { _ in "--count" }, each.map { _ in "--each" }, format.map { _ in "--format" },

@@ -1,16 +1,16 @@
 import BLECore
 
-/// Names as people write them, in lower case with dashes, and which of them somebody may have meant.
+/// Names on the command line, in lower case with dashes, and suggestions for mistyped ones.
 enum NearNames {
-    /// So many are told at most; a part such as `measurement` is in more.
+    /// The maximum number of suggestions; a part such as `measurement` is in more names.
     private static let limit = 12
 
-    /// `Battery Level` as `battery-level`.
+    /// Returns `Battery Level` as `battery-level`.
     static func written(_ name: String) -> String {
         name.lowercased().split { !$0.isLetter && !$0.isNumber }.joined(separator: "-")
     }
 
-    /// Those of `names` that are `text` but for a slip of the finger, else those that have it in them.
+    /// Returns those of `names` that differ from `text` by a typing error, otherwise those that contain it.
     static func near(_ text: String, in names: [String]) -> [String] {
         let wanted = written(text)
         guard !wanted.isEmpty, wanted.utf8.count <= 64 else { return [] }
@@ -21,7 +21,7 @@ enum NearNames {
         return wanted.count < 3 ? [] : unique(names.filter { $0.contains(wanted) })
     }
 
-    /// The names as the end of a sentence: `a, b or c`.
+    /// Returns the names as the end of a sentence: `a, b or c`.
     static func list(_ names: [String]) -> String {
         guard names.count > 1, let last = names.last, names.count <= limit else {
             let more = names.count - limit
@@ -35,7 +35,7 @@ enum NearNames {
         return names.filter { seen.insert($0).inserted }
     }
 
-    /// How many letters are wrong, missing, too many, or have changed places with their neighbours.
+    /// Returns the number of letters that are wrong, missing, superfluous, or swapped with their neighbours.
     private static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left.utf8), Array(right.utf8))
         guard abs(left.count - right.count) <= 2 else { return .max }

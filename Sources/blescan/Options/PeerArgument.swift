@@ -1,8 +1,8 @@
 import BLECore
 
-/// A peer as people write it.
+/// A peer on the command line.
 enum PeerArgument: Hashable, Sendable, CustomStringConvertible {
-    /// A device in the air. Without a type the device is looked for first, to learn it.
+    /// A device on air. Without a type the device is scanned for first, to learn it.
     case address(BluetoothAddress, AddressType?)
     /// An ATT server on a Unix SEQPACKET socket.
     case unix(String)
@@ -20,7 +20,7 @@ enum PeerArgument: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension PeerArgument {
-    /// Who it is, however it was written: with the type of the address or without.
+    /// The peer's identity, however it was written: with the type of the address or without.
     var identity: String {
         if case .address(let address, _) = self { return address.description }
         return description
@@ -40,9 +40,9 @@ extension PeerArgument {
 }
 
 extension PeerArgument {
-    /// Reads an argument.
+    /// Parses an argument.
     ///
-    /// - Throws: `BadValue`, which says what fits.
+    /// - Throws: `BadValue`, which describes valid values.
     init(argument: String) throws(BadValue) {
         if let path = argument.dropped(prefix: "unix:") {
             guard !path.isEmpty else { throw BadValue(description: "unix: takes the path of a socket.") }

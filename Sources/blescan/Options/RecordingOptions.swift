@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `--record`, which every command understands that hears or talks to devices.
+/// `--record`, for every command that scans or connects.
 struct RecordingOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

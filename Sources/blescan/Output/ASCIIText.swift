@@ -1,6 +1,6 @@
 extension String {
-    /// The text for a terminal that knows nothing beyond ASCII: our own signs and units are spelled otherwise, and what is not
-    /// ours is a question mark.
+    /// The text for a terminal that has only ASCII: our own signs and units have other spellings, and other characters
+    /// become a question mark.
     var ascii: String {
         if utf8.allSatisfy({ $0 < 0x80 }) { return self }
         var result = ""
@@ -16,7 +16,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// How a sign that this program writes itself is spelled in ASCII; `nil` for what only others write.
+    /// The ASCII spelling of a sign that this program writes itself; `nil` for others.
     var asciiSpelling: String? {
         switch self {
         case "…": "..."

@@ -2,10 +2,10 @@ import BLECore
 import BLEProfiles
 
 extension AdvertisementMeaning {
-    /// The meaning on one line; characters that could steer the terminal are spelled out.
+    /// The decoded data on one line; characters that could control the terminal are spelled out.
     var line: String { description.printable }
 
-    /// The meaning as an object: `values` and `units` have the same keys.
+    /// The decoded data as an object: `values` and `units` have the same keys.
     var json: JSONLine {
         let units = fields.filter { !$0.unit.isEmpty }
         return .object([

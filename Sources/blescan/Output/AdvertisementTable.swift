@@ -1,10 +1,10 @@
 import BLECore
 
-/// The table of structures that people ask for most: length, type, value, and what the value means.
+/// The usual table of structures: length, type, value, and the decoded value.
 enum AdvertisementTable {
-    /// The lines for what a line of input turned out to be, without a line end behind the last one.
+    /// Returns the lines for a decoded line of input, without a newline after the last one.
     ///
-    /// - Parameter line: Its number in the input, for what is wrong with it.
+    /// - Parameter line: Its number in the input, for error messages.
     static func text(of input: DecodedInput, line: Int? = nil) -> String {
         var text = ""
         append(input, line: line, to: &text)
@@ -42,7 +42,7 @@ enum AdvertisementTable {
         for defect in data.defects { text += " !    \(defect)\n" }
     }
 
-    /// One line about who sent a report.
+    /// Returns one line about the sender of a report.
     static func heading(_ report: AdvertisingReport) -> String {
         var words = report.address?.description ?? "anonymous"
         if let peer = report.peer { words += " \(peer.kind.rawValue)" }
@@ -51,7 +51,7 @@ enum AdvertisementTable {
         return words + properties(report)
     }
 
-    /// What can be done with the sender, and how the report came, each behind two spaces.
+    /// Returns the sender's properties, and how the report came, each after two spaces.
     static func properties(_ report: AdvertisingReport) -> String {
         var words = ""
         if report.isConnectable { words += "  connectable" }

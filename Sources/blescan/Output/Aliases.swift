@@ -1,6 +1,7 @@
-/// Numbers that stand for what must not be shown: the same text has the same number for as long as the program runs.
+/// Numbers in place of texts that must not be shown: the same text has the same number for as long as the program
+/// runs.
 struct Aliases {
-    /// Random addresses change every few minutes: a scan of months has seen more of them than anybody wants to keep.
+    /// Random addresses change every few minutes: a scan of months hears more of them than there should be room for.
     private static let capacity = 65_536
 
     private var numbers: [String: Int] = [:]

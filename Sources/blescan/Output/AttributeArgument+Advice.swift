@@ -2,9 +2,9 @@ import BLECore
 import BareBLE
 
 extension AttributeArgument {
-    /// The failure to do something with what was named, with what may have been meant, where that can be told.
+    /// Returns the failure of an operation on the named attribute, with suggestions where there are any.
     ///
-    /// - Parameter subscribing: Whether the values were to come by themselves, which those of descriptors do not.
+    /// - Parameter subscribing: Whether the operation was a subscription, which descriptors do not support.
     func advised(_ error: BLEError, _ peripheral: Peripheral, subscribing: Bool = false) async -> BLEError {
         switch reference {
         case .handle(let handle):
@@ -38,7 +38,7 @@ extension AttributeArgument {
 }
 
 extension BLEError {
-    /// The same failure in other words.
+    /// Returns the same failure with other texts.
     fileprivate func with(reason: String? = nil, hint: String) -> BLEError {
         BLEError(
             code, subject: subject, during: operation, because: reason ?? self.reason, hint: hint, attError: attError,

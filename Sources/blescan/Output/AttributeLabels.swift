@@ -1,7 +1,7 @@
 import BLECore
 import BareBLE
 
-/// What says, before values of several attributes, of which one each is: handle and name, in columns.
+/// The labels before values of several attributes: handle and name, in columns.
 struct AttributeLabels: Sendable {
     /// The types, as far as they are known.
     let uuids: [AttributeHandle: BluetoothUUID]
@@ -9,9 +9,9 @@ struct AttributeLabels: Sendable {
 
     /// Labels for values with these handles.
     ///
-    /// - Parameter isAlone: Whether but one attribute was asked for, which needs no label.
+    /// - Parameter isAlone: Whether only one attribute was requested, which needs no label.
     init(_ attributes: [(handle: AttributeHandle, uuid: BluetoothUUID?)], isAlone: Bool) {
-        // A handle may be asked for twice, once by its type: what tells of one reading tells of both.
+        // A handle may be requested twice, once by its type: the type of one reading applies to both.
         let uuids = Dictionary(
             attributes.compactMap { attribute in attribute.uuid.map { (attribute.handle, $0) } },
             uniquingKeysWith: { first, _ in first })
@@ -29,12 +29,12 @@ struct AttributeLabels: Sendable {
         self.texts = Dictionary(labels.map { ($0, $1.padded(to: width)) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The label of a value, if it has one.
+    /// Returns the label of a value, if it has one.
     func text(of handle: AttributeHandle) -> String? { texts[handle] }
 }
 
 extension CharacteristicReference {
-    /// Where the value is, if that is certain.
+    /// The handle of the value, if it is certain.
     func valueHandle(in database: GATTDatabase?) -> AttributeHandle? {
         switch self {
         case .handle(let handle): return handle

@@ -1,10 +1,10 @@
 import BLECore
 import BareBLE
 
-/// What `explore` found, as lines for people.
+/// The result of `explore`, as lines for users.
 ///
-/// The columns are as wide as what stands in them, up to a limit; a longer entry pushes only its own line. Values are
-/// the last column, and the only thing that is cut.
+/// The columns are as wide as their contents, up to a limit; a longer entry shifts only its own line. Values are in
+/// the last column, the only one that is clipped.
 struct AttributeScreen {
     private struct Row {
         var handle: String
@@ -14,7 +14,7 @@ struct AttributeScreen {
         var byteCount = 0
         var isService = false
 
-        /// The value in `room` columns; where it is cut, its length is told.
+        /// Returns the value in `room` columns; with its length if it is clipped.
         func value(in room: Int) -> String {
             guard value.count > room, byteCount > 0 else { return value }
             let rest = "… (\(byteCount.counted("byte")))"
@@ -25,14 +25,14 @@ struct AttributeScreen {
     private static let widestName = 64
     private static let widestNameOnSmallTerminal = 44
     private static let smallTerminal = 120
-    /// How many characters of a value are shown where the terminal does not say how much room there is.
+    /// The number of characters of a value if the terminal does not report its width.
     private static let valueWidth = 64
     private static let narrowestValue = 24
 
     private let tree: AttributeTree
     private let terminalWidth: Int?
 
-    /// The screen for a terminal of `width` columns; `nil` for a file or a pipe.
+    /// Creates the screen for a terminal of `width` columns; `nil` for a file or a pipe.
     init(_ tree: AttributeTree, width: Int?) {
         self.tree = tree
         terminalWidth = width
@@ -126,7 +126,7 @@ extension AttributeScreen {
     }
 
     private func row(of descriptor: GATTDescriptor, level: Int) -> Row {
-        // "Client Characteristic Configuration" says where it stands already.
+        // The position of "Client Characteristic Configuration" is evident.
         let name = AssignedNumbers.descriptorName(descriptor.uuid)?.lowercased()
             .split(separator: " ").filter { $0 != "characteristic" }.joined(separator: " ")
         let title = [name, descriptor.uuid.description].compactMap(\.self).joined(separator: " ")
@@ -152,7 +152,7 @@ extension AttributeScreen {
             if bytes.isEmpty {
                 row.value = "(empty)"
             } else if let meaning, Array(meaning.utf8) == [0x22] + bytes + [0x22] {
-                // Plain text in quotes says all that the bytes say.
+                // Plain text in quotes contains everything that the bytes do.
                 row.value = meaning
             } else {
                 row.value = [Hex.encode(bytes), meaning].compactMap(\.self).joined(separator: "  ")
@@ -160,7 +160,7 @@ extension AttributeScreen {
         }
     }
 
-    /// In the order in which people think of them, which is not quite that of the bits.
+    /// Returns them in the usual order, which is not quite that of the bits.
     private static func text(_ properties: CharacteristicProperties) -> String {
         let bits: [CharacteristicProperties] = [.read, .write, .writeWithoutResponse, .notify, .indicate]
         let names =

@@ -2,33 +2,33 @@ import BLECore
 import BLEProfiles
 import BareBLE
 
-/// What `explore` found, as a screen and as JSON.
+/// The result of `explore`, as a screen and as JSON.
 struct AttributeTree: Sendable {
-    /// What became of reading one value.
+    /// The result of reading one value.
     enum Reading: Sendable {
         case value([UInt8])
         case refused(BLEError)
     }
 
     let peer: String
-    /// What kind of address the peer has; `nil` without a radio.
+    /// The kind of the peer's address; `nil` without a radio.
     let kind: AddressKind?
     let mtu: Int
     let connecting: Duration
     let discovering: Duration
-    /// Whether nothing had to be discovered.
+    /// Whether the database came from the cache.
     let isFromCache: Bool
-    /// Whether the peer has no hash by which a cache could be checked.
+    /// Whether the peer has no hash to validate a cache with.
     let isUnchecked: Bool
-    /// What it took to know the database: the discovery, and the check of a cache.
+    /// The number of requests for the database: the discovery, or the validation of a cache.
     let discoveryRequests: Int
     let allRequests: Int
     let database: GATTDatabase
     let values: [AttributeHandle: Reading]
-    /// Why not everything could be read: the link was lost on the way.
+    /// The failure because of which not everything was read: the link was lost.
     let interruption: BLEError?
 
-    /// The handles worth reading: values that may be read, and descriptors.
+    /// Returns the handles to read: values with the read property, and descriptors.
     static func readable(in database: GATTDatabase) -> [AttributeHandle] {
         let characteristics = database.characteristics.filter { $0.properties.contains(.read) }.map(\.valueHandle)
         let descriptors = database.descriptors.filter { $0.uuid.short != nil }.map(\.handle)
@@ -36,10 +36,10 @@ struct AttributeTree: Sendable {
     }
 }
 
-// MARK: - Meaning
+// MARK: - Decoded values
 
 extension AttributeTree {
-    /// What the value at `handle` says, also by the presentation format that stands behind it.
+    /// Returns the decoded value at `handle`, by its type or by its presentation format.
     func meaning(of bytes: [UInt8], at handle: AttributeHandle, _ uuid: BluetoothUUID) -> ValueDescription? {
         ValueDescription.of(bytes, uuid: uuid, format: presentationFormat(of: handle))
     }

@@ -1,7 +1,7 @@
 import BLECapture
 import BLECore
 
-/// What `replay --check` prints: one line when all agrees, and the first packet that does not.
+/// The output of `replay --check`: one line if everything is consistent, otherwise the first packet that is not.
 struct CheckOutput {
     let path: String
     let json: Bool
@@ -65,7 +65,7 @@ struct CheckOutput {
         ])
     }
 
-    /// The packet by name and in bytes.
+    /// Returns the packet by name and in bytes.
     private static func text(of disagreement: SessionCheck.Disagreement) -> String {
         var printer = PacketPrinter()
         let step: Dialogue.Event =

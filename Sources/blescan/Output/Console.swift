@@ -6,16 +6,17 @@ import Glibc
 
 /// The two streams of the program: results on standard output, everything else on standard error.
 enum Console {
-    /// The line of progress, on a standard error that is a terminal on which a line can be taken back.
+    /// The progress line, if standard error is a terminal that can clear a line.
     static let progress = Progress(
         isOn: isatty(STDERR_FILENO) == 1 && Terminal.limitation == nil,
         width: { width(of: STDERR_FILENO) },
         write: { if !Terminal.isTaken { _ = write(Array($0.utf8), to: STDERR_FILENO) } })
 
-    /// Whether `--json` is given; asked of the words themselves, for it also holds for a command line that makes no sense.
+    /// Whether `--json` is given; taken from the arguments themselves, because it also applies to an invalid command
+    /// line.
     static let isJSONWanted = isJSONWanted(by: CommandLine.arguments.dropFirst())
 
-    /// The same of any command line; --format json is another way to say it.
+    /// Returns the same for any command line; --format json is an equivalent spelling.
     static func isJSONWanted(by arguments: ArraySlice<String>) -> Bool {
         let words = arguments.prefix { $0 != "--" }
         return words.contains { ["--json", "--format=json"].contains($0) }
@@ -24,18 +25,18 @@ enum Console {
 
     /// Writes one line of results, whole and at once.
     ///
-    /// A reader that closed the pipe ends the program quietly: it has what it wanted. Anything else, such as a full disk,
-    /// ends it with a message. What comes behind that goes nowhere.
+    /// If the reader closed the pipe the program ends silently: the reader has what it needs. Any other error, such as
+    /// a full disk, ends it with a message. Later output is dropped.
     static func out(_ line: String) {
         out(Array(spelled(line).utf8))
     }
 
-    /// A line of results as the terminal can show it, if there is one.
+    /// Returns a line of results in characters that the terminal can show, if there is one.
     static func spelled(_ line: String) -> String {
         isTerminal && isASCIIWanted ? line.ascii : line
     }
 
-    /// Whether a terminal here shows nothing beyond ASCII. Objects, files and pipes have UTF-8 in any locale.
+    /// Whether the terminal has only ASCII. Objects, files and pipes have UTF-8 in any locale.
     private static let isASCIIWanted = !isJSONWanted && !ScreenLook(.never).isUnicode
 
     /// The same for a line in UTF-8.
@@ -48,27 +49,27 @@ enum Console {
         Interrupt.end(.linkLost)
     }
 
-    /// Where the results go to a file, they are not in the line's way.
+    /// If the results go to a file, they do not disturb the line.
     private static func besideProgress<Value>(_ body: () -> Value) -> Value {
         progress.isOn && isTerminal ? progress.makingRoom(for: body) : body()
     }
 
-    /// Writes a message for people.
+    /// Writes a message for users.
     static func note(_ line: String) {
         guard Interrupt.status == nil, !Terminal.keeps(line) else { return }
         let text = isASCIIWanted && isatty(STDERR_FILENO) == 1 ? line.ascii : line
         progress.makingRoom { _ = write(Array(text.utf8) + [0x0A], to: STDERR_FILENO) }
     }
 
-    /// Says what is neither a result nor the end of everything; with `--json` as an object.
+    /// Reports something that is neither a result nor a fatal error; with `--json` as an object.
     static func warn(_ message: String) {
         note(
             isJSONWanted
                 ? JSONLine.object(["v": 1, "warning": .string(message)]).text : "blescan: \(message.printable)")
     }
 
-    /// Opens those of the standard descriptors that are closed, so that no socket or file gets their number, and what is
-    /// meant for people or programs does not end up there. Using them fails as before.
+    /// Opens those of the standard descriptors that are closed, so that no socket or file gets their number and
+    /// receives messages. Using them fails as before.
     static func fillStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
             _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
@@ -78,7 +79,7 @@ enum Console {
     /// Whether standard output is a terminal.
     static let isTerminal = isatty(STDOUT_FILENO) == 1
 
-    /// The columns of the terminal that standard output is; `nil` when it is none, or does not say.
+    /// The width of the terminal on standard output; `nil` if it is not a terminal, or does not report it.
     static var width: Int? { width(of: STDOUT_FILENO) }
 
     private static func width(of descriptor: Int32) -> Int? {
@@ -97,7 +98,7 @@ enum Console {
             if count > 0 {
                 written += count
             } else if errno == EAGAIN {
-                // Whoever shares the descriptor made it non-blocking.
+                // Another process that shares the descriptor made it non-blocking.
                 var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&wanted, 1, -1)
             } else if errno != EINTR {
@@ -108,20 +109,20 @@ enum Console {
     }
 }
 
-/// Times as the output shows them.
+/// Times in the output.
 enum Timestamp {
     /// The wall clock in RFC 3339 with milliseconds, in UTC.
     static func now() -> String {
         text(.now)
     }
 
-    /// The same for a time that is counted from 1970-01-01 00:00 UTC; beyond the years 1 to 9999, the nearest of these.
+    /// Returns the same for a time since 1970-01-01 00:00 UTC; outside the years 1 to 9999, the nearest of these.
     static func text(sinceEpoch time: Duration) -> String {
         let seconds = time.components.seconds
         guard (0..<253_402_300_800).contains(seconds) else {
             return text(Date(timeIntervalSince1970: min(max(time / .seconds(1), -62_135_596_800), 253_402_300_799)))
         }
-        // A capture has a million of them. Of the day Foundation knows more, once.
+        // A capture has a million of them. Foundation computes the date once for each day.
         let day = seconds / 86_400
         let date = days.withLock { days in
             if days.number != day {
@@ -142,7 +143,7 @@ enum Timestamp {
 }
 
 extension StringProtocol {
-    /// The text without anything that could steer a terminal: control characters and marks of direction are escaped.
+    /// The text with everything escaped that could control a terminal: control characters and marks of direction.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {
@@ -157,7 +158,7 @@ extension StringProtocol {
 }
 
 extension Unicode.Scalar {
-    /// Whether it could steer a terminal, or has no shape there.
+    /// Whether it could control a terminal, or has no shape there.
     var isUnprintable: Bool {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true

@@ -1,7 +1,7 @@
 import BLECore
 import BLEProfiles
 
-/// One device of a scan on one line: how loud, who, its name, what it says and how often.
+/// One device of a scan on one line: strength, address, name, data and interval.
 struct DeviceLine {
     static let heading = " RSSI  ADDRESS            TYPE     NAME              SAYS" + spaces(40) + "EVERY"
 
@@ -25,7 +25,7 @@ struct DeviceLine {
         return columns.map { text, width in text + Self.spaces(width - text.count) }.joined(separator: "  ")
     }
 
-    /// What the advertisement offers, the most telling first.
+    /// The contents of the advertisement, the most informative first.
     var says: String {
         var parts: [String] = []
         let services = sighting.serviceUUIDs.map { AssignedNumbers.serviceName($0) ?? $0.description }
@@ -38,7 +38,7 @@ struct DeviceLine {
         return parts.joined(separator: " · ").printable
     }
 
-    /// A structure's meaning, or whose it is and how long where that is not known.
+    /// Returns a structure's decoded value, or its owner and length if that is not known.
     private static func says(
         _ type: AdvertisingDataType, _ value: Span<UInt8>, in payload: AdvertisingData
     ) -> String? {
@@ -57,7 +57,7 @@ struct DeviceLine {
         return nil
     }
 
-    /// `2.5 s`
+    /// Returns a text such as `2.5 s`.
     static func seconds(_ duration: Duration) -> String {
         let tenths = Int((duration / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"

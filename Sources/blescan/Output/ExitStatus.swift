@@ -3,7 +3,7 @@ import BLECore
 import BareBLE
 import Glibc
 
-/// What the program says to the shell. Scripts rely on these numbers.
+/// The exit statuses of the program. Scripts rely on these numbers.
 enum ExitStatus: Int32 {
     case done = 0
     case notFound = 1
@@ -16,13 +16,13 @@ enum ExitStatus: Int32 {
     case notPermitted = 77
     case interrupted = 130
 
-    /// The status that a failure of the library ends the program with.
+    /// Returns the exit status for a failure of the library.
     init(_ error: BLEError) {
         switch error.code {
         case .attributeNotFound:
             self = .notFound
         case .tooLong where error.origin == .peer:
-            // It is the peer that has no end.
+            // The peer causes it, with endless attributes.
             self = .refused
         case .ambiguous, .invalidArgument, .tooLong, .unusableCache:
             self = .usage
@@ -35,7 +35,8 @@ enum ExitStatus: Int32 {
         case .timedOut, .busy, .queueFull:
             self = .timedOut
         case .connectFailed:
-            // A Unix socket that is not there, is none, or not one for packets; the radio knows nothing of these.
+            // A Unix socket that does not exist, is not a socket, or not one for packets; the radio does not use these
+            // numbers.
             self = [ENOENT, ENOTSOCK, EPROTOTYPE].contains(error.errorNumber) ? .noAdapter : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
@@ -49,14 +50,14 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// A failure of the program itself: a message for people, and the status to end with.
+/// A failure of the program itself: a message for users, and the exit status.
 struct Failure: Error {
     let message: String
     let status: ExitStatus
 }
 
 extension Blescan {
-    /// Runs the command line; every way out passes here.
+    /// Runs the command line; every exit passes here.
     static func main() async {
         // Writing to a closed pipe is then an error that can be handled, not a signal.
         signal(SIGPIPE, SIG_IGN)
@@ -76,7 +77,7 @@ extension Blescan {
             }
             Console.progress.end()
             if let status = Interrupt.status { Glibc.exit(status.rawValue) }
-            // What was asked for is there, but not the file of it.
+            // The request was fulfilled, but its file is incomplete.
             if SessionRecording.isBroken { Glibc.exit(ExitStatus.linkLost.rawValue) }
         } catch let error as BLEError where error.code == .cancelled {
             end("interrupted", .interrupted)
@@ -94,7 +95,7 @@ extension Blescan {
                 Glibc.exit(code.rawValue)
             }
             Console.progress.end()
-            // What is wrong with the arguments stands above their usage.
+            // The defect of the arguments stands above their usage.
             if Console.isJSONWanted, code == .validationFailure { end(message(for: error), .usage) }
             // The parser repeats arguments as they are, and a script may have passed on a device's name.
             let text = fullMessage(for: error)
@@ -105,14 +106,14 @@ extension Blescan {
         }
     }
 
-    /// The command that is asked for, with no more rights than it needs.
+    /// Returns the requested command, with no more privileges than it needs.
     private nonisolated static func parsed() throws -> any ParsableCommand {
         let command = try parseAsRoot()
         try (command as? any ConfinedCommand)?.giveUpRights()
         return command
     }
 
-    /// Where this machine is at fault, who finds out how.
+    /// Returns the advice for failures of this machine.
     private static func advice(_ code: BLEError.Code) -> String {
         switch code {
         case .unsupported, .noAdapter, .adapterDown, .blocked, .lowEnergyOff, .notPermitted:
@@ -122,15 +123,15 @@ extension Blescan {
         }
     }
 
-    /// The word in the place of a command, also behind `help`, where it is none. Else it would be told as an argument too
-    /// many of the default command, or not at all.
+    /// Returns the word in the place of a command, also after `help`, if it is not a command. Otherwise it would be
+    /// reported as a surplus argument of the default command, or not at all.
     private static func unknownCommand(_ words: ArraySlice<String>) -> String? {
         guard let word = words.first, !word.hasPrefix("-") else { return nil }
         if word == "help" { return unknownCommand(words.dropFirst()) }
         return configuration.subcommands.contains { $0._commandName == word } ? nil : word
     }
 
-    /// Failures are no results, so they go to standard error, with `--json` as an object of one line.
+    /// Failures are not results, so they go to standard error, with `--json` as an object of one line.
     private static func end(
         _ message: String, _ status: ExitStatus, code: BLEError.Code? = nil, attError: ATTErrorCode? = nil
     ) -> Never {

@@ -2,9 +2,9 @@ import Glibc
 
 /// Small files as bytes.
 enum FileBytes {
-    /// The bytes of the file, or of the pipe, at `path`.
+    /// Returns the bytes of the file, or of the pipe, at `path`.
     ///
-    /// - Throws: `Failure` when it cannot be read or has more than `limit` bytes.
+    /// - Throws: `Failure` if it cannot be read or has more than `limit` bytes.
     static func read(_ path: String, atMost limit: Int) throws(Failure) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Failure(cannot: "open", path, for: .reading, errno: errno) }

@@ -3,7 +3,7 @@ import BLELinux
 import BareBLETestKit
 import Glibc
 
-/// What `replay --as-fixture` writes: a dialogue for each link, and a line about it.
+/// The output of `replay --as-fixture`: a dialogue for each link, and a line about it.
 struct FixtureOutput {
     let path: String
     let name: String

@@ -3,11 +3,11 @@ import BLELinux
 import BLEProfiles
 
 // The keys of advertisements, the same in every command. Advertising data has only the keys of what was advertised,
-// `structures` always; a report has all its keys, null where the event says nothing. Where a key can hold one value and
+// and always `structures`; a report has all its keys, null if the event has no value. If a key can hold one value and
 // the payload has several, the first one counts; `structures` has them all.
 
 extension JSONLine {
-    /// What a line of input turned out to be, as the object to print; `line` is its number in the input.
+    /// Creates the object for a decoded line of input; `line` is its number in the input.
     init(_ input: DecodedInput, line: Int? = nil) {
         let number = line.map { [Member(key: "line", value: .integer($0))] } ?? []
         self = .object(Self.members(of: input) + number)
@@ -32,7 +32,7 @@ extension JSONLine {
         }
     }
 
-    /// The members that advertising data puts into an object.
+    /// Returns the members for advertising data.
     static func members(of data: AdvertisingData) -> [Member] {
         var members: [Member] = []
         func add(_ key: String, _ value: JSONLine?) {
@@ -62,7 +62,7 @@ extension JSONLine {
         return members
     }
 
-    /// A company's number as the output writes it: four digits.
+    /// Returns a company identifier as the output writes it: four digits.
     static func companyKey(_ company: UInt16) -> String {
         Hex.encode([UInt8(truncatingIfNeeded: company >> 8), UInt8(truncatingIfNeeded: company)])
     }
@@ -98,11 +98,11 @@ extension JSONWriter {
         }
     }
 
-    /// The payloads that were written last: devices say the same again and again.
+    /// The payloads that were written last: devices repeat the same ones.
     private static let payloads = Lock<[[UInt8]: [UInt8]]>([:])
     static let mostPayloads = 1024
 
-    /// The object of advertising data.
+    /// Returns the object of advertising data.
     private static func object(ofPayload data: [UInt8]) -> [UInt8] {
         if let known = payloads.withLock({ $0[data] }) { return known }
         let bytes = JSONLine.object(JSONLine.members(of: AdvertisingData(data))).bytes
@@ -115,7 +115,7 @@ extension JSONWriter {
 }
 
 extension AdvertisingData {
-    /// Everything that is wrong with the data in one sentence.
+    /// The defects of the data in one sentence.
     var problem: String? {
         let defects = defects
         return defects.isEmpty ? nil : defects.map(\.description).joined(separator: "; ")

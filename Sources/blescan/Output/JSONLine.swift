@@ -11,7 +11,7 @@ indirect enum JSONLine: Hashable, Sendable {
     /// A number as its digits, exact where a `Double` would not be.
     case digits(String)
     case string(String)
-    /// What was printed before, and is to be printed again.
+    /// Text that was printed before, and is printed again.
     case rendered([UInt8])
     case array([JSONLine])
     case object([Member])

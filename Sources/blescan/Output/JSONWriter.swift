@@ -3,7 +3,7 @@ import BLECore
 /// JSON text on one line, written piece by piece: a capture has a million objects, and a tree of each would cost more than
 /// its text.
 struct JSONWriter {
-    /// What was written, in UTF-8.
+    /// The text so far, in UTF-8.
     private(set) var bytes: [UInt8] = []
 
     init() {
@@ -26,7 +26,8 @@ struct JSONWriter {
         bytes.append(UInt8(ascii: "]"))
     }
 
-    /// Writes the key of a member, whose value is to follow. Keys are ours, or hexadecimal: nothing in them needs care.
+    /// Writes the key of a member, whose value must follow. Keys are ours, or hexadecimal: nothing in them needs
+    /// escaping.
     mutating func key(_ key: String) {
         beginElement()
         bytes.append(UInt8(ascii: "\""))
@@ -45,13 +46,13 @@ struct JSONWriter {
         integer(value)
     }
 
-    /// A member that is null where there is no value.
+    /// Writes a member that is null if there is no value.
     mutating func member(_ key: String, orNull value: String?) {
         self.key(key)
         if let value { string(value) } else { literal("null") }
     }
 
-    /// The same for a number.
+    /// Does the same for a number.
     mutating func member(_ key: String, orNull value: Int?) {
         self.key(key)
         if let value { integer(value) } else { literal("null") }
@@ -62,7 +63,7 @@ struct JSONWriter {
         literal(value ? "true" : "false")
     }
 
-    /// A member whose value is a string of lowercase hexadecimal digits, two a byte.
+    /// Writes a member whose value is a string of lowercase hexadecimal digits, two for each byte.
     mutating func member(_ key: String, hex value: [UInt8]) {
         self.key(key)
         bytes.append(UInt8(ascii: "\""))
@@ -82,25 +83,25 @@ struct JSONWriter {
         bytes.append(Self.digit(UInt8(truncatingIfNeeded: value % 10)))
     }
 
-    /// Writes a value that is JSON already, or a word of the language.
+    /// Writes a value that is already JSON, or a keyword.
     mutating func literal(_ value: String) {
         beginElement()
         bytes.append(contentsOf: value.utf8)
     }
 
-    /// Writes what was JSON before.
+    /// Writes earlier JSON output.
     mutating func rendered(_ value: [UInt8]) {
         beginElement()
         bytes.append(contentsOf: value)
     }
 
-    /// Writes a string with what has a meaning in JSON escaped, and what could steer a terminal that shows the line; who
-    /// reads the JSON gets it back unchanged.
+    /// Writes a string with JSON's special characters escaped, and those that could control a terminal; a parser of
+    /// the JSON gets it back unchanged.
     mutating func string(_ value: String) {
         beginElement()
         bytes.append(UInt8(ascii: "\""))
         defer { bytes.append(UInt8(ascii: "\"")) }
-        // Nearly all text is plain, and is taken as a whole.
+        // Nearly all text is plain, and is copied as a whole.
         let start = bytes.count
         bytes.append(contentsOf: value.utf8)
         var isPlain = true
@@ -132,7 +133,8 @@ struct JSONWriter {
         }
     }
 
-    /// The comma before each element but the first. No value ends with one of the characters that it stands behind.
+    /// Writes the comma before each element except the first. No value ends with one of the characters after which
+    /// there is none.
     private mutating func beginElement() {
         switch bytes.last {
         case nil, UInt8(ascii: "{"), UInt8(ascii: "["), UInt8(ascii: ":"): break

@@ -2,25 +2,25 @@ import BLELinux
 import Dispatch
 import Glibc
 
-/// Writes lines to a reader that may be slow, or have stopped reading: waiting for it can be given up.
+/// Writes lines to a reader that may be slow, or have stopped reading: the wait for it can be cancelled.
 ///
-/// Nothing is lost here, and nothing is stored: while a line waits, the caller does too, and what comes meanwhile gathers in the
-/// bounded buffer of the scan or the subscription. Where a line has to wait, a thread of its own does: neither the event loop nor the tasks' threads.
-/// Lines come out in the order of the calls, which all come from one task or actor.
+/// Nothing is lost or stored here: while a line waits, so does the caller, and later events gather in the bounded
+/// buffer of the scan or the subscription. A thread of its own waits: neither the event loop nor the tasks' threads.
+/// Lines are written in the order of the calls, which all come from one task or actor.
 final class LineOutput: Sendable {
-    /// What became of a line.
+    /// The result of writing a line.
     enum Outcome {
         case written
-        /// Nobody will ever read it.
+        /// The reader is gone.
         case closed
-        /// The program is to end, and the reader takes nothing now.
+        /// The program is ending, and the reader takes nothing now.
         case givenUp
     }
 
     private let descriptor: Int32
     private let wake: (reading: Int32, writing: Int32)
     private let queue = DispatchQueue(label: "output")
-    /// How many lines wait for the reader.
+    /// The number of lines that wait for the reader.
     private let waiting = Lock(0)
 
     init(_ descriptor: Int32 = STDOUT_FILENO) {
@@ -35,9 +35,9 @@ final class LineOutput: Sendable {
         close(wake.writing)
     }
 
-    /// Writes one line whole; returns when the reader has taken it, or there will be none.
+    /// Writes one whole line; returns when the reader has taken it, or is gone.
     ///
-    /// - Throws: `Failure` when the line cannot be written, such as on a full disk.
+    /// - Throws: `Failure` if the line cannot be written, such as on a full disk.
     func write(_ line: [UInt8]) async throws -> Outcome {
         var rest = (line + [0x0A])[...]
         if waiting.withLock({ $0 == 0 }), let outcome = try write(&rest, patience: 0) { return outcome }
@@ -52,7 +52,7 @@ final class LineOutput: Sendable {
         }
     }
 
-    /// Writes what the reader takes; `nil` when it takes no more, for as many milliseconds as `patience` says, -1 for ever.
+    /// Writes what the reader takes; returns `nil` if it has taken nothing for `patience` milliseconds, -1 for ever.
     private func write(_ rest: inout ArraySlice<UInt8>, patience: Int32) throws(Failure) -> Outcome? {
         while !rest.isEmpty {
             var wanted = [
@@ -82,7 +82,7 @@ final class LineOutput: Sendable {
         return .written
     }
 
-    /// Ends the waiting, now and for good. From any thread.
+    /// Ends the wait, now and for good. From any thread.
     func giveUp() {
         var byte: UInt8 = 0
         _ = unsafe Glibc.write(wake.writing, &byte, 1)

@@ -1,11 +1,11 @@
 import BLECore
 import BareBLE
 
-/// What a link is doing, told by the requests that it sends.
+/// The activity of a link, derived from its requests.
 struct LinkActivity {
     private var requests = 0
 
-    /// What is being done from this packet on; `nil` when it is the same as before.
+    /// Returns the activity from this packet on; `nil` if it is unchanged.
     mutating func sent(_ pdu: [UInt8]) -> String? {
         guard let opcode = pdu.first, let deed = Deed(opcode: opcode) else { return nil }
         requests += 1

@@ -4,14 +4,14 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// The one rewritten line on standard error that says what takes so long, where that is a terminal; elsewhere nothing.
+/// The progress line on standard error, rewritten in place, if that is a terminal; otherwise nothing.
 ///
-/// A timer draws it, so that work that waits for an answer has a line too. `Console` takes it away before it prints.
+/// A timer draws it, so that work that waits for a response has a line too. `Console` clears it before it prints.
 ///
-/// A terminal may take nothing for as long as it likes. So nobody who says what is being done waits for one that writes: of the two
-/// locks only `turn`, which keeps what is written apart, is held while something is written.
+/// A terminal may take nothing for any time. So reporting progress never waits for a write: of the two locks only
+/// `turn`, which separates the writes, is held during a write.
 final class Progress: Sendable {
-    /// How often the line may change.
+    /// The shortest time between two changes of the line.
     private static let period: DispatchTimeInterval = .milliseconds(250)
 
     private struct State {
@@ -19,10 +19,10 @@ final class Progress: Sendable {
         var timer: (any DispatchSourceTimer)?
     }
 
-    /// Whether anybody sees it.
+    /// Whether the line is shown.
     let isOn: Bool
     private let state = Lock(State())
-    /// Whose turn it is to write; taken before `state`.
+    /// Serializes the writes; taken before `state`.
     private let turn = Mutex(())
     private let width: @Sendable () -> Int?
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -39,7 +39,7 @@ final class Progress: Sendable {
         self.write = write
     }
 
-    /// Something begins that may take long.
+    /// Begins work that may take long.
     func begin(_ text: @autoclosure () -> String) {
         guard isOn else { return }
         let text = text()
@@ -54,21 +54,21 @@ final class Progress: Sendable {
         }
     }
 
-    /// What is being done by now.
+    /// Changes the current activity.
     func update(_ text: @autoclosure () -> String) {
         guard isOn else { return }
         let text = text()
         state.withLock { $0.line.update(text) }
     }
 
-    /// How far the whole of it has come.
+    /// Changes the progress of the whole.
     func step(_ text: @autoclosure () -> String?) {
         guard isOn else { return }
         let text = text()
         state.withLock { $0.line.step(text) }
     }
 
-    /// It is done; the line goes.
+    /// Ends the work and clears the line.
     func end() {
         guard isOn else { return }
         turn.withLock { _ in
@@ -81,7 +81,7 @@ final class Progress: Sendable {
         }
     }
 
-    /// Runs `body`, which prints on the same terminal, where no line is in its way.
+    /// Runs `body`, which prints on the same terminal, with the line cleared.
     func makingRoom<Value>(for body: () -> Value) -> Value {
         guard isOn else { return body() }
         return turn.withLock { _ in
@@ -91,9 +91,9 @@ final class Progress: Sendable {
     }
 
     private func draw() {
-        // A screen has all of the terminal.
+        // A screen uses the whole terminal.
         guard !Terminal.isTaken else { return }
-        // Whoever writes now makes the next line late, not this thread.
+        // A write in progress delays the next line, not this thread.
         _ = turn.withLockIfAvailable { _ in put(state.withLock { $0.line.due(at: now(), width: width()) }) }
     }
 
@@ -103,7 +103,7 @@ final class Progress: Sendable {
 }
 
 extension Progress {
-    /// Has links that are made with `configuration` say what they are doing.
+    /// Reports the activity of links that are made with `configuration`.
     func attach(to configuration: inout Configuration) {
         guard isOn else { return }
         let trace = configuration.trace

@@ -1,27 +1,28 @@
-// What `--redact` does. It changes what was heard and not what is printed, so that no screen and no format has to think of it: the
-// address, the names, and every copy of them in the payloads.
+// The implementation of `--redact`. It changes the scan results and not the output, so that no screen and no format
+// has to handle it: the address, the names, and every copy of them in the payloads.
 //
-// - An address keeps what tells its kind: the maker's three bytes where it is public, the two top bits where it is random. The rest is a
-//   number, the same for the same device in one run.
-// - A name becomes "(name 1)", and the same name the same number. The few formats that are told by the device's name are not told then.
-// - In data of makers and services, places that hold an address or a name in a format that is known are masked, and wherever the bytes
-//   of the device's own address or name stand. What a format hides in a way that nobody here knows stays.
+// - An address keeps what identifies its kind: the maker's three bytes of a public one, the two top bits of a random
+//   one. The rest is a number, the same for the same device in one run.
+// - A name becomes "(name 1)", and the same name the same number. The few formats that are recognized by the device's
+//   name are not recognized then.
+// - In manufacturer and service data, the places of an address or a name in a known format are masked, and all places
+//   with the bytes of the device's own address or name. What an unknown format hides in another way remains.
 
 import BLECore
 
-/// Takes out of what was heard who it was.
+/// Removes the identity of devices from scan results.
 struct Redaction {
     private var addresses = Aliases()
     private var names = Aliases()
 
-    /// The same sighting, of somebody without a name.
+    /// Returns the same result for a device without a name.
     mutating func redacted(_ sighting: Sighting) -> Sighting {
         let reports = [sighting.advertisement, sighting.scanResponse].compactMap(\.self)
         var owner = Owner(peer: sighting.peer)
         owner.alias = sighting.peer.map { alias(of: $0.address, type: $0.type) }
         for report in reports {
             for structure in report.advertisingData.structures where structure.type.isName {
-                // Shorter ones are in other data by chance.
+                // Shorter ones occur in other data by chance.
                 if structure.value.count > 2 { owner.names.append(structure.value) }
             }
         }
@@ -35,7 +36,7 @@ struct Redaction {
         }
     }
 
-    /// Whose payload it is.
+    /// The owner of a payload.
     private struct Owner {
         let peer: PeerID?
         var alias: BluetoothAddress?
@@ -50,7 +51,7 @@ struct Redaction {
         while let length = reader.u8() {
             let left = reader.remaining
             guard length > 0, let type = reader.u8(), var content = reader.take(Int(length) - 1) else {
-                // The end, or a structure that is cut off: it keeps its length, so that it looks as broken as it is.
+                // The end, or a structure that is cut off: it keeps its length, so that its defect stays visible.
                 return output + [length] + [UInt8](repeating: 0, count: left)
             }
             let value = redacted(content.rest(), type: AdvertisingDataType(rawValue: type), of: owner)
@@ -83,8 +84,8 @@ struct Redaction {
         return value
     }
 
-    /// Puts an x in the place of each letter of `name`, in large letters or small ones, also where each is two bytes or one is
-    /// written with a percent sign, as in a URI.
+    /// Replaces each letter of `name` by an x, in upper or lower case, also with two bytes for each or with a percent
+    /// sign, as in a URI.
     private static func mask(_ name: [UInt8], in value: inout [UInt8]) {
         let text = String(decoding: name, as: UTF8.self)
         let wide = text.utf16.map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
@@ -120,7 +121,7 @@ struct Redaction {
         }
     }
 
-    /// ATC and pvvx begin with the address, MiBeacon and BTHome say whether they have it.
+    /// ATC and pvvx begin with the address; MiBeacon and BTHome contain a flag for it.
     private mutating func maskServiceData(_ value: inout [UInt8], _ owner: Owner) {
         let control = value.dropFirst(2).first ?? 0
         switch value.prefix(2) {
@@ -169,7 +170,7 @@ struct Redaction {
 }
 
 extension AdvertisingDataType {
-    /// Whether the value is what people call the device.
+    /// Whether the value is a name of the device.
     fileprivate var isName: Bool {
         [.shortenedLocalName, .completeLocalName, .broadcastName].contains(self)
     }

@@ -2,7 +2,7 @@ import BLECapture
 import BLECore
 import BLELinux
 
-/// What `blescan replay` prints: packets as they are read, then the devices that advertised, then the counts.
+/// The output of `blescan replay`: packets as they are read, then the devices that advertised, then the counts.
 struct ReplayOutput {
     private let only: Replay.Layer?
     private let json: Bool
@@ -10,7 +10,7 @@ struct ReplayOutput {
     private var devices = DeviceTable()
     private var advertisements = 0
     private(set) var shownCount = 0
-    /// What went wrong at the end of the file, for people.
+    /// A sentence about a damaged end of the file.
     var warning: String?
 
     init(only: Replay.Layer?, json: Bool) {
@@ -60,7 +60,7 @@ struct ReplayOutput {
 }
 
 extension JSONWriter {
-    /// A packet; the reports of an advertisement have the keys that `decode` gives them.
+    /// Returns the object of a packet; the reports of an advertisement have the same keys as in `decode`.
     static func line(of printed: PrintedPacket) -> [UInt8] {
         var writer = JSONWriter()
         writer.object { writer in
@@ -92,7 +92,7 @@ extension JSONWriter {
         return writer.bytes
     }
 
-    /// What was written last of the payloads, and the lines that it was made of.
+    /// The payloads that were written last, and the lines that they were made of.
     private static let details = Lock<[[UInt8]: (lines: [String], bytes: [UInt8])]>([:])
 
     private mutating func details(of printed: PrintedPacket) {

@@ -5,20 +5,20 @@ import Glibc
 
 /// The file of `--record`, while a command runs.
 ///
-/// Each packet is in the file as soon as it has crossed the link, so whatever ends the program leaves a file that can be read. A disk
-/// that is full ends the recording, not the command: that is said once, and the program ends with the status of it.
+/// Each packet is in the file as soon as it has crossed the link, so the file can be read however the program ends. A
+/// full disk ends the recording, not the command: it is reported once, and determines the exit status.
 struct SessionRecording {
     private static let broken = Lock(false)
 
-    /// Whether a recording of this program has ended before its time.
+    /// Whether a recording of this program has ended early.
     static var isBroken: Bool { broken.withLock { $0 } }
 
-    /// What a btsnoop file begins with, and consists of as long as there was no packet.
+    /// The length of a btsnoop file without packets.
     private static let headerLength = 16
 
     private let recorder: Recorder
 
-    /// Runs `body` with the file that is wanted, if one is, and leaves it whole.
+    /// Runs `body` with the requested file, if any, and completes it.
     static func during<Value: Sendable>(
         _ options: RecordingOptions, _ body: (SessionRecording?) async throws -> Value
     ) async throws -> Value {
@@ -28,13 +28,13 @@ struct SessionRecording {
             await recording?.finish()
             return value
         } catch {
-            // A file without packets would only be in the way of the next attempt.
+            // A file without packets would only prevent the next attempt.
             await recording?.finish(removingEmpty: true)
             throw error
         }
     }
 
-    /// Makes the file at `path`, which must not be there.
+    /// Creates the file at `path`, which must not exist.
     private init(_ path: String) throws(Failure) {
         do throws(RecorderError) {
             recorder = try Recorder(btsnoop: path, dialogue: nil, isReplacing: false) { failure in
@@ -47,24 +47,24 @@ struct SessionRecording {
         }
     }
 
-    /// Has centrals that are made with `configuration` recorded.
+    /// Records the links of centrals that are made with `configuration`.
     func attach(to configuration: inout Configuration) {
         recorder.attach(to: &configuration)
     }
 
-    /// Returns when the file is whole.
+    /// Returns when the file is complete.
     private func finish(removingEmpty: Bool = false) async {
-        // A failure has been told when it came.
+        // A failure was reported when it occurred.
         try? await recorder.finish(removingEmpty: removingEmpty)
     }
 
-    /// Whether no packet is there to be read; a device keeps none.
+    /// Returns whether there is no packet to read; a device stores none.
     private static func isEmpty(_ path: String) -> Bool {
         var status = stat()
         return unsafe lstat(path, &status) != 0 || status.st_size <= headerLength
     }
 
-    /// What is told of `error`, with `rest` about what was recorded before.
+    /// Returns the message for `error`, with `rest` about what was recorded before.
     private static func failure(_ error: RecorderError, _ rest: String) -> Failure {
         switch error {
         case .cannotCreate(let path, EEXIST):

@@ -1,7 +1,7 @@
 import BLECore
 import BLEProfiles
 
-/// The value of one structure in lines of text: bytes first, the meaning behind two spaces.
+/// The value of one structure in lines of text: bytes first, the decoded value after two spaces.
 enum StructureText {
     /// The lines of a structure; always one at least.
     static func lines(_ structure: AdvertisingData.Structure, of whole: AdvertisingData) -> [String] {
@@ -92,7 +92,7 @@ enum StructureText {
         }
     }
 
-    /// Rows of 24 bytes; the meaning stands behind the last one.
+    /// Returns rows of 24 bytes; the decoded value is after the last one.
     private static func hex(_ bytes: [UInt8], meaning: String?) -> [String] {
         var lines: [String] = []
         var rest = bytes[...]

@@ -3,9 +3,9 @@ import BLECore
 import BLELinux
 import BareBLE
 
-/// Prints ATT packets as they cross the link: `<` we send, `>` we receive, the bytes, and what they mean.
+/// Prints ATT packets as they cross the link: `<` for sent, `>` for received, the bytes, and the decoded packet.
 ///
-/// The meaning stands behind `#`, so the lines are a dialogue that `blescan replay` takes.
+/// The decoded packet is after `#`, so the lines are a dialogue that `blescan replay` reads.
 final class Trace: Sendable {
     private static let meaningColumn = 40
 

@@ -1,11 +1,11 @@
 import BLECore
 import BLEProfiles
 
-// What a value says, for people and for programs. The bytes are always shown too.
+// Decoded values, for users and programs. The bytes are always shown too.
 
 extension ValueDescription {
-    /// The meaning by the attribute's type; else by the presentation format that the peer gives; else as text, where the
-    /// bytes look like some. `nil` when the bytes are all there is to say.
+    /// Returns the decoded value by the attribute's type; otherwise by the peer's presentation format; otherwise as
+    /// text, if the bytes look like it. `nil` if only the bytes can be shown.
     static func of(
         _ value: [UInt8], uuid: BluetoothUUID?, format: CharacteristicPresentationFormat? = nil
     ) -> ValueDescription? {
@@ -17,7 +17,7 @@ extension ValueDescription {
         return ValueDescription(fields: text.fields)
     }
 
-    /// The meaning on one line; characters that could steer the terminal are spelled out.
+    /// The decoded value on one line; characters that could control the terminal are spelled out.
     var line: String { text.printable }
 
     /// A number or a text where the value is one, else an object with a member for each field.

@@ -1,17 +1,17 @@
 import BLECore
 
-/// That a scan is alive, and what it has done so far; also when there was nothing to hear.
+/// A sign that a scan is running, with its counts; also if nothing was heard.
 struct Heartbeat: Hashable, Sendable {
-    /// How many advertisements the radio has heard since the start, those that no line tells of included.
+    /// The number of advertisements that the radio has heard since the start, including those without a line.
     var packets: Int
-    /// How many devices were heard since the heartbeat before.
+    /// The number of devices heard since the previous heartbeat.
     var devices: Int
-    /// How often the scan was silent for so long that it was started again.
+    /// The number of times that the scan was restarted after a silence.
     var restarts: Int
     /// The time since the start.
     var uptime: Duration
 
-    /// The line for people; programs skip it as a comment.
+    /// Returns the line for users; programs skip it as a comment.
     func text(lines: Int, dropped: Int, at time: String) -> String {
         "# \(time)  heartbeat  packets=\(packets)  devices=\(devices)  lines=\(lines)  dropped=\(dropped)"
             + "  restarts=\(restarts)  uptime=\(uptime.components.seconds)s"
@@ -19,7 +19,7 @@ struct Heartbeat: Hashable, Sendable {
 }
 
 extension JSONLine {
-    /// A heartbeat behind so many lines of devices.
+    /// Creates a heartbeat after this number of lines about devices.
     init(_ heartbeat: Heartbeat, lines: Int, origin: ScanLines.Origin) {
         self = .object(
             Self.members(of: origin, event: "heartbeat") + [

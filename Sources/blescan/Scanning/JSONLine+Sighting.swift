@@ -1,7 +1,7 @@
 import BLECore
 
 extension JSONLine {
-    /// What a scan knows of a device: advertisement and scan response together, and each of them as bytes.
+    /// A device's scan result: advertisement and scan response together, and each of them as bytes.
     init(_ sighting: Sighting, event: ScanLines.Event, origin: ScanLines.Origin) {
         let together = (sighting.advertisement?.data ?? []) + (sighting.scanResponse?.data ?? [])
         let members: [JSONLine.Member?] = [

@@ -1,7 +1,7 @@
 import BLECore
 import BLEProfiles
 
-/// One report of a scan on one line, for people and for `grep`.
+/// One report of a scan on one line, for users and for `grep`.
 enum PlainLine {
     static func text(of sighting: Sighting, at time: String) -> String {
         let rssi = sighting.rssi.map(String.init) ?? "?"

@@ -1,30 +1,30 @@
 import BLECore
 
-/// Makes the lines of a scan, live or recorded: it counts them, and knows what each has to say of its origin.
+/// Makes the lines of a live or recorded scan, with their counts and origin.
 struct ScanLines {
-    /// Why a device is told of.
+    /// The reason for a line.
     enum Event: String {
         case found, updated
     }
 
-    /// Where a line comes from, and its place among the others.
+    /// The origin of a line, and its place among the others.
     struct Origin {
         let time: String
         let scanner: String
         let adapter: String
         /// Counted from 1; heartbeats have numbers too.
         let sequence: Int
-        /// How many reports had found no room so far.
+        /// The number of reports dropped so far.
         let dropped: Int
     }
 
     let format: LineFormat
     let scanner: String
     private(set) var redaction: Redaction?
-    /// How many lines told of devices.
+    /// The number of lines about devices.
     private(set) var count = 0
     private var sequence = 0
-    /// How many reports found no room, because nobody took the lines as fast as they came.
+    /// The number of reports that were dropped because the reader was too slow.
     var dropped = 0
 
     init(format: LineFormat, scanner: String, redaction: Redaction? = nil) {
@@ -33,9 +33,9 @@ struct ScanLines {
         self.redaction = redaction
     }
 
-    /// The lines that tell of a device, without line ends: one, or with Theengs one for each entry of its data.
+    /// Returns the lines about a device, without newlines: one, or with Theengs one for each entry of its data.
     ///
-    /// `time` is when it was heard, since 1970-01-01 00:00 UTC. With them there are at most `limit` since the beginning.
+    /// `time` is when it was heard, since 1970-01-01 00:00 UTC. There are at most `limit` lines in total.
     mutating func lines(
         of sighting: Sighting, _ event: Event, adapter: String, at time: Duration, limit: Int? = nil
     ) -> [[UInt8]] {
@@ -56,7 +56,7 @@ struct ScanLines {
         }
     }
 
-    /// The line that says that the scan is alive; `nil` where the reader of the format could not take it.
+    /// Returns the heartbeat line; `nil` if the format has none.
     mutating func line(of heartbeat: Heartbeat, adapter: String, at time: Duration) -> [UInt8]? {
         switch format {
         case .plain: Array(heartbeat.text(lines: count, dropped: dropped, at: Timestamp.text(sinceEpoch: time)).utf8)
@@ -74,7 +74,7 @@ struct ScanLines {
 }
 
 extension JSONLine {
-    /// The members that every line of a scan begins with.
+    /// Returns the members with which every line of a scan begins.
     static func members(of origin: ScanLines.Origin, event: String) -> [Member] {
         [
             Member(key: "v", value: 1),

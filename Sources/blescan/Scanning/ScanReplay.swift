@@ -1,7 +1,7 @@
 import BLECapture
 import BLECore
 
-/// What `replay --as-scan` prints: the lines that a scan would have printed, had it heard what is in the recording.
+/// The output of `replay --as-scan`: the lines of a scan that heard the recording.
 ///
 /// The reports go through the same table, the same gate and the same lines as those of a live scan, at the times of the recording.
 struct ScanReplay: ~Copyable {
@@ -27,12 +27,12 @@ struct ScanReplay: ~Copyable {
 
     /// Prints the lines of the recording at `path`.
     ///
-    /// - Throws: `Failure` for a file that cannot be read, and for one in which nobody who matches advertises.
+    /// - Throws: `Failure` for a file that cannot be read, and for one without a matching advertiser.
     mutating func run(_ path: String) throws {
         do {
             let warning = try Recording.read(path) {
                 show($0)
-                // What feeds standard input may never end.
+                // The source of standard input may never end.
                 if let limit, lines.count >= limit { throw Enough() }
             } dialogue: { _ in
             }

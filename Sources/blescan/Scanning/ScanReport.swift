@@ -1,10 +1,11 @@
 // A live scan that prints lines.
 //
-// Duties: one line for each event of the scan, in order; a heartbeat whenever it is due, also when nothing is heard; a word on standard
-// error when reports were dropped, and when the scan was silent for so long that the library started it again.
+// Duties: one line for each event of the scan, in order; a heartbeat whenever it is due, also if nothing is heard; a
+// message on standard error when reports were dropped, and when the library restarted the scan after a silence.
 //
-// It runs beside the event loop, never on it: writing blocks when nobody reads, and the radio must not notice. What is heard meanwhile
-// waits in the scan's buffer, which keeps the newest and counts the others. That count is in the next line.
+// It runs beside the event loop, never on it: writing blocks while the reader does not read, and the radio must not
+// notice. Meanwhile events wait in the scan's buffer, which keeps the newest and counts the others. That count is in
+// the next line.
 
 import BLECore
 import BareBLE
@@ -12,21 +13,21 @@ import Glibc
 
 /// How a scan ended.
 struct ScanEnd: Hashable, Sendable {
-    /// Why it did.
+    /// The reason that it ended.
     enum Reason {
         case timeIsOver
-        /// There is enough, nobody reads any more, or the user does not want to wait.
+        /// There is enough, the reader is gone, or the user has quit.
         case nothingIsWanted
     }
 
     let reason: Reason
-    /// How often it has told of devices.
+    /// The number of lines about devices.
     let heard: Int
 }
 
 /// A live scan that prints lines.
 actor ScanReport {
-    /// How much a message that comes again and again is heard at most.
+    /// The shortest time between two repetitions of a message.
     private static let quiet: Duration = .seconds(10)
 
     private let central: Central
@@ -55,9 +56,9 @@ actor ScanReport {
         lastBeat = began
     }
 
-    /// Prints until the scan is over, enough was printed, nobody reads any more, or the task is cancelled.
+    /// Prints until the scan is over, enough was printed, the reader is gone, or the task is cancelled.
     ///
-    /// What it has heard are the lines that told of devices.
+    /// The number in the result counts the lines about devices.
     nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
     {
         let (notices, teller) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
@@ -85,13 +86,13 @@ actor ScanReport {
 
     // MARK: What is heard
 
-    /// Listens until there is enough, and comes back when the radio no longer scans: the program ends soon.
+    /// Listens until there is enough, and returns when the radio no longer scans: the program ends soon.
     private func listen(to scan: ScanSequence, _ verbosity: Verbosity) async throws {
         var events = scan.makeAsyncIterator()
         do {
             while !isOver, let event = try await events.next() {
                 try await take(event, verbosity)
-                // In a flood there is always a next event; heartbeats want their turn.
+                // In a flood there is always a next event; heartbeats need their turn.
                 if lines.count & 0xFF == 0xFF { await Task.yield() }
             }
         } catch {
@@ -128,7 +129,7 @@ actor ScanReport {
 
     // MARK: What is not heard
 
-    /// Answers whether the scan is to end, because nobody reads.
+    /// Returns whether the scan is to end because the reader is gone.
     private func beat(every period: Duration) async throws -> Bool {
         var due = began + period
         while (try? await central.clock.sleep(until: due)) != nil {
@@ -141,7 +142,7 @@ actor ScanReport {
                 try await print(line)
             }
             if isOver { return true }
-            // The reader may have stood still for longer than a period.
+            // The reader may have stopped for longer than a period.
             due = max(due + period, now)
         }
         return false
@@ -159,7 +160,7 @@ actor ScanReport {
         }
     }
 
-    /// Says something on standard error, unless the same was said a moment ago.
+    /// Writes a message on standard error, unless the same one was written a moment ago.
     private func say(_ topic: String, _ text: String) {
         let now = central.clock.now
         if let last = lastWords[topic], now - last < Self.quiet { return }
@@ -168,9 +169,9 @@ actor ScanReport {
     }
 }
 
-/// The time of day of moments on the boot-time clock.
+/// The time of day for moments on the boot-time clock.
 enum WallClock {
-    /// When `moment` was, since 1970-01-01 00:00 UTC, by the machine's clock as it goes now.
+    /// Returns the time of `moment` since 1970-01-01 00:00 UTC, by the machine's present clock.
     static func time(of moment: BootInstant, now: BootInstant) -> Duration {
         var time = timespec()
         guard unsafe clock_gettime(CLOCK_REALTIME, &time) == 0 else { return .zero }

@@ -1,16 +1,18 @@
 import BLECore
 
-/// What OpenMQTTGateway publishes on `…/BTtoMQTT/undecoded` for Theengs Gateway to decode: one object for each entry of service data.
+/// The format in which OpenMQTTGateway publishes on `…/BTtoMQTT/undecoded` for Theengs Gateway to decode: one object
+/// for each entry of service data.
 ///
-/// The keys, their spelling and their values are those of TheengsDecoder: data in hexadecimal digits, manufacturer data with the
-/// company's number in front as it stands on air, 16-bit services as four digits, `mac_type` 0 for a public address and 1 for a random one.
+/// The keys, their spelling and their values are those of TheengsDecoder: data in hexadecimal digits, manufacturer
+/// data after the company identifier as sent on air, 16-bit services as four digits, `mac_type` 0 for a public address
+/// and 1 for a random one.
 enum TheengsLine {
-    /// The objects of one sighting; none for a device without an address, which Theengs cannot take.
+    /// Returns the objects of one scan result; none for a device without an address, which Theengs cannot handle.
     static func lines(of sighting: Sighting) -> [JSONLine] {
         guard let peer = sighting.peer else { return [] }
         let (services, companies) = (sighting.serviceData, sighting.manufacturerData)
         return (0..<max(services.count, companies.count, 1)).map { index in
-            // Where there are fewer of one kind, the last of them stands in each line that is left.
+            // If there are fewer of one kind, the last of them is repeated in the remaining lines.
             let service = services.dropFirst(index).first ?? services.last
             let company = companies.dropFirst(index).first ?? companies.last
             return .object([

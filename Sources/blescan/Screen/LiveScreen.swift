@@ -1,10 +1,11 @@
-// Who draws a `ScanScreen` and brings it keys, sizes and time.
+// Draws a `ScanScreen`, and passes it keys, sizes and time.
 //
-// - Whatever is heard goes into the value at once, under a lock that is never held while something is written: a terminal that is
-//   slow does not stop the radio.
-// - Drawing, keys, signals and the clock's ticks are on one queue. A key is answered at once; everything else at the next tick.
-// - ^C and SIGTERM cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here. Either way the
-//   body ends first, then the terminal is given back, then the result or the error goes on.
+// - Events change the value at once, under a lock that is never held during a write: a slow terminal does not stop the
+//   radio.
+// - Drawing, keys, signals and the clock's ticks are on one queue. A key takes effect at once; everything else at the
+//   next tick.
+// - ^C and SIGTERM cancel the task by `Interrupt`; `q`, SIGHUP and the end of the terminal cancel the body from here.
+//   Either way the body ends first, then the terminal is restored, then the result or the error is passed on.
 
 import BLECore
 import BLELinux
@@ -37,9 +38,9 @@ final class LiveScreen: Sendable {
         self.quit = quit
     }
 
-    /// Shows the table while `body` runs, and gives the terminal back; answers what the table was at last.
+    /// Shows the table while `body` runs, and restores the terminal; returns the last state of the table.
     ///
-    /// The user's wish to quit cancels the body, which is to end in peace then. `clock` is the time that the sightings are told in.
+    /// When the user quits, the body is cancelled and can clean up. `clock` is the clock of the scan results.
     static func during(
         _ screen: ScanScreen, clock: @escaping @Sendable () -> BootInstant = { Terminal.now() },
         _ body: @Sendable @escaping (LiveScreen) async throws -> Void
@@ -60,7 +61,7 @@ final class LiveScreen: Sendable {
         for source in sources { source.cancel() }
         wish.finish()
         waiter.cancel()
-        // What is being drawn ends with this too.
+        // A drawing in progress ends with this too.
         live.state.withLock { $0.isOver = true }
         await withCheckedContinuation { ended in
             live.queue.async {
@@ -72,7 +73,7 @@ final class LiveScreen: Sendable {
         return live.state.withLock { $0.screen }
     }
 
-    /// Changes what is shown with the next tick.
+    /// Changes the table with the next tick.
     func change(_ change: (inout ScanScreen) -> Void) {
         state.withLock { state in
             change(&state.screen)
@@ -105,11 +106,11 @@ final class LiveScreen: Sendable {
         return sources
     }
 
-    /// Draws what has changed since.
+    /// Draws the changes.
     private func draw() {
         let now = clock()
         let bytes = state.withLock { state -> [UInt8] in
-            // What is told in seconds changes with them.
+            // Values in seconds change with them.
             let second = now.nanoseconds / 1_000_000_000
             guard !state.isOver, state.isChanged || second != state.lastSecond else { return [] }
             state.isChanged = false
@@ -121,7 +122,7 @@ final class LiveScreen: Sendable {
         if !Terminal.write(bytes, while: { [self] in !(state.withLock { $0.isOver }) }) { quit() }
     }
 
-    /// Draws everything, at the size that the terminal has now.
+    /// Draws everything, at the present size of the terminal.
     private func redraw() {
         let size = Terminal.size
         state.withLock { state in
@@ -152,7 +153,7 @@ final class LiveScreen: Sendable {
         if wishes.contains(.redraw) { redraw() } else { draw() }
     }
 
-    /// ^Z: the shell has the terminal until it lets this program go on in front.
+    /// ^Z: the shell has the terminal until it resumes this program in the foreground.
     private func pause() {
         guard !(state.withLock { $0.isOver }) else { return }
         Terminal.leave()
@@ -163,7 +164,7 @@ final class LiveScreen: Sendable {
 
     private func resume() {
         guard !(state.withLock { $0.isOver }) else { return }
-        // Behind `bg` there is nothing to draw on: the kernel stops this program again until it is in front.
+        // After `bg` there is nothing to draw on: the kernel stops this program again until it is in the foreground.
         var isMine = false
         Terminal.heedingTheShell { isMine = Terminal.enter() }
         guard isMine else { return quit() }

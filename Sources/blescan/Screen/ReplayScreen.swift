@@ -3,7 +3,7 @@ import BLECore
 import BLELinux
 import Dispatch
 
-/// `blescan replay FILE --screen`: the advertisements of a recording in the live table, at the speed at which they came.
+/// `blescan replay FILE --screen`: the advertisements of a recording in the live table, at the recorded speed.
 struct ReplayScreen {
     let path: String
     let speed: Double
@@ -11,14 +11,14 @@ struct ReplayScreen {
     /// Whether addresses and names are masked.
     let redacts: Bool
 
-    /// How the file ended.
+    /// The end of the file.
     private enum End {
         case whole
         case cutOff
-        /// What came before was shown.
+        /// The part before was shown.
         case damaged(Failure)
 
-        /// What the heading says of it, and in a word.
+        /// The text for the heading, and its short form.
         var words: (mode: String, brief: String) {
             switch self {
             case .whole: ("end of the recording", "ended")
@@ -28,9 +28,10 @@ struct ReplayScreen {
         }
     }
 
-    /// Shows them until the user quits; the last state stands when the file is at its end, or cannot be read any further.
+    /// Shows them until the user quits; the last state stays when the file is at its end, or cannot be read any
+    /// further.
     ///
-    /// - Throws: What is wrong with the file, when the terminal has been given back.
+    /// - Throws: The file's defect, after the terminal has been restored.
     func run() async throws {
         let pace = ReplayPace(speed)
         let name = path.split(separator: "/").last.map(String.init) ?? path
@@ -62,7 +63,7 @@ struct ReplayScreen {
         if let failure = failure.withLock({ $0 }) { throw failure }
     }
 
-    /// Reads the file in a thread of its own, which waits until each report is due; answers how the file ended.
+    /// Reads the file in a thread of its own, which waits until each report is due; returns how the file ended.
     private static func play(
         _ path: String, _ redacts: Bool, _ pace: ReplayPace, _ live: LiveScreen
     ) async throws -> End {

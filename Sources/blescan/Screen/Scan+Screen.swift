@@ -3,7 +3,7 @@ import BLELinux
 import BareBLE
 
 extension Scan {
-    /// Whether the live table is what the user wants: on a terminal, as long as nothing was said about lines.
+    /// Whether the live table is used: on a terminal, without an option for lines.
     var showsScreen: Bool {
         !json && !screen.plain && lines.format == nil && lines.count == nil && lines.each == nil && heartbeat == nil
             && Terminal.isUsable

@@ -1,7 +1,7 @@
 import BLECore
 
 extension ScanScreen {
-    /// The structures of advertisement and scan response, as `decode` shows them.
+    /// Returns the structures of advertisement and scan response, as `decode` shows them.
     func structures(of sighting: Sighting) -> [String] {
         var text = ""
         if let advertisement = sighting.advertisement {
@@ -14,7 +14,7 @@ extension ScanScreen {
         return text.split(separator: "\n").map(String.init)
     }
 
-    /// One device with everything that is known of it, from a line on; the heading stays.
+    /// Returns one device with all its data, from a line on; the heading stays.
     mutating func deviceLines(_ id: AdvertiserID, from first: Int, at now: BootInstant) -> [ScreenLine] {
         guard let row = devices[id] else {
             view = .table
@@ -35,7 +35,7 @@ extension ScanScreen {
         return [title] + lines[start...].prefix(room)
     }
 
-    /// A line of texts, cut where it has to be to leave room for the keys at its end.
+    /// Returns a line of texts, clipped as needed to leave room for the keys at its end.
     func title(_ parts: [(String, ScreenStyle)], keys: String) -> ScreenLine {
         var title = empty
         let room = max(columns - keys.count - 2, min(8, columns))

@@ -1,8 +1,8 @@
 import BLECore
 
 extension ScanScreen {
-    /// What is scanned, how, the counts, and the keys. Where there is no room for all, how to quit stays longest, then how many
-    /// devices there are; the source is cut before the mode goes.
+    /// Returns the source, the mode, the counts, and the keys. If there is no room for all, the key to quit stays
+    /// longest, then the number of devices; the source is clipped before the mode is removed.
     func headingLine(at now: BootInstant) -> ScreenLine {
         let counts = [devices.count.counted("device"), "\(rate.perSecond(at: now)) adv/s", "\(lossCount) lost"]
         let least = [counts[0], counts[2]]

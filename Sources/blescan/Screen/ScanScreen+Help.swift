@@ -1,5 +1,5 @@
 extension ScanScreen {
-    /// What the keys do, from a line on; the heading stays.
+    /// Returns the description of the keys, from a line on; the heading stays.
     mutating func keyLines(from first: Int) -> [ScreenLine] {
         let lines = helpLines()
         let room = max(0, rows - 1)
@@ -35,7 +35,7 @@ extension ScanScreen {
         return keys.flatMap { helpLines($0, $1) } + [empty] + marks.flatMap { helpLines($0, $1) }
     }
 
-    /// A key and its meaning beside it; below it where the screen is narrow.
+    /// Returns a key with its description beside it, or below it on a narrow screen.
     private func helpLines(_ key: String, _ meaning: String) -> [ScreenLine] {
         let isNarrow = columns < 40
         let indent = isNarrow ? 3 : 13
@@ -50,7 +50,7 @@ extension ScanScreen {
         return lines
     }
 
-    /// The words in lines of at most so many characters, as far as words are not longer.
+    /// Returns the words in lines of at most this number of characters, unless a word is longer.
     private static func wrapped(_ text: String, to width: Int) -> [String] {
         var lines: [String] = []
         for word in text.split(separator: " ") {

@@ -1,16 +1,16 @@
 import BLECore
 
 extension ScanScreen {
-    /// What a key asks for beyond the screen.
+    /// A request of a key beyond the screen.
     enum Wish: Hashable, Sendable {
         case none
-        /// The user has seen enough.
+        /// The user quits.
         case quit
-        /// The terminal shows something else than it should.
+        /// The terminal has to be drawn again.
         case redraw
     }
 
-    /// A key was pressed.
+    /// Handles a key.
     mutating func press(_ key: ScreenKey, at now: BootInstant) -> Wish {
         if key == .redraw { return .redraw }
         if isTyping {
@@ -29,14 +29,14 @@ extension ScanScreen {
     private mutating func type(_ key: ScreenKey) {
         switch key {
         case .character(let scalar):
-            // More than any line has room for is no use.
+            // A line has no room for more.
             if filter.unicodeScalars.count < 64 { filter.unicodeScalars.append(scalar) }
         case .backspace:
             if filter.isEmpty { isTyping = false } else { filter.unicodeScalars.removeLast() }
         case .clear: filter = ""
         case .enter:
             isTyping = false
-            // Nobody sees what is selected there.
+            // A hidden device must not be selected.
             if let selected, !visible.contains(selected) { self.selected = visible.first }
         case .escape:
             filter = ""
@@ -69,13 +69,13 @@ extension ScanScreen {
             selected = open
             view = .device(open, line: 0)
         case .escape:
-            // One thing at a time: first the filter, then the mark.
+            // One thing at a time: first the filter, then the selection.
             if !filter.isEmpty { filter = "" } else { (selected, showsStructures) = (nil, false) }
         case .character, .backspace, .clear, .redraw: break
         }
     }
 
-    /// What is selected, unless the filter hides it.
+    /// The selected device, unless the filter hides it.
     private var visiblySelected: AdvertiserID? {
         selected.flatMap { visible.contains($0) ? $0 : nil }
     }
@@ -92,7 +92,7 @@ extension ScanScreen {
         }
     }
 
-    /// The line that a text shall begin with behind a key that moves it; `nil` for the other keys.
+    /// Returns the first line to show after a key that scrolls; `nil` for the other keys.
     private func scrolled(_ line: Int, by key: ScreenKey) -> Int? {
         let page = max(1, rows - 2)
         return switch key {

@@ -1,7 +1,7 @@
 import BLECore
 
 extension ScanScreen {
-    /// The screen as it is at a moment, a line for each row of the terminal.
+    /// Returns the screen at a moment, a line for each row of the terminal.
     mutating func frame(at now: BootInstant) -> [ScreenLine] {
         var lines: [ScreenLine]
         switch view {
@@ -54,7 +54,7 @@ extension ScanScreen {
     private func columnsLine(_ layout: [(column: ScreenColumn, width: Int)]) -> ScreenLine {
         var line = empty
         for (column, width) in layout {
-            // The mark of the order may stand in the gap behind a column that is full.
+            // The mark of the order may stand in the gap after a full column.
             line.skip(column.gap)
             let mark = column == order.column ? (look.isUnicode ? "↓" : "*") : ""
             line.add(column.heading + mark, .dim, column: width, isRightAligned: column.isRightAligned)
@@ -103,7 +103,7 @@ extension ScanScreen {
         return line
     }
 
-    /// Eight characters for -100 to -36 dBm, in eighths where the terminal has them.
+    /// Returns eight characters for -100 to -36 dBm, in eighths if the terminal has them.
     private func bar(_ strength: Int?) -> String {
         let eighths = min(max((strength ?? -100) + 100, 0), 64)
         guard look.isUnicode else { return String(repeating: "#", count: (eighths + 4) / 8) }

@@ -1,34 +1,34 @@
-// The live table of devices, as a value: what is heard, keys and time go in, lines come out.
+// The live table of devices, as a value: scan results, keys and time go in, lines come out.
 //
-// Duties: one row for each advertiser, in an order that can be read while it is kept up to date; one of them selected, by what it
-// is, not by where it stands; a filter; the structures of one device; the counts in the heading.
+// Duties: one row for each advertiser, in an order that stays readable while it is kept up to date; one of them
+// selected, by its identity, not by its position; a filter; the structures of one device; the counts in the heading.
 //
 // Invariants:
-// - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can steer a
-//   terminal: every text passes `ScreenLine.add`.
-// - Rows change places at most every `sortPause`, and then only those whose strength has really changed. A newcomer stands last
-//   until then.
-// - A row fades after `fadesAfter` without a packet and goes after `goesAfter`, unless it is the one that is looked at.
+// - A frame has exactly as many lines as the screen has rows, none is wider than the screen, and nothing in it can
+//   control a terminal: every text passes `ScreenLine.add`.
+// - Rows change places at most every `sortPause`, and then only those whose strength has really changed. A new one is
+//   last until then.
+// - A row fades after `fadesAfter` without a packet and is removed after `goesAfter`, unless it is shown in detail.
 //
-// Time is that of the sightings. Whoever owns the value draws it, see `LiveScreen`.
+// The time is that of the scan results. The owner of the value draws it, see `LiveScreen`.
 
 import BLECore
 
 /// The live table.
 struct ScanScreen: Sendable {
-    /// What the heading begins with.
+    /// The beginning of the heading.
     struct Heading: Hashable, Sendable {
         /// The adapter, or the file.
         var source: String
         /// The adapter's address.
         var address: String?
-        /// How it scans.
+        /// The mode of the scan.
         var mode: String
-        /// What a narrow screen has room for when the mode is more than that; nothing if that can be done without.
+        /// A shorter mode for a narrow screen; `nil` for none.
         var brief: String?
     }
 
-    /// What rows are sorted by.
+    /// The order of the rows.
     enum Order: Hashable, Sendable, CaseIterable {
         case strength, name, address, seen
 
@@ -42,12 +42,12 @@ struct ScanScreen: Sendable {
         }
     }
 
-    /// What is shown.
+    /// The view that is shown.
     enum View: Hashable, Sendable {
         case table
         /// One device, from a line of it on.
         case device(AdvertiserID, line: Int)
-        /// What the keys do, from a line of it on.
+        /// The description of the keys, from a line of it on.
         case keys(line: Int)
     }
 
@@ -89,7 +89,7 @@ struct ScanScreen: Sendable {
         self.rows = max(1, rows)
     }
 
-    /// A report was heard; the sighting has what is known with it.
+    /// A report was heard; the result includes it.
     mutating func take(_ sighting: Sighting) {
         reportCount += 1
         rate.count(at: sighting.lastSeen)
@@ -104,13 +104,13 @@ struct ScanScreen: Sendable {
         lossCount += count
     }
 
-    /// A device had to make room.
+    /// A device was evicted.
     mutating func remove(_ id: AdvertiserID) {
         guard !isOpen(id) else { return }
         forget { $0 == id }
     }
 
-    /// Takes the time in: who was silent for long goes, and rows are put in order when it is time for that.
+    /// Advances the time: removes silent devices, and sorts the rows when that is due.
     mutating func timePassed(at now: BootInstant) {
         let gone = devices.filter { $0.value.silence(at: now) >= Self.goesAfter && !isOpen($0.key) }
         if !gone.isEmpty { forget { gone[$0] != nil } }
@@ -118,7 +118,7 @@ struct ScanScreen: Sendable {
         sort(at: now)
     }
 
-    /// Puts the rows in order now.
+    /// Sorts the rows now.
     mutating func sort(at now: BootInstant) {
         lastSort = now
         var keys: [AdvertiserID: SortKey] = [:]
@@ -129,14 +129,14 @@ struct ScanScreen: Sendable {
         }
     }
 
-    /// The devices that the filter lets through, in the order of the table.
+    /// The devices that match the filter, in the order of the table.
     var visible: [AdvertiserID] {
         if filter.isEmpty { return sequence }
         let text = filter.lowercased()
         return sequence.filter { devices[$0]?.matches(text) ?? false }
     }
 
-    /// The last words, when the screen is gone.
+    /// Returns the summary after the screen is gone.
     func closing(after time: Duration) -> String {
         let seconds = max(0, time.components.seconds)
         let length =
@@ -162,7 +162,7 @@ struct ScanScreen: Sendable {
     }
 }
 
-/// Where a row belongs.
+/// The sort key of a row.
 private struct SortKey: Comparable {
     private let rank: Int
     private let text: String
@@ -174,10 +174,10 @@ private struct SortKey: Comparable {
         address = row.sighting.peer?.address.rawValue ?? .max
         switch order {
         case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
-        // Those without a name stand below.
+        // Those without a name are at the end.
         case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
         case .address: (rank, text) = (0, row.sighting.peer?.address.description ?? "~")
-        // By steps, for everybody who is there is heard all the time.
+        // In steps, because every present device is heard all the time.
         case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
         }
     }
@@ -187,7 +187,7 @@ private struct SortKey: Comparable {
     }
 }
 
-/// How many reports come in a second.
+/// The number of reports in a second.
 struct ReportRate: Sendable {
     private static let seconds = 5
 
@@ -195,13 +195,13 @@ struct ReportRate: Sendable {
     private var first: Int64?
     private var newest: Int64 = 0
 
-    /// Takes a report in.
+    /// Counts a report.
     mutating func count(at now: BootInstant) {
         move(to: now)
         counts[Int(newest % Int64(Self.seconds))] += 1
     }
 
-    /// The mean of the last seconds that are over; of the first one while there is no other.
+    /// Returns the mean of the last completed seconds; of the first one until then.
     func perSecond(at now: BootInstant) -> Int {
         guard let first else { return 0 }
         var rate = self

@@ -4,10 +4,10 @@ enum ScreenColumn: Hashable, Sendable {
 
     /// From left to right.
     static let all: [ScreenColumn] = [.strength, .bar, .address, .kind, .name, .says, .interval, .seen]
-    /// Which goes first where there is no room for all. The strength and the name stay.
+    /// The order in which columns are removed for lack of room. The strength and the name stay.
     static let dropped: [ScreenColumn] = [.interval, .kind, .bar, .says, .address, .seen]
 
-    /// The narrowest that makes sense.
+    /// The least sensible width.
     var least: Int {
         switch self {
         case .strength: 5
@@ -36,17 +36,17 @@ enum ScreenColumn: Hashable, Sendable {
 
     var isRightAligned: Bool { [.strength, .interval, .seen].contains(self) }
 
-    /// Columns in front of this one.
+    /// The columns before this one.
     var gap: Int { self == .strength || self == .bar ? 1 : 2 }
 
-    /// Which columns there are on a screen of that width, and how wide each is.
+    /// Returns the columns for a screen of that width, and their widths.
     static func layout(for width: Int) -> [(column: ScreenColumn, width: Int)] {
         var columns = all
         func taken() -> Int { columns.reduce(0) { $0 + $1.gap + $1.least } }
         for column in dropped where taken() > width { columns.removeAll { $0 == column } }
         var room = max(0, width - taken())
         var widths: [ScreenColumn: Int] = [:]
-        // What is left goes to the texts: most names are short, and what devices say is long.
+        // The rest goes to the texts: most names are short, and most data is long.
         for (column, most) in [(ScreenColumn.name, 14), (.says, 36), (.name, 20), (.says, 80)] {
             guard columns.contains(column) else { continue }
             let width = widths[column] ?? column.least

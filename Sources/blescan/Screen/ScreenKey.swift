@@ -1,33 +1,33 @@
-/// A key, as far as the live table knows keys.
+/// A key of the live table.
 enum ScreenKey: Hashable, Sendable {
     case character(Unicode.Scalar)
     case up, down, pageUp, pageDown, home, end
     case enter, escape, backspace
-    /// ^U: away with the line.
+    /// ^U: clears the line.
     case clear
     /// ^L
     case redraw
 }
 
-// Keys out of the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with Escape;
-// each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one when nothing follows within
-// `patience`, which the owner tells by `timePassed`.
+// Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
+// Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
+// nothing follows within `patience`, which the owner reports by `timePassed`.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {
     private enum State: Hashable {
         case idle
-        /// Behind Escape.
+        /// After Escape.
         case escape
-        /// Behind Escape O.
+        /// After Escape O.
         case single
-        /// Behind Escape [, with what came since.
+        /// After Escape [, with the bytes since.
         case sequence([UInt8])
-        /// In a character of several bytes, with how many are missing.
+        /// In a character of several bytes, with the number that is missing.
         case character([UInt8], missing: Int)
     }
 
-    /// For how long an Escape waits for the rest of a sequence.
+    /// The time for which an Escape waits for the rest of a sequence.
     static let patience: Duration = .milliseconds(100)
     private static let longestSequence = 16
 
@@ -36,12 +36,12 @@ struct ScreenKeyReader: Sendable {
     /// Whether an Escape waits for what may follow.
     var isWaiting: Bool { state == .escape }
 
-    /// Takes the next bytes.
+    /// Reads the next bytes.
     mutating func read(_ bytes: some Sequence<UInt8>) -> [ScreenKey] {
         bytes.flatMap { take($0) }
     }
 
-    /// Nothing has followed for a while.
+    /// Called when nothing has followed for a while.
     mutating func timePassed() -> [ScreenKey] {
         guard isWaiting else { return [] }
         state = .idle
@@ -116,7 +116,7 @@ struct ScreenKeyReader: Sendable {
         return [.character(scalar)]
     }
 
-    /// What a sequence stands for, behind Escape [ or Escape O.
+    /// Returns the key of a sequence after Escape [ or Escape O.
     private static func key(_ sequence: [UInt8]) -> ScreenKey? {
         switch String(decoding: sequence, as: UTF8.self) {
         case "A": .up

@@ -1,4 +1,4 @@
-/// How a piece of a line stands out.
+/// The style of a piece of a line.
 struct ScreenStyle: OptionSet, Hashable, Sendable {
     let rawValue: UInt8
 
@@ -9,7 +9,7 @@ struct ScreenStyle: OptionSet, Hashable, Sendable {
     static let green = ScreenStyle(rawValue: 16)
     static let yellow = ScreenStyle(rawValue: 32)
 
-    /// The sequence that switches to the style, from none.
+    /// The sequence that switches from no style to this one.
     var sequence: String {
         let codes: [(ScreenStyle, String)] = [
             (.bold, "1"), (.dim, "2"), (.reverse, "7"), (.red, "31"), (.green, "32"), (.yellow, "33"),
@@ -18,7 +18,7 @@ struct ScreenStyle: OptionSet, Hashable, Sendable {
     }
 }
 
-/// One line of a screen: texts in columns, never wider than it may be.
+/// One line of a screen: texts in columns, never wider than the limit.
 struct ScreenLine: Hashable, Sendable {
     private struct Piece: Hashable {
         var column: Int
@@ -26,13 +26,13 @@ struct ScreenLine: Hashable, Sendable {
         var style: ScreenStyle
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     let limit: Int
     private let look: ScreenLook
     private var pieces: [Piece] = []
-    /// How many columns are taken.
+    /// The number of used columns.
     private(set) var width = 0
-    /// What holds for the whole line, up to the edge of the screen.
+    /// The style of the whole line, up to the edge of the screen.
     var style: ScreenStyle = []
 
     init(_ limit: Int, _ look: ScreenLook) {
@@ -40,13 +40,13 @@ struct ScreenLine: Hashable, Sendable {
         self.look = look
     }
 
-    /// A line that is one text.
+    /// Creates a line of one text.
     init(_ text: String, _ limit: Int, _ look: ScreenLook, _ style: ScreenStyle = []) {
         self.init(limit, look)
         add(text, style)
     }
 
-    /// Adds text as far as there is room; in a column of so many characters, if that is said.
+    /// Adds text as far as there is room; in a column of the given width, if any.
     mutating func add(
         _ text: String, _ style: ScreenStyle = [], column: Int? = nil, isRightAligned: Bool = false
     ) {
@@ -61,7 +61,7 @@ struct ScreenLine: Hashable, Sendable {
         width += taken + padding
     }
 
-    /// Leaves columns free.
+    /// Leaves columns empty.
     mutating func skip(_ columns: Int) {
         width = min(limit, width + max(0, columns))
     }
@@ -77,9 +77,9 @@ struct ScreenLine: Hashable, Sendable {
         return text
     }
 
-    /// The line as a terminal takes it, from its left edge on.
+    /// The line for a terminal, from its left edge on.
     ///
-    /// Behind text of which terminals disagree how wide it is, the next one is put into its column by number.
+    /// After text whose width differs between terminals, the next one is positioned by its column number.
     var sequences: String {
         var result = ""
         var end = 0
@@ -106,26 +106,26 @@ struct ScreenLine: Hashable, Sendable {
     }
 }
 
-/// Turns frames into what has to be written so that a terminal shows them: the lines that differ from those before.
+/// Converts frames to the bytes that a terminal needs to show them: the lines that differ from the previous ones.
 struct ScreenPainter: Sendable {
     private var shown: [ScreenLine] = []
 
-    /// The terminal may show anything: the next frame is written as a whole.
+    /// The contents of the terminal are unknown: the next frame is written as a whole.
     mutating func forget() {
         shown = []
     }
 
-    /// What makes the terminal show the frame, to be written at once; nothing if it does already.
+    /// Returns the bytes that show the frame, to be written at once; empty if it is already shown.
     mutating func bytes(for frame: [ScreenLine]) -> [UInt8] {
         var text = ""
         for (row, line) in frame.enumerated() where row >= shown.count || shown[row] != line {
-            // Cleared in front of the text: behind a full line the cursor stands on its last character.
+            // Cleared before the text: after a full line the cursor is on its last character.
             text += "\u{1B}[\(row + 1);1H\u{1B}[K" + line.sequences
         }
         if shown.count != frame.count, frame.count > 0 { text += "\u{1B}[\(frame.count);\(frame[0].limit)H" }
         shown = frame
         if text.isEmpty { return [] }
-        // Terminals that know how to do so show all of it in one go.
+        // Terminals that support it show all of it at once.
         return Array(("\u{1B}[?2026h" + text + "\u{1B}[?2026l").utf8)
     }
 }

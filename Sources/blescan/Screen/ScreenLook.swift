@@ -6,16 +6,16 @@ enum ColorChoice: String, ExpressibleByArgument, CaseIterable {
     case auto, always, never
 }
 
-/// What a terminal may be shown: colours, and characters beyond ASCII.
+/// The capabilities of a terminal: colours, and characters beyond ASCII.
 struct ScreenLook: Hashable, Sendable {
     var isColoured: Bool
     var isUnicode: Bool
 }
 
 extension ScreenLook {
-    /// What the environment says; `choice` beats it.
+    /// Creates a look from the environment; `choice` takes precedence.
     ///
-    /// Without colour there are no other attributes either: whatever they say is said by a character as well.
+    /// Without colour there are no other attributes either: a character conveys the same.
     init(_ choice: ColorChoice, environment: (String) -> String? = Self.variable) {
         switch choice {
         case .always: isColoured = true
@@ -27,7 +27,7 @@ extension ScreenLook {
         isUnicode = characters.hasPrefix("UTF-8") || characters.hasPrefix("UTF8")
     }
 
-    /// A variable of the environment.
+    /// Returns a variable of the environment.
     static func variable(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }

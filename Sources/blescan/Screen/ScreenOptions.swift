@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Whether there is a live table, and how it looks.
+/// The options of the live table.
 struct ScreenOptions: ParsableArguments {
     @Flag(help: "Print lines on a terminal too, instead of the live table.")
     var plain = false

@@ -1,28 +1,29 @@
 import BLECore
 
-/// A device of the live table: what was heard of it, and what the table has to remember beside that.
+/// A device of the live table: its scan result, and the state of its row.
 struct ScreenRow: Sendable {
-    /// Whether a device comes nearer.
+    /// A trend of the strength.
     enum Trend: Hashable, Sendable {
         case rising, falling, steady
     }
 
     private(set) var sighting: Sighting
-    /// The name as people can read it; `nil` for a device that says none.
+    /// The printable name; `nil` for a device without one.
     private(set) var name: String?
-    /// What the advertisement offers, in words.
+    /// The contents of the advertisement, in words.
     private(set) var says: String
     /// The weakest and the strongest report.
     private(set) var range: ClosedRange<Int8>?
-    /// The strength that the table is sorted by: it follows the average by steps, so that rows do not change places all the time.
+    /// The strength by which the table is sorted: it follows the average in steps, so that rows do not change places
+    /// all the time.
     private(set) var heldStrength: Int?
     /// The strength over more reports than the sighting's average.
     private var slowStrength: Double?
     private var words: String
 
-    /// By how many dB the average differs from what a row is sorted by before that follows.
+    /// The difference from the average, in dB, at which that strength follows.
     private static let stickiness = 6.0
-    /// By how many dB the averages differ when a device comes nearer or goes away.
+    /// The difference of the averages, in dB, at which a device comes nearer or goes away.
     private static let slope = 3.0
 
     init(_ sighting: Sighting) {
@@ -56,20 +57,20 @@ struct ScreenRow: Sendable {
         return slowStrength - average >= Self.slope ? .falling : .steady
     }
 
-    /// Whether the text, in lower case, is in anything that the table shows of the device.
+    /// Returns whether the table shows the text, in lower case, for the device.
     func matches(_ text: String) -> Bool { words.contains(text) }
 
-    /// How long the device has been silent.
+    /// Returns the time since the last report.
     func silence(at now: BootInstant) -> Duration { max(.zero, now - sighting.lastSeen) }
 
-    /// `now`, `38s` or `2min`.
+    /// Returns a text such as `now`, `38s` or `2min`.
     static func age(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         if seconds < 1 { return "now" }
         return seconds < 60 ? "\(seconds)s" : "\(seconds / 60)min"
     }
 
-    /// The name without padding, and such that it can be seen that there is one.
+    /// Returns the name without padding, and in a form that shows that there is one.
     private static func shown(_ name: String?) -> String? {
         guard let name else { return nil }
         var scalars = name.unicodeScalars

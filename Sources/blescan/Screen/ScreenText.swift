@@ -1,14 +1,14 @@
-// Texts of devices on a terminal. Whatever a device says comes by here: it cannot steer the terminal, it does not push the columns
-// beside it away, and where the terminal has ASCII alone it is ASCII.
+// Texts of devices on a terminal. Every text from a device passes here: it cannot control the terminal, it does not
+// shift the columns beside it, and on an ASCII terminal it is ASCII.
 
 /// Makes text fit to be shown in columns.
 enum ScreenText {
-    /// How many marks may stand above one character.
+    /// The maximum number of marks above one character.
     private static let mostMarks = 2
 
-    /// The text without what could steer a terminal, or stand outside its line.
+    /// Returns the text without anything that could control the terminal, or leave its line.
     static func shown(_ text: String, _ look: ScreenLook) -> String {
-        // Most of what is shown is plain.
+        // Most texts are plain.
         if text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return text }
         var result = ""
         var marks = mostMarks
@@ -17,14 +17,14 @@ enum ScreenText {
                 result += scalar.asciiSpelling ?? escaped(scalar)
                 continue
             }
-            // A choice between text and picture, of which terminals know nothing that could be relied on.
+            // A choice between text and picture, which terminals do not handle reliably.
             if isVariationSelector(scalar) { continue }
             guard columns(of: scalar) == 0 else {
                 marks = 0
                 result.unicodeScalars.append(scalar)
                 continue
             }
-            // One without anything below would move onto the column in front.
+            // A mark without a base would move onto the previous column.
             marks += 1
             if result.isEmpty {
                 result += escaped(scalar)
@@ -35,12 +35,12 @@ enum ScreenText {
         return result
     }
 
-    /// How many columns a shown text takes.
+    /// Returns the number of columns of a shown text.
     static func width(_ text: String) -> Int {
         text.unicodeScalars.reduce(0) { $0 + columns(of: $1) }
     }
 
-    /// The beginning of a shown text that has at most so many columns, with a mark where something is missing.
+    /// Returns the beginning of a shown text within this number of columns, with a mark if something is missing.
     static func clipped(_ text: String, to limit: Int, _ look: ScreenLook) -> String {
         if width(text) <= limit { return text }
         guard limit > 0 else { return "" }
@@ -54,13 +54,13 @@ enum ScreenText {
         return result + (look.isUnicode ? "…" : "~")
     }
 
-    /// The end of a shown text that has at most so many columns.
+    /// Returns the end of a shown text within this number of columns.
     static func clippedInFront(_ text: String, to limit: Int, _ look: ScreenLook) -> String {
         let reversed = String(String.UnicodeScalarView(text.unicodeScalars.reversed()))
         return String(String.UnicodeScalarView(clipped(reversed, to: limit, look).unicodeScalars.reversed()))
     }
 
-    /// Whether every terminal gives the text the same number of columns.
+    /// Returns whether every terminal shows the text in the same number of columns.
     static func isCertain(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
@@ -70,7 +70,7 @@ enum ScreenText {
         }
     }
 
-    /// How many columns a terminal gives to a character that can be shown.
+    /// Returns the number of columns for a printable character.
     static func columns(of scalar: Unicode.Scalar) -> Int {
         if scalar.value < 0x300 { return 1 }
         switch scalar.properties.generalCategory {

@@ -1,28 +1,28 @@
-// The terminal while a screen has it: the second screen of it, without a cursor, and keys come as they are pressed.
+// The terminal while a screen uses it: the alternate screen, without a cursor, and keys are read as they are pressed.
 //
-// Whatever ends the program but SIGKILL and a trap leaves the terminal as it was: `leave` is called by the owner, and once more by
-// `exit`. It is safe to call from any thread, any number of times. ^C and ^Z still send their signals; ^\ does not, nobody could
-// clean up behind it.
+// Every end of the program except SIGKILL and a trap leaves the terminal as it was: the owner calls `leave`, and
+// `exit` does once more. It is safe to call from any thread, any number of times. ^C and ^Z still send their signals;
+// ^\ does not, because nothing could clean up after it.
 //
-// A terminal may take nothing for ever: its connection hangs, or nobody reads. So no lock is held while something is written, and
-// nothing waits for it longer than its caller wants. The keyboard is given back first, which needs no writing.
+// A terminal may take nothing for ever: its connection hangs, or its reader has stopped. So no lock is held during a
+// write, and no write waits longer than its caller requests. The keyboard is restored first, which needs no writing.
 
 import BLECore
 import BLELinux
 import Glibc
 
-/// The terminal behind standard input and output.
+/// The terminal of standard input and output.
 enum Terminal {
     private static let saved = Lock<termios?>(nil)
     private static let isRegistered = Lock(false)
-    /// What was said to people meanwhile.
+    /// The messages for users in the meantime.
     private static let notes = Lock<(kept: [String], moreCount: Int)>(([], 0))
     private static let mostNotes = 16
 
-    /// Whether a screen has the terminal.
+    /// Whether a screen uses the terminal.
     static var isTaken: Bool { saved.withLock { $0 != nil } }
 
-    /// Keeps a message for people until the terminal is given back; `false` when no screen has it.
+    /// Keeps a message for users until the terminal is restored; returns `false` if no screen uses it.
     static func keeps(_ note: String) -> Bool {
         guard isTaken else { return false }
         notes.withLock { notes in
@@ -34,22 +34,22 @@ enum Terminal {
     /// Whether a screen can be shown.
     static var isUsable: Bool { obstacle == nil }
 
-    /// Why a screen cannot be shown, for people: both streams are to be a terminal that knows more than lines, and this program is
-    /// to be in front.
+    /// The reason that a screen cannot be shown, for users: both streams must be a capable terminal, and this program
+    /// must be in the foreground.
     static var obstacle: String? {
         if isatty(STDIN_FILENO) != 1 { return "standard input is no terminal" }
         if !Console.isTerminal { return "standard output is no terminal" }
         return limitation ?? (isInFront ? nil : "this program is in the background")
     }
 
-    /// Why what is on a terminal here cannot be written over, for people.
+    /// The reason that text on the terminal cannot be overwritten, for users.
     static var limitation: String? {
         let type = ScreenLook.variable("TERM") ?? ""
         if type.isEmpty { return "TERM is not set, which tells what the terminal can do" }
         return type == "dumb" ? "TERM is dumb, a terminal that can print lines alone" : nil
     }
 
-    /// Whether the terminal listens to this program, and not to another one of the shell's jobs.
+    /// Whether this program is in the foreground, and not another one of the shell's jobs.
     static var isInFront: Bool { tcgetpgrp(STDIN_FILENO) == getpgrp() }
 
     /// Columns and rows.
@@ -61,7 +61,7 @@ enum Terminal {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Takes the terminal; `false` when it cannot be had.
+    /// Takes the terminal; returns `false` if that fails.
     static func enter() -> Bool {
         isRegistered.withLock { isRegistered in
             if !isRegistered { atexit { Terminal.leave() } }
@@ -82,7 +82,7 @@ enum Terminal {
         return isRaw && write("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
-    /// Gives the terminal back as it was.
+    /// Restores the terminal.
     static func leave() {
         let settings = saved.withLock { saved in
             defer { saved = nil }
@@ -92,7 +92,7 @@ enum Terminal {
         _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         let farewell = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
         if !write(farewell) {
-            // What nobody has read by now only keeps this from coming through.
+            // Unread output would only delay this.
             tcflush(STDOUT_FILENO, TCOFLUSH)
             _ = write(farewell)
         }
@@ -104,7 +104,7 @@ enum Terminal {
         if told.moreCount > 0 { Console.warn("\(told.moreCount.counted("more message")) behind these") }
     }
 
-    /// What was typed since; `nil` when the terminal is gone.
+    /// Returns the new input; `nil` if the terminal is gone.
     static func read() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 256)
         let count = unsafe buffer.withUnsafeMutableBytes { unsafe Glibc.read(STDIN_FILENO, $0.baseAddress, $0.count) }
@@ -112,7 +112,8 @@ enum Terminal {
         return count < 0 && (errno == EINTR || errno == EAGAIN) ? [] : nil
     }
 
-    /// Writes all of it; `false` when the terminal is gone, or takes no more for a second, or for as long as `isWanted`.
+    /// Writes all of it; returns `false` if the terminal is gone, or takes no more for a second, or when `isWanted`
+    /// returns `false`.
     static func write(_ bytes: [UInt8], while isWanted: (() -> Bool)? = nil) -> Bool {
         var rest = bytes[...]
         var patience = isWanted == nil ? 10 : Int.max
@@ -124,7 +125,7 @@ enum Terminal {
                 guard patience > 0, isWanted?() ?? true else { return false }
                 continue
             }
-            // The kernel keeps what is written to a terminal in pieces of this size: where there is room, there is room for one,
+            // The kernel stores output for a terminal in pieces of this size: if there is room, there is room for one,
             // and the call does not wait.
             let count = unsafe Array(rest.prefix(256)).withUnsafeBytes { piece in
                 unsafe Glibc.write(STDOUT_FILENO, piece.baseAddress, piece.count)
@@ -140,14 +141,14 @@ enum Terminal {
 
     private static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 
-    /// Runs `body` with the signals of job control let through to this thread, which stop the program at once where a shell can
-    /// let it go on again, and are nothing where none can.
+    /// Runs `body` with the signals of job control enabled on this thread, which stop the program at once if a shell
+    /// can resume it, and are ignored otherwise.
     static func heedingTheShell(_ body: () -> Void) {
         var signals = sigset_t()
         var former = sigset_t()
         unsafe sigemptyset(&signals)
         for number in [SIGTSTP, SIGTTOU, SIGTTIN] { unsafe sigaddset(&signals, number) }
-        // A signal that is watched has a handler, which has it watched and nothing else.
+        // A signal that is watched has a handler, which only makes it watched.
         let handler = signal(SIGTSTP, SIG_DFL)
         unsafe pthread_sigmask(SIG_UNBLOCK, &signals, &former)
         body()
@@ -155,7 +156,7 @@ enum Terminal {
         _ = signal(SIGTSTP, handler)
     }
 
-    /// The time on the clock that sightings have.
+    /// Returns the time on the clock of the scan results.
     static func now() -> BootInstant {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
