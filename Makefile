@@ -4,7 +4,7 @@
 SHELL  := /bin/bash
 TOOLS  := Tests/Tools
 PREFIX ?= /usr/local
-# Without the last of them the program would load libraries that somebody has put beside it.
+# Without the last option the program would load libraries that another user has put beside it.
 CONFIG := -c release --static-swift-stdlib --disable-local-rpath
 FORMATTED := Package.swift Sources Tests Docs/examples
 
@@ -14,7 +14,7 @@ FORMATTED := Package.swift Sources Tests Docs/examples
 help: ## List the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:[^#]*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## Build a release and look around: a live scan, or recorded packets and a virtual peripheral
+run: build ## Build a release and show the main functions: a live scan, or recorded packets and a virtual peripheral
 	@$(TOOLS)/show-main-job .build/release/blescan
 
 build: ## Build blescan for release (static Swift runtime)
@@ -40,14 +40,14 @@ simulate: ## Play SEEDS (0..<10000) of the simulation, in a release build
 embedded: ## Compile BLECore as Embedded Swift
 	@$(TOOLS)/compile-embedded
 
-api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page anew
+api: ## Compare the public interface of the debug build with Docs/api.md; UPDATE=1 writes the page
 	swift build
 	@$(TOOLS)/list-api $(if $(UPDATE),--update)
 
-reliability: ## Compare the catalogue of faults with its tests and Docs/reliability.md; UPDATE=1 writes its table anew
+reliability: ## Compare the catalogue of faults with its tests and Docs/reliability.md; UPDATE=1 writes its table
 	@$(TOOLS)/list-reliability $(if $(UPDATE),--update)
 
-man: ## Write the manual pages and completions anew, from the debug build
+man: ## Write the manual pages and completions, from the debug build
 	swift build --product blescan
 	@$(TOOLS)/write-manuals .build/debug/blescan
 
@@ -55,7 +55,7 @@ lint: ## Check the format of all Swift and the syntax of all scripts
 	swift format lint --strict --parallel --recursive $(FORMATTED)
 	@$(TOOLS)/check-scripts
 
-format: ## Put all Swift into the project's format
+format: ## Format all Swift files
 	swift format --in-place --parallel --recursive $(FORMATTED)
 
 bench: ## Measure requests, parsing, round trips and size, and compare with the thresholds
@@ -74,10 +74,10 @@ sanitize: ## Run all Swift tests with the address, thread and undefined behaviou
 fuzz: ## Fuzz every parser of foreign bytes and whole sessions, each for SECONDS_EACH (20) seconds or all for EXECUTIONS inputs, from SEED (a new one); KEEP=1 minimises the corpus
 	@Tests/Fuzz/run
 
-coverage: ## Print how many lines of the core's folders its tests reach; at least 95 % of each with parsers or state machines
+coverage: ## Print the line coverage of the core's folders; at least 95 % of each with parsers or state machines
 	@$(TOOLS)/coverage
 
-mutations: ## Put faults of other Bluetooth stacks back into a copy of the core; the tests have to catch at least 85 %
+mutations: ## Reintroduce faults of other Bluetooth stacks in a copy of the core; the tests have to catch at least 85 %
 	@Tests/Mutations/run
 
 docs: ## Build the DocC documentation of the public modules
@@ -85,7 +85,7 @@ docs: ## Build the DocC documentation of the public modules
 	swift package --disable-sandbox generate-documentation \
 		--target BLECore --target BLEProfiles --target BLECapture --target BareBLE --target BareBLECrypto --target BareBLEFoundation --target BareBLETestKit --warnings-as-errors
 
-deb: build ## Make a Debian package of blescan in .build/deb
+deb: build ## Build a Debian package of blescan in .build/deb
 	@$(TOOLS)/require dpkg-dev
 	@Docs/packaging/build-deb
 
