@@ -1,13 +1,13 @@
 public import BLECore
 
-/// The physical layers of a link, one for each way.
+/// The physical layers of a link, one for each direction.
 public struct LinkPHY: Hashable, Sendable {
-    /// What this host sends on.
+    /// The PHY on which this host sends.
     public let transmit: PHY
-    /// What this host receives on.
+    /// The PHY on which this host receives.
     public let receive: PHY
 
-    /// A layer for each way.
+    /// Creates a value with a PHY for each direction.
     public init(transmit: PHY, receive: PHY) {
         self.transmit = transmit
         self.receive = receive

@@ -11,14 +11,15 @@ extension Peripheral {
     /// How long asking for the hash, and the writes that nobody waits for, may take.
     static let backgroundTimeout: Duration = .seconds(30)
 
-    /// What is known of the peer, to be kept until the next connection; `nil` while nothing is known, or while what
-    /// changed is being looked for.
+    /// Returns the known database with its hash, to be kept until the next connection; `nil` while nothing is known,
+    /// or while changes are being rediscovered.
     ///
-    /// Where the peer's Database Hash is not known it is read, which is one request; with it the next connection can tell
-    /// in one request whether the peer has changed. Only needed by who stores caches by hand; `Configuration.cacheDirectory`
-    /// stores them without being asked.
+    /// If the peer's Database Hash is not known it is read, with one request; with it the next connection can check in
+    /// one request whether the peer has changed. Only callers that store caches themselves need this;
+    /// `Configuration.cacheDirectory` stores them automatically.
     ///
-    /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to tell its hash is no error.
+    /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to return its hash is
+    ///   not an error.
     public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
         if knowledge.lacksHash, end == nil {
             let deadline = loop.now() + (timeout ?? Self.valueTimeout)

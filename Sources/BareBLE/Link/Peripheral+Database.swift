@@ -22,9 +22,9 @@ extension Peripheral {
     /// How long a discovery may take, whatever the peer's pace is.
     static let discoveryTimeout: Duration = .seconds(60)
 
-    /// The services that are known now, in the order of handles: from a cache that was found valid, and from what was discovered or
-    /// listed. Nothing is asked of the peer. A service that the peer has announced to have changed is left out until it has
-    /// been found again.
+    /// The services that are known now, ordered by handle: from a validated cache, and from discovery or listing.
+    /// Nothing is requested from the peer. A service that the peer has announced to have changed is left out until it
+    /// has been rediscovered.
     public var services: [GATTService] {
         guard let database = knowledge.database else { return [] }
         return database.services.filter { service in
@@ -32,17 +32,17 @@ extension Peripheral {
         }
     }
 
-    /// Finds out what the peer offers, and remembers it as `database`.
+    /// Discovers the peer's database, and keeps it as `database`.
     ///
-    /// What is known to this level already, from a cache or an earlier call, costs nothing. Reads and writes by handle need
-    /// no discovery; by UUID they use what is known, and discover first when nothing is.
+    /// What is already known to this level, from a cache or an earlier call, costs nothing. Reads and writes by handle
+    /// need no discovery; by UUID they use what is known, and discover first if nothing is.
     ///
     /// - Parameters:
-    ///   - level: how much is found out.
-    ///   - afresh: whether the peer is asked in any case.
-    ///   - timeout: how long it may take; 60 seconds when left out.
-    /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or answers
-    ///   nonsense, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
+    ///   - level: The extent of the discovery.
+    ///   - afresh: Whether the peer is asked in any case.
+    ///   - timeout: The longest time for all of it; 60 seconds by default.
+    /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or
+    ///   violates the protocol, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
     @discardableResult
     public func discover(
         _ level: DiscoveryLevel = .subscribable, afresh: Bool = false, timeout: Duration? = nil
@@ -61,12 +61,12 @@ extension Peripheral {
         }
     }
 
-    /// Finds only the services of these kinds, which costs two or three requests each, and remembers them in `database`.
+    /// Discovers only the services with these UUIDs, with two or three requests each, and keeps them in `database`.
     ///
-    /// Services that were looked for to this level already cost nothing.
+    /// Services that were already discovered to this level cost nothing.
     ///
-    /// - Throws: `BLEError` as `discover(_:afresh:timeout:)` does. A service that the peer does not have is no error: it is
-    ///   not in the result.
+    /// - Throws: `BLEError` as `discover(_:afresh:timeout:)` does. A service that the peer does not have is not an
+    ///   error: it is not in the result.
     @discardableResult
     public func discover(
         services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, afresh: Bool = false,

@@ -3,11 +3,11 @@ public import BLECore
 extension Peripheral {
     /// Reads a descriptor of a characteristic.
     ///
-    /// Where it is not known which descriptors the characteristic has, the peer is asked for them first. By its handle a
-    /// descriptor is read with `read(.handle(…))`.
+    /// If the descriptors of the characteristic are unknown, they are discovered first. A descriptor can be read by
+    /// its handle with `read(.handle(…))`.
     ///
-    /// - Throws: `BLEError` as `read(_:timeout:)` does; `.attributeNotFound` also when the characteristic has none of the
-    ///   kind.
+    /// - Throws: `BLEError` as `read(_:timeout:)` does; `.attributeNotFound` also if the characteristic has no such
+    ///   descriptor.
     ///
     /// Spec: Core Vol 3 Part G, 4.12.
     public func readDescriptor(
@@ -26,9 +26,9 @@ extension Peripheral {
 
     /// Writes a descriptor of a characteristic.
     ///
-    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; `.attributeNotFound` also when the characteristic has none of
-    ///   the kind; `.busy` for a client configuration that a subscription keeps; `.notSupported` for a user description
-    ///   that is known not to be writable.
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; `.attributeNotFound` also if the characteristic has no
+    ///   such descriptor; `.busy` for a client configuration that a subscription uses; `.notSupported` for a user
+    ///   description that is known not to be writable.
     ///
     /// Spec: Core Vol 3 Part G, 4.12.
     public func writeDescriptor(
@@ -50,9 +50,9 @@ extension Peripheral {
         }
     }
 
-    /// Reads what the peer calls a characteristic, in words for people.
+    /// Reads the peer's description of a characteristic, for users.
     ///
-    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for what is no text.
+    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` if it is not UTF-8 text.
     ///
     /// Spec: Characteristic User Description, Core Vol 3 Part G, 3.3.3.2.
     public func userDescription(
@@ -62,8 +62,8 @@ extension Peripheral {
         return try decode(value, as: String.self, during: "read the user description of \(characteristic)")
     }
 
-    /// Reads what can be done with a characteristic beyond its properties. Reliable writes, and writes of the user
-    /// description, are refused from then on where it does not allow them.
+    /// Reads the extended properties of a characteristic. Reliable writes, and writes of the user description, are
+    /// refused from then on if it does not allow them.
     ///
     /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for fewer than two bytes.
     ///
@@ -77,9 +77,9 @@ extension Peripheral {
             during: "read the extended properties of \(characteristic)")
     }
 
-    /// Reads how a characteristic's value is to be shown; the first format, where it has several.
+    /// Reads the presentation format of a characteristic's value; the first one, if it has several.
     ///
-    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for what is no format.
+    /// - Throws: `BLEError` as `readDescriptor(_:of:timeout:)` does; `.malformedValue` for an invalid format.
     ///
     /// Spec: Characteristic Presentation Format, Core Vol 3 Part G, 3.3.3.5.
     public func presentationFormat(
@@ -91,7 +91,7 @@ extension Peripheral {
             during: "read the presentation format of \(characteristic)")
     }
 
-    /// Asks the peer to put a characteristic's value into its advertising, or not to.
+    /// Requests the peer to start or stop broadcasting a characteristic's value in its advertisements.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot be broadcast, and as
     ///   `writeDescriptor(_:to:of:timeout:)` does.

@@ -5,16 +5,16 @@ internal import BLELinux
 // and in which order. `discover(_:)` finds the same in fewer requests.
 
 extension Peripheral {
-    /// Lists the peer's primary services, or those of some kinds, in the order of their handles.
+    /// Lists the peer's primary services, or those with certain UUIDs, ordered by handle.
     ///
-    /// It costs a request for every few services; with `uuids` one or two for each kind. What is found is added to
-    /// `database`. A kind that the peer does not have is no error.
+    /// It takes a request for every few services; with `uuids` one or two for each. The result is added to `database`.
+    /// A service that the peer does not have is not an error.
     ///
     /// - Parameters:
-    ///   - uuids: the kinds; `nil` for all.
-    ///   - range: the handles to look at.
-    ///   - limit: how many of a kind are enough.
-    ///   - timeout: how long all of it may take.
+    ///   - uuids: The UUIDs; `nil` for all services.
+    ///   - range: The handles to search.
+    ///   - limit: The number of services with one UUID that is enough.
+    ///   - timeout: The longest time for all of it.
     /// - Throws: `BLEError` with `.invalidArgument` for handle 0, `.refusedByPeer`, `.insufficientSecurity`,
     ///   `.malformedReply`, `.tooLong`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
@@ -36,7 +36,7 @@ extension Peripheral {
         return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
     }
 
-    /// Lists the peer's secondary services: those that mean something only where another one includes them.
+    /// Lists the peer's secondary services, which are only used where another service includes them.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
@@ -48,9 +48,9 @@ extension Peripheral {
             nil, isPrimary: false, in: range, nil, timeout, during: "discover the secondary services")
     }
 
-    /// Lists the services that a service refers to.
+    /// Lists the services that a service includes.
     ///
-    /// A reference to a service with a long UUID costs one more request. What is found is added to `database`.
+    /// A reference to a service with a long UUID takes one more request. The result is added to `database`.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
@@ -78,9 +78,9 @@ extension Peripheral {
         return found
     }
 
-    /// Lists the characteristics of a service, or those of some kinds.
+    /// Lists the characteristics of a service, or those with certain UUIDs.
     ///
-    /// The peer is asked for all of them in any case: the protocol has no request for one kind. What is found is added to
+    /// All of them are requested in any case: the protocol has no request for one UUID. The result is added to
     /// `database`.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
@@ -92,9 +92,9 @@ extension Peripheral {
         try await discoverCharacteristics(uuids, in: service.handles, limit: limit, timeout: timeout)
     }
 
-    /// Lists the characteristics in a range of handles, or those of some kinds.
+    /// Lists the characteristics in a range of handles, or those with certain UUIDs.
     ///
-    /// The last one is taken to reach to the end of the range, as it does where the range is a service.
+    /// The last one is assumed to extend to the end of the range, which is correct if the range is a service.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
@@ -114,7 +114,7 @@ extension Peripheral {
         return found
     }
 
-    /// Lists the descriptors of a characteristic. It costs nothing where there is no room for one.
+    /// Lists the descriptors of a characteristic, without a request if it has no handles left for one.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///

@@ -6,17 +6,18 @@ extension Peripheral {
 
     /// Reads a value to its end, however long it is (at most 512 bytes).
     ///
-    /// By handle it costs one request, and one more for each further `mtu - 1` bytes. By UUID it costs the same when the
-    /// handle is known; when nothing has been discovered, the peer is asked for the value by its type, which costs one
-    /// request as well; then the first of several is read if the peer gives it by itself, as it does where the lengths
-    /// differ, and `readAll(_:in:limit:timeout:)` gives all. A descriptor is read by its handle.
+    /// By handle it takes one request, and one more for each further `mtu - 1` bytes. By UUID it takes the same if the
+    /// handle is known; if nothing has been discovered, the value is requested by its type, which takes one request as
+    /// well. The first of several values is then read if the response contains it alone, as it does if their lengths
+    /// differ; `readAll(_:in:limit:timeout:)` returns all. A descriptor is read by its handle.
     ///
-    /// ATT's responses have no number. A peer that sends one twice is found out, and `ATTStatistics.duplicatedResponses` counts it;
-    /// a copy that is still on its way when the next read is sent cannot be told from the response to that.
+    /// ATT responses have no number. A peer that sends one twice is detected, and `ATTStatistics.duplicatedResponses`
+    /// counts it; a copy that is still on its way when the next read is sent cannot be distinguished from the response
+    /// to that.
     ///
     /// - Parameters:
-    ///   - characteristic: which value.
-    ///   - timeout: how long it may take, the wait for its turn included; `nil` for 60 s.
+    ///   - characteristic: The value to read.
+    ///   - timeout: The longest time, including the wait for its turn; `nil` for 60 s.
     /// - Throws: `BLEError` with `.refusedByPeer` or `.insufficientSecurity` and the peer's `attError`, `.ambiguous`,
     ///   `.attributeNotFound`, `.tooLong` with the part that was read, `.timedOut`, `.disconnected`, `.cancelled`.
     public func read(
@@ -33,14 +34,14 @@ extension Peripheral {
         return try await readAttribute(characteristic, timeout: timeout).value
     }
 
-    /// Reads what is behind an offset in a value, to the end of it.
+    /// Reads a value from an offset to its end.
     ///
     /// - Parameters:
-    ///   - characteristic: which value.
-    ///   - offset: how many bytes to leave out, 0 to 512.
-    ///   - timeout: how long it may take; `nil` for 60 s.
+    ///   - characteristic: The value to read.
+    ///   - offset: The number of bytes to skip, 0 to 512.
+    ///   - timeout: The longest time; `nil` for 60 s.
     /// - Throws: `BLEError` as `read(_:timeout:)` does; `.invalidArgument` for an offset that no value has, and
-    ///   `.refusedByPeer` with `attError` 0x07 for one behind the end of this one.
+    ///   `.refusedByPeer` with `attError` 0x07 for one past the end of this value.
     ///
     /// Spec: Read Long Characteristic Values, Core Vol 3 Part G, 4.8.3.
     public func read(

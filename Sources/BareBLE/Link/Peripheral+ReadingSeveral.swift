@@ -1,27 +1,27 @@
 public import BLECore
 
-/// A value, and the handle at which it was found.
+/// A value and its handle.
 public struct AttributeReading: Hashable, Sendable {
-    /// Where the value is.
+    /// The handle of the value.
     public let handle: AttributeHandle
-    /// The value, to its end.
+    /// The whole value.
     public let bytes: [UInt8]
 }
 
 extension Peripheral {
-    /// Reads every value of one type, and says where each of them is.
+    /// Reads every value of one type, with their handles.
     ///
-    /// Nothing needs to be discovered. The peer gives several short values of the same length in one answer; one that may
-    /// have been cut is read to its end. It costs one request more than it takes to list them, which proves that there are
-    /// no more; with `limit` that one can be saved.
+    /// No discovery is needed. The peer returns several short values of the same length in one response; a value that
+    /// may be truncated is read to its end. One additional request at the end proves that there are no more; `limit`
+    /// can save it.
     ///
     /// - Parameters:
-    ///   - uuid: what kind of value: a characteristic, a descriptor, or a declaration.
-    ///   - range: the handles to look at.
-    ///   - limit: how many values are enough.
-    ///   - timeout: how long it may take; 60 seconds when left out.
-    /// - Throws: `BLEError` with `.attributeNotFound` when there is none, `.invalidArgument` for handle 0,
-    ///   `.refusedByPeer` when one of them cannot be read (the error names it), and as `read(_:timeout:)` does.
+    ///   - uuid: The type of the values: a characteristic, a descriptor, or a declaration.
+    ///   - range: The handles to search.
+    ///   - limit: The number of values that is enough.
+    ///   - timeout: The longest time; 60 seconds by default.
+    /// - Throws: `BLEError` with `.attributeNotFound` if there is none, `.invalidArgument` for handle 0,
+    ///   `.refusedByPeer` if one of them cannot be read (the error names it), and as `read(_:timeout:)` does.
     ///
     /// Spec: Read Using Characteristic UUID, Core Vol 3 Part G, 4.8.2.
     public func readAll(
@@ -42,12 +42,12 @@ extension Peripheral {
         }
     }
 
-    /// Reads several values at once, which the peer answers with one after the other, in a row.
+    /// Reads several values with one request, whose response contains them in a row.
     ///
-    /// Where one ends and the next begins is for the caller to know, and what does not fit into one packet (`mtu - 1` bytes)
-    /// is missing at the end.
+    /// The caller knows where each value ends, and what does not fit into one packet (`mtu - 1` bytes) is missing at
+    /// the end.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than one packet holds, and as
+    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than fit into one packet, and as
     ///   `read(_:timeout:)` does.
     ///
     /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
@@ -67,14 +67,14 @@ extension Peripheral {
         }
     }
 
-    /// Reads several values of known lengths at once, and tells them apart. The last one may have any length.
+    /// Reads several values of known lengths with one request, and separates them. The last one may have any length.
     ///
     /// - Parameters:
-    ///   - handles: where the values are.
-    ///   - lengths: their lengths, in the same order; the one of the last value may be left out.
-    ///   - timeout: how long it may take; 60 seconds when left out.
-    /// - Throws: `BLEError` with `.tooLong` for values that do not fit into one answer, before anything is sent;
-    ///   `.malformedReply` for an answer of another length; and as `readMultiple(_:timeout:)` does.
+    ///   - handles: The handles of the values.
+    ///   - lengths: Their lengths, in the same order; that of the last value may be left out.
+    ///   - timeout: The longest time; 60 seconds by default.
+    /// - Throws: `BLEError` with `.tooLong` for values that do not fit into one response, before anything is sent;
+    ///   `.malformedReply` for a response of another length; and as `readMultiple(_:timeout:)` does.
     ///
     /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
     public func readMultiple(
@@ -118,12 +118,12 @@ extension Peripheral {
 
     /// Reads several values of any length in as few requests as possible.
     ///
-    /// A value that found no room in the answer, or not all of it, is read behind it, so the result is complete; one alone is
-    /// read as `read(_:timeout:)` does. Peers older
-    /// than Bluetooth 5.2 do not know the request; that is told as `.refusedByPeer` with `attError` 0x06.
+    /// A value that did not fit into the response is read after it, so the result is complete; a single one is read as
+    /// by `read(_:timeout:)`. Peers older than Bluetooth 5.2 do not support the request, which is reported as
+    /// `.refusedByPeer` with `attError` 0x06.
     ///
     /// - Returns: The values, in the order of the handles.
-    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than one packet holds, and as
+    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than fit into one packet, and as
     ///   `read(_:timeout:)` does.
     ///
     /// Spec: Read Multiple Variable Length Characteristic Values, Core Vol 3 Part G, 4.8.5.

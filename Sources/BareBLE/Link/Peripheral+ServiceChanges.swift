@@ -20,15 +20,15 @@ extension Peripheral {
     /// How many changes wait for an observer; which ones are lost does not matter, because it looks at the database.
     private static let waitingChanges = 16
 
-    /// The peer's changes of its services, from now on, each behind the rediscovery that it led to: `database` is up to date
-    /// when a change is told, and the subscriptions in its range have ended.
+    /// Returns the peer's changes of its services from now on, each after the rediscovery that it caused: `database`
+    /// is up to date when a change is delivered, and the subscriptions in its range have ended.
     ///
-    /// Costs a write when the peer was not asked to announce changes yet; and before that, when nothing is known of the
-    /// peer, two or three requests that find out how to ask. Each call begins a sequence of its own, for one task. It ends
-    /// with the link.
+    /// It takes a write if the peer was not configured to announce changes yet; and before that, if nothing is known
+    /// of the peer, two or three requests to find the characteristic. Each call begins a sequence of its own, for one
+    /// task. It ends with the link.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a peer that announces no changes, `.timedOut`, `.disconnected`,
-    ///   `.cancelled`, and what a refused subscription throws.
+    ///   `.cancelled`, and the errors of a refused subscription.
     public func serviceChanges(timeout: Duration? = nil) async throws(BLEError) -> ServiceChangeSequence {
         let operation = "observe the services"
         try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {

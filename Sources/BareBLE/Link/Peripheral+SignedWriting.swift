@@ -2,19 +2,20 @@ public import BLECore
 internal import BLELinux
 
 extension Peripheral {
-    /// Writes a value over a link without encryption, signed so that the peer knows who did it. Nobody answers.
+    /// Writes a value on a link without encryption, signed so that the peer can authenticate it. There is no response.
     ///
-    /// The call returns when the kernel has taken the packet. The signer's counter has moved on as soon as the packet was
-    /// made, whatever becomes of it. On an encrypted link the signature is of no use: write without response there.
+    /// The call returns when the kernel has taken the packet. The signer's counter is incremented as soon as the
+    /// packet was created, whether or not it is sent. On an encrypted link the signature is useless: write without
+    /// response there.
     ///
     /// - Parameters:
-    ///   - value: at most `mtu - 15` bytes.
-    ///   - characteristic: where to.
-    ///   - signer: the key that the peer knows, and the counter.
-    ///   - timeout: how long it may take.
-    /// - Throws: `BLEError` with `.tooLong`, `.notSupported` when a known characteristic does not allow it,
-    ///   `.invalidArgument` when the signer has no counters left, has used those set aside, or has no code, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
-    ///   `.disconnected`, `.cancelled`.
+    ///   - value: At most `mtu - 15` bytes.
+    ///   - characteristic: The value to write.
+    ///   - signer: The key that the peer knows, and the counter.
+    ///   - timeout: The longest time.
+    /// - Throws: `BLEError` with `.tooLong`, `.notSupported` if a known characteristic does not allow it,
+    ///   `.invalidArgument` if the signer has no counters left, has used the reserved ones, or returns no code,
+    ///   `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
     ///
     /// Spec: Signed Write Without Response, Core Vol 3 Part G, 4.9.2.
     public func write(

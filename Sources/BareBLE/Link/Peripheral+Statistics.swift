@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Logging
 
 extension Peripheral {
-    /// What happened on the link so far, counted: requests sent, values received, packets refused and lost.
+    /// The counts of the link's events so far: requests sent, values received, packets refused and lost.
     public var statistics: ATTStatistics {
         var statistics = client.statistics
         statistics.unwantedValues = unwantedValues

@@ -38,11 +38,12 @@ extension Peripheral {
     /// How long telling a peer to stop may take when nobody waits for it.
     private static let farewellTimeout: Duration = .seconds(5)
 
-    /// Tells the peer to send the characteristic's values, and returns them as a sequence.
+    /// Subscribes to a characteristic's notifications or indications, and returns its values as a sequence.
     ///
-    /// The sequence is armed first, so a value that comes together with the peer's consent is in it. Several subscriptions
-    /// to one characteristic share one configuration in the peer: it is written for the first one and cleared behind
-    /// the last. Where discovery has left open which descriptor that is, the peer is asked for this characteristic's.
+    /// The sequence is registered first, so it contains a value that arrives together with the peer's response.
+    /// Several subscriptions to one characteristic share one configuration in the peer: it is written for the first
+    /// one and cleared after the last. If discovery has not determined that descriptor, it is discovered for this
+    /// characteristic.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
     ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.

@@ -1,14 +1,15 @@
 public import BLECore
 
 extension Peripheral {
-    /// Reads a value, and makes of it what the key says that it is.
+    /// Reads a value, decoded as the key's type.
     ///
     /// ```swift
     /// let level = try await device.read(.batteryLevel)
     /// ```
     ///
-    /// - Throws: `BLEError` as `read(_:timeout:)` does for bytes; `.malformedValue` when they are not what the type says
-    ///   (`partialValue` holds them); `.ambiguous` when the key fits several characteristics, which `at(_:)` tells apart.
+    /// - Throws: `BLEError` as `read(_:timeout:)` does for bytes; `.malformedValue` if they do not fit the type
+    ///   (`partialValue` holds them); `.ambiguous` if the key matches several characteristics, which `at(_:)`
+    ///   distinguishes.
     public func read<Value: GATTReadable>(
         _ key: CharacteristicKey<Value>, timeout: Duration? = nil
     ) async throws(BLEError) -> Value {
@@ -17,7 +18,7 @@ extension Peripheral {
         return try decode(bytes, as: Value.self, during: "read \(reference)")
     }
 
-    /// Writes a value as the key says that it is written.
+    /// Writes a value, encoded as the key's type.
     ///
     /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does for bytes.
     public func write<Value: GATTWritable>(
@@ -26,7 +27,7 @@ extension Peripheral {
         try await write(value.valueBytes, to: CharacteristicReference(key), kind, timeout: timeout)
     }
 
-    /// Tells the peer to send the characteristic's values, and returns them as what the key says that they are.
+    /// Subscribes to a characteristic, and returns its values decoded as the key's type.
     ///
     /// - Throws: `BLEError` as `subscribe(to:_:)` does for bytes.
     public func subscribe<Value: GATTReadable>(
@@ -56,7 +57,7 @@ extension Peripheral {
 }
 
 extension CharacteristicReference {
-    /// The characteristic that a key names.
+    /// Creates a reference to the characteristic that a key names.
     public init<Value>(_ key: CharacteristicKey<Value>) {
         self = .uuid(key.uuid, service: key.service, index: key.index)
     }

@@ -1,29 +1,30 @@
 internal import BLECore
 
-/// Whether the peer is asked to confirm a write.
+/// The kind of a write: with or without a response.
 public enum WriteKind: Hashable, Sendable {
-    /// With the peer's word that it did. A value longer than `mtu - 3` bytes goes in pieces, all or nothing.
+    /// The peer acknowledges the write. A value longer than `mtu - 3` bytes is sent in pieces, all or nothing.
     case withResponse
-    /// Without: the call returns when the kernel has taken the packet. At most `mtu - 3` bytes, never cut or split.
+    /// No response: the call returns when the kernel has taken the packet. At most `mtu - 3` bytes, never truncated or
+    /// split.
     case withoutResponse
 }
 
 extension Peripheral {
     /// Writes a value.
     ///
-    /// With response, up to `mtu - 3` bytes cost one request; up to 512 bytes go as prepared writes, each piece compared
-    /// with the peer's echo, and on any difference nothing is written. Without response, awaiting the call is the flow
-    /// control: it returns when the kernel has taken the packet, so nothing is lost by writing fast.
+    /// With response, up to `mtu - 3` bytes take one request; up to 512 bytes are sent as prepared writes, each piece
+    /// compared with the peer's response, and on any difference nothing is written. Without response, awaiting the
+    /// call is the flow control: it returns when the kernel has taken the packet, so nothing is lost by writing fast.
     ///
     /// - Parameters:
-    ///   - value: the bytes.
-    ///   - characteristic: where they go.
-    ///   - kind: whether the peer is asked to confirm.
-    ///   - timeout: how long it may take, the wait for its turn included; `nil` for 60 s.
-    /// - Throws: `BLEError` with `.tooLong` for a value that the way of writing cannot carry, `.notSupported` when a known
-    ///   characteristic does not allow the way of writing, `.refusedByPeer`, `.insufficientSecurity`, `.malformedReply` for
-    ///   a wrong echo, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`. A cancelled or late
-    ///   write may have reached the peer all the same.
+    ///   - value: The bytes to write.
+    ///   - characteristic: The destination.
+    ///   - kind: Whether the write has a response.
+    ///   - timeout: The longest time, including the wait for its turn; `nil` for 60 s.
+    /// - Throws: `BLEError` with `.tooLong` for a value that this kind of write cannot carry, `.notSupported` if a
+    ///   known characteristic does not allow this kind, `.refusedByPeer`, `.insufficientSecurity`, `.malformedReply`
+    ///   if the response to a prepared write differs, `.ambiguous`, `.attributeNotFound`, `.timedOut`,
+    ///   `.disconnected`, `.cancelled`. A cancelled or timed-out write may have reached the peer all the same.
     public func write(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         timeout: Duration? = nil
@@ -41,16 +42,16 @@ extension Peripheral {
         }
     }
 
-    /// Writes a part of a value, from `offset` on, and leaves what is in front of it.
+    /// Writes a part of a value from `offset` on, and leaves the bytes before it.
     ///
-    /// It goes as prepared writes, however short it is: nothing else carries an offset. What becomes of the bytes behind
-    /// the part is the peer's to decide.
+    /// It is sent as prepared writes, however short it is: no other request carries an offset. The peer decides about
+    /// the bytes after the part.
     ///
     /// - Parameters:
-    ///   - value: the part; with the offset at most 512 bytes.
-    ///   - characteristic: which value.
-    ///   - offset: where in the value the part begins.
-    ///   - timeout: how long it may take; `nil` for 60 s.
+    ///   - value: The part; with the offset at most 512 bytes.
+    ///   - characteristic: The destination.
+    ///   - offset: The position in the value at which the part begins.
+    ///   - timeout: The longest time; `nil` for 60 s.
     /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does, and `.invalidArgument` for an offset that no value has.
     ///
     /// Spec: Write Long Characteristic Values, Core Vol 3 Part G, 4.9.4.
@@ -69,9 +70,10 @@ extension Peripheral {
         }
     }
 
-    /// The longest value that one call of `write(_:to:_:timeout:)` carries on this link.
+    /// Returns the length of the longest value that one call of `write(_:to:_:timeout:)` carries on this link, in
+    /// bytes.
     ///
-    /// 512 bytes with response, where what does not fit a packet goes in pieces; `mtu - 3` without.
+    /// The length is 512 with response, as longer values are sent in pieces, and `mtu - 3` without.
     public func maximumWriteLength(for kind: WriteKind) -> Int {
         switch kind {
         case .withResponse: GATTLimits.value
@@ -114,8 +116,8 @@ extension Peripheral {
 
     /// Writes several values as one: the peer queues all of them and then writes all or none.
     ///
-    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, except when the link was lost or the
-    ///   time was over during the very last request.
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, unless the link was lost or
+    ///   the time was over during the very last request.
     public func writeReliably(
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {

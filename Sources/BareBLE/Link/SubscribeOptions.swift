@@ -1,22 +1,23 @@
-/// How the peer sends the values of a subscription.
+/// The kind of PDU in which the peer sends the values of a subscription.
 public enum SubscriptionKind: Hashable, Sendable {
-    /// Without waiting for a confirmation: fast, several in one connection interval.
+    /// Not confirmed: fast, several in one connection interval.
     case notifications
-    /// One at a time, each confirmed by this host as soon as it was read.
+    /// Confirmed: one at a time, each acknowledged by this host as soon as it was read.
     case indications
 }
 
-/// Whether others may have the values of a characteristic too.
+/// The access of other subscriptions to the same characteristic.
 public enum SubscriptionSharing: Hashable, Sendable {
-    /// Everybody who subscribes gets every value.
+    /// Every subscription gets every value.
     case shared
-    /// Nobody else may: it fails with `.busy` where somebody has subscribed, and so do later ones that do not replace it.
+    /// No other subscription is allowed: this one fails with `.busy` if there is another, and so do later ones that do
+    /// not replace it.
     case exclusive
-    /// In the place of those who have: their sequences end with `.replaced`. Later ones may share it.
+    /// Replaces the existing subscriptions: their sequences end with `.replaced`. Later ones may share it.
     case replacing
 }
 
-/// What a subscription with a type does with a value whose bytes do not fit that.
+/// The treatment of a value whose bytes do not fit the type of the subscription.
 public enum MalformedValuePolicy: Hashable, Sendable {
     /// It is thrown as `BLEError.Code.malformedValue`. A `for` loop ends there.
     case fail
@@ -24,24 +25,25 @@ public enum MalformedValuePolicy: Hashable, Sendable {
     case skip
 }
 
-/// How a subscription is made.
+/// Options of a subscription.
 public struct SubscribeOptions: Hashable, Sendable {
-    /// What is preferred where the characteristic has both.
+    /// The preferred kind for a characteristic that has both.
     public var preferred: SubscriptionKind
-    /// How many values may wait for the consumer.
+    /// The number of values that may wait for the consumer.
     public var capacity: Int
-    /// How many bytes of values may wait for the consumer.
+    /// The number of bytes of values that may wait for the consumer.
     public var byteLimit: Int
-    /// What happens to a value that finds no room.
+    /// The treatment of a value that does not fit into the buffer.
     public var policy: OverflowPolicy
-    /// How long telling the peer may take, the wait for its turn included; `nil` for 60 s.
+    /// The longest time for the write to the peer, including the wait for its turn; `nil` for 60 s.
     public var timeout: Duration?
-    /// Whether others may have the values too. Requests that listen for their answer may in any case.
+    /// Whether others may have the values too. Requests that listen for their response may in any case.
     public var sharing: SubscriptionSharing
-    /// What happens to a value that does not fit the type of a key. Values without a type are bytes, which always fit.
+    /// The treatment of a value that does not fit the type of a key. Values without a type are bytes, which always
+    /// fit.
     public var malformedValues: MalformedValuePolicy
 
-    /// The defaults, or other values for some of them.
+    /// Creates options, with default values for those not given.
     public init(
         preferred: SubscriptionKind = .notifications, capacity: Int = 256, byteLimit: Int = 64 * 1024,
         policy: OverflowPolicy = .dropOldest, timeout: Duration? = nil, sharing: SubscriptionSharing = .shared,

@@ -1,23 +1,24 @@
 internal import BLECore
 internal import BLELinux
 
-/// When a link ends that this program wants to end.
+/// The time at which a link that this program disconnects ends.
 public enum DisconnectMode: Hashable, Sendable {
-    /// At once. Calls that are under way or wait fail with `.disconnected`.
+    /// At once. Calls that are under way or waiting fail with `.disconnected`.
     case now
-    /// When the calls made before are over. Those that are made later fail with `.disconnecting`. What is asked of the controller and not
-    /// of the peer is not waited for: signal strength, connection parameters, PHYs.
+    /// After the pending operations. Later calls fail with `.disconnecting`. Calls to the controller and not to the
+    /// peer are not waited for: signal strength, connection parameters, PHYs.
     case afterQueue
 }
 
 extension Peripheral {
     /// Fails every call that waits or is under way, once, with `.cancelled`; the link and the subscriptions stay.
     ///
-    /// What had not been sent is never sent. The peer's answer to a request that was under way is awaited and discarded before
-    /// the next request is sent. Calls that are made behind this one are as any others. Who holds the link by `exclusively` keeps
-    /// it, and loses the call that it is in. Iterating over values, ending a subscription and channels are no calls here, nor is what is asked
-    /// of the controller: `rssi()`, `phy()`, connection parameters and changes of them; who gives those up cancels their tasks. A call that
-    /// was finding out how the peer's services have changed leaves them unknown; subscriptions end then, as by any change.
+    /// Requests that had not been sent are never sent. The peer's response to a sent request is awaited and discarded
+    /// before the next request. Later calls are not affected. A holder of exclusive access keeps it, and loses its
+    /// current call. Iterating over values, ending a subscription and channels are not calls in this sense, nor are
+    /// calls to the controller: `rssi()`, `phy()`, connection parameters and changes of them; those are cancelled with
+    /// their tasks. If a call was rediscovering the peer's changed services, these stay unknown; subscriptions end
+    /// then, as by any change.
     public func cancelAll() {
         guard end == nil else { return }
         scheduler.clear()

@@ -15,14 +15,14 @@ internal import BLELinux
 public struct QueuedCall<Value: Sendable>: Sendable {
     let task: Task<Result<Value, any Error>, Never>
 
-    /// What the call ended with. A task that is cancelled while it waits for this does not cancel the call.
+    /// The result of the call. Cancelling a task that waits for it does not cancel the call.
     ///
-    /// - Throws: What the call throws, and `BLEError` as `Peripheral.enqueue(timeout:_:)` says.
+    /// - Throws: The error of the call, and `BLEError` as `Peripheral.enqueue(timeout:_:)` describes.
     public var value: Value {
         get async throws { try await task.value.get() }
     }
 
-    /// Gives the call up: it ends with `.cancelled`, and what had not been sent never is.
+    /// Cancels the call: it ends with `.cancelled`, and requests that had not been sent are never sent.
     public func cancel() {
         task.cancel()
     }
@@ -66,7 +66,7 @@ final class QueuePlaces: Sendable {
 }
 
 extension Peripheral {
-    /// Puts calls into the queue without waiting for them.
+    /// Adds calls to the queue without waiting for them.
     ///
     /// ```swift
     /// let first = device.enqueue { try await $0.write([1], to: control) }
@@ -75,18 +75,20 @@ extension Peripheral {
     /// try await first.value
     /// ```
     ///
-    /// The place in the queue is taken before this returns: the order in which such calls stand in the program is the order in which they reach the
-    /// peer, which is not so for tasks and `async let`. They go one after the other, each when the one before is over, whatever that has ended
-    /// with. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterQueue)` that come later treat them as calls that were
-    /// made before; a call that comes later waits until `body` has made its first call, and then goes beside it.
+    /// The position in the queue is taken before this returns: such calls reach the peer in their order in the
+    /// program, which is not so for tasks and `async let`. They run one after the other, each when the one before has
+    /// ended, with whatever result. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterQueue)` that come
+    /// later treat them as calls that were made before; a later call waits until `body` has made its first call, and
+    /// then runs concurrently.
     ///
-    /// `body` runs whether or not somebody waits for its value. At most 64 may be unfinished.
+    /// `body` runs even if no task waits for its value. At most 64 may be unfinished.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for the turn; `nil` for as long as it takes. The calls in `body` have their own limits, from their beginning on.
-    ///   - body: what to do; it gets this peripheral.
-    /// - Returns: What gives the value of `body`, or its error. Before `body` has run that is `.queueFull`, `.timedOut`, `.cancelled`,
-    ///   `.disconnecting`, `.busy` or `.disconnected`.
+    ///   - timeout: The longest wait for the turn; `nil` for no limit. The calls in `body` have their own limits, from
+    ///     their beginning on.
+    ///   - body: The calls; it receives this peripheral.
+    /// - Returns: A value that provides the result of `body`, or its error. If `body` has not run, that is
+    ///   `.queueFull`, `.timedOut`, `.cancelled`, `.disconnecting`, `.busy` or `.disconnected`.
     @discardableResult
     public nonisolated func enqueue<Value: Sendable>(
         timeout: Duration? = nil, _ body: @escaping @Sendable (Peripheral) async throws -> Value

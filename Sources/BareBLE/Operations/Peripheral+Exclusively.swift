@@ -2,7 +2,7 @@ public import BLECore
 internal import BLELinux
 
 extension Peripheral {
-    /// Runs `body` while nobody else's calls reach the peer: for several operations that belong together.
+    /// Runs `body` with exclusive access to the peer, for several operations that belong together.
     ///
     /// ```swift
     /// let answer = try await device.exclusively { device in
@@ -11,21 +11,23 @@ extension Peripheral {
     /// }
     /// ```
     ///
-    /// It begins when the calls that were made before are over. Calls of `body`, and of tasks that it starts, go ahead; calls
-    /// of others wait at the entry, or fail, as `entry` says, and go on in their order afterwards. `body` may call
-    /// `exclusively` again, which keeps its own other tasks out as well. The link is free again when `body` has returned or
-    /// thrown, whatever becomes of the tasks that it left behind.
+    /// It begins when the calls that were made before have ended. Calls of `body`, and of tasks that it starts,
+    /// proceed; calls of others wait, or fail, as `entry` says, and proceed in their order afterwards. `body` may call
+    /// `exclusively` again, which keeps its own other tasks out as well. Exclusive access ends when `body` has
+    /// returned or thrown, even if tasks that it started continue.
     ///
-    /// Values of subscriptions keep coming, to everybody; ending a subscription, and what the library does by itself (looking
-    /// at changed services), does not wait either; nor does what is asked of the controller, such as `rssi()` and `requestPHY(_:receive:timeout:)`.
+    /// Subscriptions of all tasks keep receiving values. Ending a subscription, and the library's own requests (such
+    /// as rediscovering changed services), do not wait either; nor do calls to the controller, such as `rssi()` and
+    /// `requestPHY(_:receive:timeout:)`.
     ///
     /// - Parameters:
-    ///   - entry: what becomes of others' calls meanwhile.
-    ///   - timeout: how long to wait for the turn; `nil` for as long as it takes. `body` has no limit.
-    ///   - body: what to do; it gets this peripheral.
-    /// - Returns: What `body` returns.
-    /// - Throws: `BLEError` with `.timedOut` or `.cancelled` before the turn has come, `.busy` where another one lets nobody
-    ///   wait, `.queueFull`, `.disconnecting`, `.disconnected`; `body` has not run then. And what `body` throws.
+    ///   - entry: The treatment of others' calls meanwhile.
+    ///   - timeout: The longest wait for the turn; `nil` for no limit. `body` has no limit.
+    ///   - body: The operations; it receives this peripheral.
+    /// - Returns: The result of `body`.
+    /// - Throws: `BLEError` with `.timedOut` or `.cancelled` before the turn has come, `.busy` if another task's
+    ///   exclusive access lets no call wait, `.queueFull`, `.disconnecting`, `.disconnected`; `body` has not run then.
+    ///   And the error of `body`.
     public nonisolated func exclusively<Value>(
         _ entry: ExclusiveEntry = .waiting, timeout: Duration? = nil,
         _ body: (Peripheral) async throws -> Value

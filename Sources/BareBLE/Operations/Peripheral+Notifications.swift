@@ -3,32 +3,34 @@ internal import BLELinux
 
 /// The values of several characteristics in one sequence, in the order in which they crossed the link.
 ///
-/// `ReceivedValue.handle` says which characteristic each is of. There is one buffer: use it from one task. What is dropped is
-/// counted for all of them together. The sequence ends as `ValueSequence` does; where one of its subscriptions ends, because
-/// the peer has changed its services or another subscription has replaced it, all of it does.
+/// `ReceivedValue.handle` identifies the characteristic. There is one buffer: use it from one task. Dropped values are
+/// counted for all characteristics together. The sequence ends as `ValueSequence` does; if one of its subscriptions
+/// ends, because the peer has changed its services or another subscription has replaced it, the whole sequence does.
 public struct NotificationSequence: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: a received value.
     public typealias Element = ReceivedValue
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
-    /// What walks over it.
+    /// The iterator over the values.
     public typealias AsyncIterator = ValueSequence.AsyncIterator
 
     let subscription: Subscription
-    /// The handle of each characteristic's value, in the order in which they were named; empty for all that the peer sends.
+    /// The handle of each characteristic's value, in the order in which they were given; empty for everything that the
+    /// peer sends.
     public let handles: [AttributeHandle]
 
-    /// How many values have been dropped since the sequence began.
+    /// The number of values dropped since the sequence began.
     public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
 
-    /// Ends the subscriptions, and tells the peer to stop where nobody else listens. Waiting values are discarded.
+    /// Ends the subscriptions, and asks the peer to stop unless other subscriptions need the values. Waiting values
+    /// are discarded.
     ///
-    /// - Throws: `BLEError` when the peer could not be told; the sequence has ended all the same.
+    /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
     public func unsubscribe() async throws(BLEError) {
         try await subscription.end()
     }
 
-    /// Walks over the values.
+    /// Returns an iterator over the values.
     public func makeAsyncIterator() -> ValueSequence.AsyncIterator {
         ValueSequence.AsyncIterator(subscription: subscription)
     }
@@ -37,12 +39,14 @@ public struct NotificationSequence: AsyncSequence, Sendable {
 extension Peripheral {
     /// Subscribes to several characteristics, and returns their values as one sequence.
     ///
-    /// It is armed before the peer is told to send any of them. Where one subscription is refused, those before it are taken back
-    /// before the error is thrown; a peer that falls silent just then delays it until ATT's own timeout, 30 s at most.
+    /// The sequence is registered before the peer is asked to send. If one subscription is refused, those before it
+    /// are ended before the error is thrown; a peer that falls silent just then delays it until ATT's own timeout, at
+    /// most 30 s.
     ///
     /// - Parameters:
-    ///   - characteristics: which ones.
-    ///   - options: for each of them; capacity and policy are those of the one buffer, the timeout is for all together.
+    ///   - characteristics: The characteristics.
+    ///   - options: Options for each of them; capacity and policy are those of the one buffer, the timeout is for all
+    ///     together.
     /// - Throws: `BLEError` as `subscribe(to:_:)` does.
     public func notifications(
         of characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
@@ -80,10 +84,10 @@ extension Peripheral {
         }
     }
 
-    /// All values that the peer sends from now on, whoever has asked for them: also those that nobody wants, as a peer
-    /// sends that was told to on an earlier link.
+    /// Returns all values that the peer sends from now on, with or without a subscription, such as those that were
+    /// enabled on an earlier link.
     ///
-    /// The peer is told nothing. Nothing waits for it, so it can be had before anybody subscribes.
+    /// Nothing is sent to the peer. The call waits for nothing, so it can be made before any subscription.
     public func notifications(
         capacity: Int = 256, byteLimit: Int = 64 * 1024, policy: OverflowPolicy = .dropOldest
     ) -> NotificationSequence {

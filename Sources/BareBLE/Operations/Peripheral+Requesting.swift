@@ -5,27 +5,28 @@ extension Peripheral {
     /// How long an answer of several values may take where the caller does not say.
     private static let assemblyTimeout: Duration = .seconds(600)
 
-    /// Writes a value, and waits for the value that the peer sends in answer.
+    /// Writes a value, and waits for the value that the peer sends in response.
     ///
-    /// The response is listened for before the request is written, so it cannot be missed. What the kernel had received before the
-    /// request was written is not taken for it. A value that is still on its way then cannot be told from a response: where a
-    /// device sends by itself, use `matching`. Where nobody listens to the characteristic, a subscription is made and taken
-    /// back afterwards, which costs two requests more: to ask several times, subscribe to it meanwhile. Other listeners
-    /// get the answer too.
+    /// The call listens before the request is written, so the response cannot be missed. What the kernel had received
+    /// before the request was written is not taken for it. A value that is still on its way then cannot be
+    /// distinguished from a response: if a device also sends values by itself, use `matching`. Without a subscription
+    /// to the characteristic, one is made and ended afterwards, which takes two more requests: to send several
+    /// requests, subscribe meanwhile. Other subscriptions get the response too.
     ///
-    /// An answer that comes after the call has failed may be taken for that of the next one, unless `matching` tells
-    /// them apart, or `drain(_:quietFor:timeout:)` is called in between.
+    /// A response that comes after the call has failed may be taken for that of the next one, unless `matching`
+    /// distinguishes them, or `drain(_:quietFor:timeout:)` is called in between.
     ///
     /// - Parameters:
-    ///   - value: the request.
-    ///   - characteristic: where it is written.
-    ///   - kind: how it is written.
-    ///   - reply: where the answer comes from; `nil` for the same characteristic.
-    ///   - matching: whether a value is the answer; others are passed over. It is asked on the library's thread.
-    ///   - timeout: how long all of it may take; `nil` for 60 s.
-    /// - Returns: The answer.
-    /// - Throws: `BLEError` with `.timedOut` when no value matched in time, and as `write(_:to:_:timeout:)` and
-    ///   `subscribe(to:_:)` do. The request may have been carried out all the same.
+    ///   - value: The request.
+    ///   - characteristic: The characteristic to write to.
+    ///   - kind: The kind of the write.
+    ///   - reply: The characteristic that sends the response; `nil` for the same one.
+    ///   - matching: Returns whether a value is the response; others are ignored. It is called on the library's
+    ///     thread.
+    ///   - timeout: The longest time for all of it; `nil` for 60 s.
+    /// - Returns: The response.
+    /// - Throws: `BLEError` with `.timedOut` if no value matched in time, and as `write(_:to:_:timeout:)` and
+    ///   `subscribe(to:_:)` do. The peer may have executed the request all the same.
     public func request(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         replyOn reply: CharacteristicReference? = nil,
@@ -46,22 +47,24 @@ extension Peripheral {
             hint: "The link is still up; the peer may have carried out the request.")
     }
 
-    /// Writes a value, and puts the values that the peer sends in answer into one.
+    /// Writes a value, and joins the values that the peer sends in response.
     ///
-    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. What has come when it fails is in the error's
-    /// `partialValue`; a part is never taken for the whole.
+    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. If it fails, the values so far are in the
+    /// error's `partialValue`; a part is never taken for the whole.
     ///
     /// - Parameters:
-    ///   - value: the request.
-    ///   - characteristic: where it is written.
-    ///   - kind: how it is written.
-    ///   - source: where the answer comes from.
-    ///   - assembly: when the answer is complete.
-    ///   - idleTimeout: how long the peer may be silent behind the request and between two values; values without bytes are silence.
-    ///   - timeout: how long all of it may take; `nil` for ten minutes, of which the request may take one.
-    /// - Returns: The values, one behind the other.
-    /// - Throws: `BLEError` with `.tooLong` when more came than was meant to, `.timedOut`, `.disconnected`, `.cancelled`,
-    ///   each with what had come; `.invalidArgument` for a negative length; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
+    ///   - value: The request.
+    ///   - characteristic: The characteristic to write to.
+    ///   - kind: The kind of the write.
+    ///   - source: The characteristic that sends the response.
+    ///   - assembly: The rule by which the response is complete.
+    ///   - idleTimeout: The longest silence of the peer after the request and between two values; empty values count
+    ///     as silence.
+    ///   - timeout: The longest time for all of it; `nil` for ten minutes, of which the request may take one.
+    /// - Returns: The values, joined in their order.
+    /// - Throws: `BLEError` with `.tooLong` if more came than expected, `.timedOut`, `.disconnected`, `.cancelled`,
+    ///   each with the values so far; `.invalidArgument` for a negative length; and as `write(_:to:_:timeout:)` and
+    ///   `subscribe(to:_:)` do.
     public func request(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         assembling source: CharacteristicReference, _ assembly: ReplyFraming, idleTimeout: Duration = .seconds(10),
@@ -101,20 +104,21 @@ extension Peripheral {
     /// let records = try await device.request([0x01, 0x01], to: control, collecting: measurements, .until { $0.first == 0x06 })
     /// ```
     ///
-    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. When it fails, what has come is in the error's `partialValue`, one value
-    /// after the other.
+    /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. If it fails, the values so far are in the
+    /// error's `partialValue`, one after the other.
     ///
     /// - Parameters:
-    ///   - value: the request.
-    ///   - characteristic: where it is written.
-    ///   - kind: how it is written.
-    ///   - source: where the responses come from.
-    ///   - count: how many there are.
-    ///   - idleTimeout: how long the peer may be silent after the request and between two values.
-    ///   - timeout: how long all of it may take; `nil` for ten minutes, of which the request may take one.
+    ///   - value: The request.
+    ///   - characteristic: The characteristic to write to.
+    ///   - kind: The kind of the write.
+    ///   - source: The characteristic that sends the responses.
+    ///   - count: The number of responses.
+    ///   - idleTimeout: The longest silence of the peer after the request and between two values.
+    ///   - timeout: The longest time for all of it; `nil` for ten minutes, of which the request may take one.
     /// - Returns: The values, in the order in which they crossed the link.
-    /// - Throws: `BLEError` with `.tooLong` when more came than the limit and none was the last one, `.timedOut`, `.disconnected`, `.cancelled`,
-    ///   each with what had come; `.invalidArgument` for a negative count; and as `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
+    /// - Throws: `BLEError` with `.tooLong` if more came than the limit and none was the last one, `.timedOut`,
+    ///   `.disconnected`, `.cancelled`, each with the values so far; `.invalidArgument` for a negative count; and as
+    ///   `write(_:to:_:timeout:)` and `subscribe(to:_:)` do.
     public func request(
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         collecting source: CharacteristicReference, _ count: ResponseCount, idleTimeout: Duration = .seconds(10),
@@ -147,18 +151,19 @@ extension Peripheral {
         }
     }
 
-    /// Discards what the peer sends until it is silent, for instance the rest of an answer that was given up.
+    /// Discards the values that the peer sends until it is silent, such as the rest of a response after a
+    /// cancellation.
     ///
-    /// Where nobody listens to the characteristic, a subscription is made and taken back afterwards. Other listeners
-    /// get the values all the same.
+    /// Without a subscription to the characteristic, one is made and ended afterwards. Other subscriptions get the
+    /// values all the same.
     ///
     /// - Parameters:
-    ///   - source: where the values come from.
-    ///   - silence: how long no value must come.
-    ///   - timeout: how long all of it may take; `nil` for a minute more than `silence`. A device that goes on for longer than that needs
-    ///     a longer one.
-    /// - Returns: How many values were discarded.
-    /// - Throws: `BLEError` with `.timedOut` when the values do not stop, and as `subscribe(to:_:)` does.
+    ///   - source: The characteristic that sends the values.
+    ///   - silence: The time without a value after which the call returns.
+    ///   - timeout: The longest time for all of it; `nil` for a minute more than `silence`. A device that sends for
+    ///     longer than that needs a longer one.
+    /// - Returns: The number of discarded values.
+    /// - Throws: `BLEError` with `.timedOut` if the values do not stop, and as `subscribe(to:_:)` does.
     @discardableResult
     public func drain(
         _ source: CharacteristicReference, quietFor silence: Duration, timeout: Duration? = nil

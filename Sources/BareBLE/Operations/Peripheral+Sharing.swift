@@ -1,21 +1,21 @@
 public import BLECore
 
-/// A characteristic that this program listens to.
+/// A characteristic with subscriptions of this program.
 public struct ActiveSubscription: Hashable, Sendable {
     /// The handle of its value.
     public let handle: AttributeHandle
-    /// What it is; `nil` when that is not known any more.
+    /// The characteristic; `nil` if it is no longer known.
     public let characteristic: GATTCharacteristic?
-    /// How the peer sends its values.
+    /// The kind of PDU in which the peer sends its values.
     public let kind: SubscriptionKind
-    /// How many listen: sequences, and calls that wait for an answer.
+    /// The number of listeners: sequences, and calls that wait for a response.
     public let listenerCount: Int
 }
 
 extension Peripheral {
-    /// The characteristics that this program listens to, in the order of their handles.
+    /// The characteristics with subscriptions of this program, ordered by handle.
     ///
-    /// The library's own interest in changed services is not among them.
+    /// The library's own subscription to Service Changed is not included.
     public var subscriptions: [ActiveSubscription] {
         subscribers.active.compactMap { value in
             let count = value.subscribers.count { $0 != Self.ownSubscriber }

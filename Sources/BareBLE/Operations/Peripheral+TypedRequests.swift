@@ -1,12 +1,12 @@
 public import BLECore
 
 extension Peripheral {
-    /// Writes a value, and waits for the value that the peer sends in answer, both as their keys say that they are.
+    /// Writes a value, and waits for the value that the peer sends in response, both as the types of their keys.
     ///
-    /// A value on the answer's characteristic that is not of the key's type ends the call.
+    /// A value on the response's characteristic that does not fit the key's type ends the call.
     ///
-    /// - Throws: `BLEError` as `request(_:to:_:replyOn:matching:timeout:)` does for bytes; `.malformedValue` for a value that is
-    ///   not what its type says (`partialValue` holds it).
+    /// - Throws: `BLEError` as `request(_:to:_:replyOn:matching:timeout:)` does for bytes; `.malformedValue` for a
+    ///   value that does not fit its type (`partialValue` holds it).
     public func request<Value: GATTWritable, Reply: GATTReadable>(
         _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
         replyOn reply: CharacteristicKey<Reply>,
@@ -16,18 +16,18 @@ extension Peripheral {
         let bytes = try await request(
             value.valueBytes, to: CharacteristicReference(key), kind, replyOn: source,
             matching: { bytes in (try? Reply(value: bytes)).map(matching) ?? true }, timeout: timeout)
-        return try decode(bytes, as: Reply.self, during: "understand a value of \(source)")
+        return try decode(bytes, as: Reply.self, during: "decode a value of \(source)")
     }
 
-    /// Writes a value, and makes one of the values that the peer sends in answer.
+    /// Writes a value, and decodes one value from those that the peer sends in response.
     ///
     /// ```swift
     /// let firmware = try await device.request(
     ///     2, to: control, assembling: stream, .length(64), as: FirmwareInfo.self, idleTimeout: .seconds(2))
     /// ```
     ///
-    /// - Throws: `BLEError` as `request(_:to:_:assembling:_:idleTimeout:timeout:)` does for bytes; `.malformedValue` for bytes
-    ///   that are not what the type says.
+    /// - Throws: `BLEError` as `request(_:to:_:assembling:_:idleTimeout:timeout:)` does for bytes; `.malformedValue`
+    ///   for bytes that do not fit the type.
     public func request<Value: GATTWritable, Part, Reply: GATTReadable>(
         _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
         assembling source: CharacteristicKey<Part>, _ assembly: ReplyFraming, as type: Reply.Type = Reply.self,
@@ -40,10 +40,10 @@ extension Peripheral {
         return try decode(bytes, as: Reply.self, during: "understand an answer from \(source)")
     }
 
-    /// Writes a value, and collects the values that the peer sends in response, as the keys say that they are.
+    /// Writes a value, and collects the values that the peer sends in response, as the types of the keys.
     ///
-    /// - Throws: `BLEError` as `request(_:to:_:collecting:_:idleTimeout:timeout:)` does for bytes; `.malformedValue` for a value that is not
-    ///   what its type says (`partialValue` holds it).
+    /// - Throws: `BLEError` as `request(_:to:_:collecting:_:idleTimeout:timeout:)` does for bytes; `.malformedValue`
+    ///   for a value that does not fit its type (`partialValue` holds it).
     public func request<Value: GATTWritable, Reply: GATTReadable>(
         _ value: Value, to key: CharacteristicKey<Value>, _ kind: WriteKind = .withResponse,
         collecting source: CharacteristicKey<Reply>, _ count: ResponseCount, idleTimeout: Duration = .seconds(10),
@@ -55,12 +55,13 @@ extension Peripheral {
             idleTimeout: idleTimeout, timeout: timeout)
         var replies: [Reply] = []
         for bytes in values {
-            replies.append(try decode(bytes, as: Reply.self, during: "understand a value of \(source)"))
+            replies.append(try decode(bytes, as: Reply.self, during: "decode a value of \(source)"))
         }
         return replies
     }
 
-    /// Discards what the peer sends until it is silent, as `drain(_:quietFor:timeout:)` does for a reference.
+    /// Discards the values that the peer sends until it is silent, as `drain(_:quietFor:timeout:)` does for a
+    /// reference.
     ///
     /// - Throws: `BLEError` as that does.
     @discardableResult

@@ -1,25 +1,25 @@
 internal import BLECore
 internal import BLELinux
 
-/// How well the controller hears a peer, asked again and again while somebody iterates.
+/// The signal strength of a peer, measured repeatedly while the sequence is iterated.
 ///
-/// Nothing is asked, and no timer runs, unless a task waits for the next value. Who is slow misses measurements; they are not
-/// made up for.
+/// Nothing is requested, and no timer runs, unless a task waits for the next value. A slow consumer misses
+/// measurements, which are not repeated.
 public struct RSSISequence: AsyncSequence, Sendable {
-    /// In dBm.
+    /// The element type: a signal strength in dBm.
     public typealias Element = Int
-    /// What the sequence can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let peripheral: Peripheral
     let interval: Duration
 
-    /// Walks over the measurements.
+    /// Returns an iterator over the measurements.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(peripheral: peripheral, interval: interval)
     }
 
-    /// Walks over the measurements.
+    /// An iterator over the measurements.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let peripheral: Peripheral
         let interval: Duration
@@ -30,7 +30,8 @@ public struct RSSISequence: AsyncSequence, Sendable {
             self.interval = interval
         }
 
-        /// The next measurement, the first one at once; `nil` when this program has ended the link or the task is cancelled.
+        /// Returns the next measurement, the first one at once; `nil` after this program has ended the link or the
+        /// task was cancelled.
         ///
         /// - Throws: `BLEError` as `Peripheral.rssi()` does.
         public mutating func next(
@@ -52,7 +53,7 @@ public struct RSSISequence: AsyncSequence, Sendable {
 }
 
 extension Peripheral {
-    /// How well the controller hears the peer, in dBm, at most once in `interval`, while somebody iterates.
+    /// Returns the peer's signal strength, in dBm, at most once in `interval`, while the sequence is iterated.
     public nonisolated func rssi(every interval: Duration) -> RSSISequence {
         RSSISequence(peripheral: self, interval: interval)
     }

@@ -2,21 +2,21 @@ public import BLECore
 internal import BLELinux
 
 extension Central {
-    /// Begins to connect to a peer, and keeps the connection until the session ends.
+    /// Starts a session, which connects to a peer and keeps the connection until the session ends.
     ///
-    /// It returns at once: `Session.ready(within:)` waits for the link. A peer has one session of a central at a time, and no other
-    /// connects meanwhile; `session(of:)` is the one there is.
+    /// It returns at once: `Session.ready(within:)` waits for the link. A peer has one session of a central at a time,
+    /// and no other call connects to it meanwhile; `session(of:)` returns the existing one.
     ///
     /// - Parameters:
-    ///   - peer: Whom to connect to.
-    ///   - options: How each link is made, and when it is made anew.
-    ///   - onReady: Makes each new link ready, before anybody else gets it: authentication, settings. When it throws, or takes longer
-    ///     than `SessionOptions.readyTimeout`, the link is ended, and it counts as a failed connect. It must not wait for the
-    ///     session, nor capture it: that would keep the session alive for ever.
-    ///   - decide: Asked for the pause before the next attempt, `nil` for giving up; it gets what went wrong and how many connects
-    ///     have failed in a row. It makes the policy `.custom`. Loss of the adapter, and what would fail the same way each time, is not
-    ///     asked about.
-    /// - Throws: `BLEError` with `.busy` when the peer has a session, `.invalidArgument`.
+    ///   - peer: The peer to connect to.
+    ///   - options: Options for each link, and the reconnect policy.
+    ///   - onReady: Prepares each new link before it is available to others: authentication, settings. If it throws,
+    ///     or takes longer than `SessionOptions.readyTimeout`, the link is ended and counts as a failed connect. It
+    ///     must not wait for the session, nor capture it: that would keep the session alive for ever.
+    ///   - decide: Called for the pause before the next attempt; it returns `nil` to give up. It receives the failure
+    ///     and the number of connects that have failed in a row. It makes the policy `.custom`. It is not called for
+    ///     the loss of the adapter, and for failures that would recur each time.
+    /// - Throws: `BLEError` with `.busy` if the peer has a session, `.invalidArgument`.
     public func session(
         with peer: PeerID, _ options: SessionOptions = SessionOptions(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
@@ -25,18 +25,18 @@ extension Central {
         try session(with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide))
     }
 
-    /// A session that begins with a link that is up, and makes the next one when that is lost.
+    /// Starts a session with an existing link, which makes the next one when that is lost.
     ///
-    /// `onReady` runs on this link too. From now on the link is the session's, which ends it with itself. When the call throws, the link
-    /// stays the caller's.
+    /// `onReady` runs on this link too. From now on the session owns the link, and ends it with itself. If the call
+    /// throws, the link stays the caller's.
     ///
     /// - Parameters:
-    ///   - link: A link of this central's by radio.
-    ///   - options: How each further link is made, and when.
-    ///   - onReady: Makes each link ready, as in `session(with:_:onReady:reconnect:)`.
-    ///   - decide: Asked for the pause before the next attempt, as there.
-    /// - Throws: `BLEError` with `.disconnected` when the link is over, `.busy` when the peer has a session, `.invalidArgument` for a link
-    ///   without an address and for one of another central's thread.
+    ///   - link: A radio link of this central.
+    ///   - options: Options for each further link, and the reconnect policy.
+    ///   - onReady: Prepares each link, as in `session(with:_:onReady:reconnect:)`.
+    ///   - decide: Called for the pause before the next attempt, as there.
+    /// - Throws: `BLEError` with `.disconnected` if the link has ended, `.busy` if the peer has a session,
+    ///   `.invalidArgument` for a link without an address and for one on another central's thread.
     public func session(
         adopting link: Peripheral, _ options: SessionOptions = SessionOptions(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
@@ -82,13 +82,13 @@ extension Central {
         return session
     }
 
-    /// The session with a peer, if there is one that has not ended.
+    /// Returns the session with a peer; `nil` if there is none that has not ended.
     public func session(of peer: PeerID) -> Session? {
         guard let session = sessions[peer]?.session, session.state != .ended else { return nil }
         return session
     }
 
-    /// A session with an ATT server behind a Unix SEQPACKET socket, as `connect(toSocket:_:)` connects to.
+    /// Starts a session with an ATT server behind a Unix SEQPACKET socket, as `connect(toSocket:_:)` connects to it.
     ///
     /// - Throws: `BLEError` with `.invalidArgument`.
     public func session(

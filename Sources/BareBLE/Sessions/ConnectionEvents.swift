@@ -1,23 +1,24 @@
 internal import BLELinux
 
-/// What happens to a session's links, in order: first how it is now, then each change.
+/// The events of a session's links, in order: first the present state, then each change.
 ///
-/// Each iterator has a buffer of its own, so several tasks may listen. At most 64 events wait for one; when there are more, the
-/// oldest go and `.missed` counts them. It ends behind `.ended`. It is a reference to the session, and keeps it alive.
+/// Each iterator has a buffer of its own, so several tasks may listen. At most 64 events wait for one; beyond that the
+/// oldest are dropped, and `.missed` counts them. The sequence ends after `.ended`. It is a reference to the session,
+/// and keeps it alive.
 public struct ConnectionEvents: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: an event.
     public typealias Element = ConnectionEvent
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let session: Session
 
-    /// Begins to listen.
+    /// Returns an iterator, which listens from now on.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(place: Place(session))
     }
 
-    /// Walks over the events.
+    /// An iterator over the events.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let place: Place
         private var walk: StreamWalk<ConnectionEvent>
@@ -28,7 +29,7 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
             walk = StreamWalk(place.buffer)
         }
 
-        /// The next event; `nil` behind `.ended` or when the task is cancelled.
+        /// Returns the next event; `nil` after `.ended` or the cancellation of the task.
         ///
         /// - Throws: `BLEError` with `.busy` while another task waits for the next event of this iterator.
         public mutating func next(

@@ -55,15 +55,16 @@ package final class Absence: Sendable {
 extension Session {
     /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
     ///
-    /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
-    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
-    /// may pass, such as somebody's long `exclusively`, is tried again after a pause. A characteristic that was there and has gone with its
-    /// service is looked for again at each change of services and on each link, 16 times in a row; the log says so at
-    /// `notice`.
+    /// The sequence reports each time that the subscription begins or is interrupted; values that the peer sends in
+    /// between are lost. It ends when the session does. A peer that refuses, or has no such characteristic, ends it
+    /// with that error; temporary failures, such as another task's long exclusive access, are retried after a pause. A
+    /// characteristic that was there and was removed with its service is looked up again at each change of services
+    /// and on each link, 16 times in a row, which is logged at `notice`.
     ///
     /// - Parameters:
-    ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
-    ///   - options: How it is subscribed to, and how many values may wait.
+    ///   - characteristic: The characteristic. One from a database, `.characteristic`, ends the sequence when the peer
+    ///     changes it.
+    ///   - options: Options of the subscription, and the number of values that may wait.
     public func values(
         of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<ReceivedValue> {
@@ -72,20 +73,21 @@ extension Session {
             decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
-    /// The values of all characteristics that anybody has subscribed to, on this link and each that follows.
+    /// Returns the values of all characteristics with a subscription, on this link and each that follows.
     ///
-    /// It subscribes to nothing by itself, and a restart does not bring it back. `.began` and `.interrupted` mark the links.
-    /// `ReceivedValue.handle` is the handle of the characteristic.
+    /// It subscribes to nothing itself, and is not restored after a restart. `.began` and `.interrupted` mark the
+    /// links. `ReceivedValue.handle` is the handle of the characteristic.
     public func notifications(_ options: SubscribeOptions = SubscribeOptions()) -> SessionValues<ReceivedValue> {
         SessionValues(
             lease: subscribe(to: .everything, options),
             decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
-    /// Subscribes on this link and each that follows, to what a key says that it is.
+    /// Subscribes on this link and each that follows, with values decoded as the key's type.
     ///
-    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; a `for` loop
-    /// ends there, an iterator goes on with its next `next()`. With `SubscribeOptions.malformedValues` such values are left out instead.
+    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in
+    /// `partialValue`; a `for` loop ends there, an iterator continues with its next `next()`. With
+    /// `SubscribeOptions.malformedValues` such values are left out instead.
     public func values<Value: GATTReadable & Sendable>(
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<Value> {

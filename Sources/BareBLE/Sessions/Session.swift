@@ -19,17 +19,17 @@ internal import Logging
 // - A link that is let go of is over before the next connect begins: `farewell` is awaited.
 // - No task of the session holds it. Its last reference going away ends it, link and all.
 
-/// A connection to one peer that lasts: made anew, by a policy, whenever it is lost.
+/// A lasting connection to one peer, made again by a policy whenever it is lost.
 ///
-/// Each link is a `Peripheral`. `ready(within:)` waits for one that may be used, `withPeripheral` runs code on it, `values(of:)` is
-/// a subscription that goes on over links, and `events` tells what happens. A session lives until `disconnect()`, or until the last
-/// reference to it, sequences included, goes away.
+/// Each link is a `Peripheral`. `ready(within:)` waits for one that is ready, `withPeripheral` runs code on it,
+/// `values(of:)` is a subscription that continues across links, and `events` reports changes. A session lives until
+/// `disconnect()`, or until the last reference to it, including its sequences, goes away.
 public actor Session {
-    /// The peer's address, or `nil` when the links are no Bluetooth links.
+    /// The peer's address; `nil` if the links are not Bluetooth links.
     public nonisolated let id: PeerID?
-    /// What messages call the peer: its address, or the path or name of the link.
+    /// The peer's name in messages: its address, or the path or name of the link.
     public nonisolated let name: String
-    /// What the session was told at the start.
+    /// The options that the session was created with.
     public nonisolated let options: SessionOptions
 
     nonisolated let loop: EventLoop
@@ -101,20 +101,20 @@ public actor Session {
 // MARK: - What applications use
 
 extension Session {
-    /// How the session is now.
+    /// The present state of the session.
     public nonisolated var state: SessionState { board.state }
 
-    /// A Boolean value that indicates whether this program is ending the session, and has not done yet.
+    /// A Boolean value that indicates whether this program is ending the session and it has not ended yet.
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
-    /// What happens, in order, from now on; first how it is.
+    /// The events from now on, in order; the first one is the present state.
     public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self) }
 
-    /// The link, once it may be used.
+    /// Returns the link, once it is ready.
     ///
-    /// - Parameter limit: How long to wait; `nil` for as long as the task lives.
-    /// - Throws: `BLEError` with `.timedOut`, `.cancelled`; what the session gave up with, also when it has done so before;
-    ///   `.disconnected` when the session has ended.
+    /// - Parameter limit: The longest wait; `nil` waits for as long as the task lives.
+    /// - Throws: `BLEError` with `.timedOut`, `.cancelled`; the error with which the session gave up, even if it
+    ///   already has; `.disconnected` after the session has ended.
     public func ready(within limit: Duration? = nil) async throws(BLEError) -> Peripheral {
         let operation = "wait for a link"
         lastNumber &+= 1
@@ -138,14 +138,15 @@ extension Session {
         return try answer.get()
     }
 
-    /// Waits for a link that may be used, and runs `body` on it.
+    /// Waits for a ready link, and runs `body` on it.
     ///
-    /// With `repeating`, a `body` that fails with `BLEError.Code.disconnected` because its link was lost runs again, from its
-    /// beginning, on the next link; what it has done must then bear being done twice. The link stays when `body` returns.
+    /// With `repeating`, a `body` that fails with `BLEError.Code.disconnected` because its link was lost runs again,
+    /// from its beginning, on the next link, so `body` must be idempotent. The link stays up when `body` returns.
     ///
-    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    /// `body` runs in the caller's isolation and may change the caller's state: variables, and properties of an actor
+    /// or the main actor.
     ///
-    /// - Throws: `BLEError` as `ready(within:)` does, and what `body` throws.
+    /// - Throws: `BLEError` as `ready(within:)` does, and the error of `body`.
     public nonisolated func withPeripheral<Value>(
         within limit: Duration? = nil, repeating: Bool = false,
         _ body: (Peripheral) async throws -> Value
@@ -162,21 +163,22 @@ extension Session {
         }
     }
 
-    /// Connects now: ends a pause, or begins again after the session gave up or `releaseLink()`. The counts of attempts and pauses start over.
+    /// Connects now: ends a pause, or resumes after the session gave up or `releaseLink()`. The counts of attempts and
+    /// pauses start over.
     ///
     /// Does nothing while there is a link, or one is being made.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when the session has ended.
+    /// - Throws: `BLEError` with `.disconnected` after the session has ended.
     public func reconnect() throws(BLEError) {
         if life.isEnding { throw endedError(during: "connect") }
         perform(life.want())
     }
 
-    /// Ends the session: what is under way is taken back, also a connect or a pause, and the link ends.
+    /// Ends the session: cancels a connect or a pause, and ends the link.
     ///
-    /// Who waits for a link is told at once, with `.disconnected`. With `.afterQueue` a link that is ready ends behind the calls made
-    /// before; a cancelled task, or another `disconnect()`, does not wait for them any longer. It returns when nothing of the session is
-    /// left; a session that has ended stays so.
+    /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterQueue` a ready link ends after the
+    /// pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer. The call
+    /// returns when everything of the session has been released; a session that has ended stays so.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         forgetSession()
         if mode == .now { endStandingSubscriptions(nil) }
@@ -201,13 +203,13 @@ extension Session {
         perform(actions)
     }
 
-    /// Sets who is asked for the pause before the next attempt, from the next loss or failure on.
+    /// Sets the closure that decides the pause before the next attempt, from the next loss or failure on.
     ///
     /// - Parameters:
-    ///   - includingExpectedEnds: Whether `decide` is called at the end of the session by `disconnect(_:)` too, once, with the reason
-    ///     `.requested` and before `.ended` is reported. What it returns has no effect there.
-    ///   - decide: Asked as the closure of `Central.session(with:_:onReady:reconnect:)` is, in place of the policy. `nil`: the policy of
-    ///     `options` decides again; a session whose policy is `.custom` gives up then.
+    ///   - includingExpectedEnds: Whether `decide` is also called at the end of the session by `disconnect(_:)`, once,
+    ///     with the reason `.requested` and before `.ended` is reported. Its result has no effect there.
+    ///   - decide: Called as the closure of `Central.session(with:_:onReady:reconnect:)` is, in place of the policy.
+    ///     `nil`: the policy of `options` decides again; a session whose policy is `.custom` gives up then.
     public func setReconnectHandler(
         includingExpectedEnds: Bool = false, _ decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
     ) {
@@ -215,14 +217,15 @@ extension Session {
         handlers.includesExpectedEnds = includingExpectedEnds
     }
 
-    /// Gives the link that is ready to the caller without ending it, and pauses the session.
+    /// Returns the ready link to the caller without ending it, and pauses the session.
     ///
-    /// For code that wants the peer for itself, such as a firmware update: until `takeBack(_:)` or `reconnect()` the session makes no
-    /// links, whatever becomes of this one, and `Central.connect(_:_:)` may connect to the peer. Subscriptions of `values(of:_:)` are
-    /// interrupted, and the peer is told to stop where nobody else listens. Tasks that wait for a link go on waiting. A link that is
-    /// not given back is the caller's to end.
+    /// This is for code that needs exclusive use of the peer, such as a firmware update: until `takeBack(_:)` or
+    /// `reconnect()` the session makes no links, even if this one ends, and `Central.connect(_:_:)` may connect to the
+    /// peer. Subscriptions of `values(of:_:)` are interrupted, and the peer is asked to stop unless other
+    /// subscriptions need the values. Tasks that wait for a link keep waiting. The caller must end a link that is not
+    /// returned.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when no link is ready.
+    /// - Throws: `BLEError` with `.disconnected` if no link is ready.
     public func releaseLink() async throws(BLEError) -> Peripheral {
         let link = try takeReadyLink(during: "give the link up")
         let epoch = workNumber
@@ -239,12 +242,12 @@ extension Session {
         return link
     }
 
-    /// Goes on with a link that `releaseLink()` gave, or with another one to the same peer.
+    /// Resumes the session with a link from `releaseLink()`, or with another one to the same peer.
     ///
-    /// It is made ready by `onReady`, as each link is; one that has ended meanwhile is replaced as the policy says.
+    /// `onReady` prepares it, as each link; one that has ended meanwhile is replaced as the policy says.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when the session has ended; `.invalidArgument` when it is not paused, and for a link to
-    ///   another peer. The link stays the caller's then.
+    /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
+    ///   and for a link to another peer. The link stays the caller's then.
     public func takeBack(_ link: Peripheral) throws(BLEError) {
         let operation = "take the link back"
         if life.isEnding { throw endedError(during: operation) }
@@ -263,13 +266,13 @@ extension Session {
             because: "the link leads to another peer, or belongs to another central")
     }
 
-    /// Ends the session and gives up its link without ending that, as `Peripheral.detach()` does.
+    /// Ends the session and detaches its link without ending that, as `Peripheral.detach()` does.
     ///
-    /// What came before is in the sequences of `values(of:_:)`. What `Central.restore(_:from:holding:handlers:)` keeps stays wanted: the next
-    /// start goes on with the session, unless `Central.forget(_:)` is called.
+    /// Earlier values are in the sequences of `values(of:_:)`. The session stays in the restoration state of
+    /// `Central.restore(_:from:holding:handlers:)`: the next start resumes it, unless `Central.forget(_:)` is called.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when no link is ready; the session goes on then. When the link ends at this very moment, the
-    ///   session has ended with it.
+    /// - Throws: `BLEError` with `.disconnected` if no link is ready; the session continues then. If the link ends at
+    ///   this very moment, the session has ended with it.
     public func detach() async throws(BLEError) -> DetachedLink {
         let link = try takeReadyLink(during: "hand the link over")
         let result: Result<DetachedLink, BLEError>
@@ -301,8 +304,8 @@ extension Session {
         return link
     }
 
-    /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the link that is ready, and whoever waits for a
-    /// link. The session and its link stay, and so do subscriptions; `onReady` is left to its work.
+    /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the ready link, and tasks that
+    /// wait for a link. The session and its link stay, and so do subscriptions; `onReady` is not affected.
     public func cancelAll() {
         for number in waiters.keys.sorted() { stopWaiting(number, isLate: false) }
         guard state == .ready, let link else { return }

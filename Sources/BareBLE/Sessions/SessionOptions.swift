@@ -1,17 +1,17 @@
 public import BLECore
 
-/// How a session makes its links, and when it makes them anew. Values only, so that they can be stored.
+/// Options of a session. They are plain values, so that they can be stored.
 public struct SessionOptions: Hashable, Sendable {
-    /// How each link is made.
+    /// Options of each link.
     public var connect: ConnectOptions
-    /// What happens after a link was lost or could not be made.
+    /// The policy after a link was lost or could not be made.
     public var reconnect: ReconnectPolicy
-    /// For how long a link must have been ready to have proven itself: only then do pauses and attempts start over.
+    /// The time for which a link must have been ready to count as stable: only then do pauses and attempts start over.
     public var provenAfter: Duration
-    /// How long `onReady` may take; `nil` for any time.
+    /// The longest time for `onReady`; `nil` for no limit.
     public var readyTimeout: Duration?
 
-    /// The defaults, or other values for some of them.
+    /// Creates options, with default values for those not given.
     public init(
         connect: ConnectOptions = ConnectOptions(), reconnect: ReconnectPolicy = .backoff(),
         provenAfter: Duration = .seconds(10), readyTimeout: Duration? = .seconds(30)
@@ -23,46 +23,46 @@ public struct SessionOptions: Hashable, Sendable {
     }
 }
 
-/// Why a session has no link at the moment, and what comes next.
+/// The reason that a session has no link at the moment, and the next attempt.
 public struct Disconnection: Equatable, Sendable {
-    /// What failed: the connect, the work of `onReady`, or the link, which is `.disconnected`.
+    /// The failure of the connect, of `onReady`, or of the link, which is `.disconnected`.
     public let error: BLEError
-    /// Why the link ended; `nil` when it did not end by itself.
+    /// The reason that the link ended; `nil` if it did not end by itself.
     public let reason: DisconnectReason?
-    /// When, on the boot-time clock.
+    /// The time, on the boot-time clock.
     public let time: BootInstant
-    /// When the session connects again.
+    /// The time of the next attempt.
     public let next: NextAttempt
 
-    /// When a session connects again.
+    /// The time of a session's next attempt.
     public enum NextAttempt: Hashable, Sendable {
         /// After this pause.
         case after(Duration)
         /// When the adapter is on again, whatever its number is then.
         case whenAdapterReturns
-        /// Not by itself.
+        /// None by itself.
         case never
     }
 
-    /// The pause before the next attempt, where there is one.
+    /// The pause before the next attempt; `nil` if there is none.
     public var delay: Duration? {
         if case .after(let delay) = next { delay } else { nil }
     }
 }
 
-/// How a session is.
+/// The state of a session.
 public enum SessionState: Equatable, Sendable {
-    /// A link is being made, for the so-manyth time in a row.
+    /// A link is being made, with the number of attempts in a row.
     case connecting(attempt: Int)
-    /// The link is up, and `onReady` is at work on it.
+    /// The link is up, and `onReady` is running.
     case preparing
-    /// The link may be used.
+    /// The link is ready for use.
     case ready
-    /// There is no link; the next attempt comes as it says.
+    /// There is no link; the value describes the next attempt.
     case waiting(Disconnection)
     /// There is no link, and none will be made unless `reconnect()` is called.
     case gaveUp(BLEError)
-    /// The link was given to the program by `releaseLink()`; `takeBack(_:)` or `reconnect()` goes on.
+    /// The program has taken the link by `releaseLink()`; `takeBack(_:)` or `reconnect()` resumes.
     case paused
     /// This program is ending the session; with `.afterQueue` calls made before may still be under way.
     case disconnecting
@@ -70,23 +70,23 @@ public enum SessionState: Equatable, Sendable {
     case ended
 }
 
-/// What happens to a session's links.
+/// An event of a session.
 public enum ConnectionEvent: Equatable, Sendable {
-    /// A link is being made, for the so-manyth time in a row.
+    /// A link is being made, with the number of attempts in a row.
     case connecting(attempt: Int)
     /// The link is up; `onReady` begins.
     case connected
-    /// The link may be used.
+    /// The link is ready for use.
     case ready
     /// The link was lost, or could not be made.
     case disconnected(Disconnection)
-    /// The peer has changed its services at these handles, and what it has now is known.
+    /// The peer has changed its services at these handles, and they have been rediscovered.
     case servicesChanged(ClosedRange<AttributeHandle>)
-    /// No more attempts are made by themselves; `reconnect()` begins anew.
+    /// No more attempts are made automatically; `reconnect()` starts again.
     case gaveUp(BLEError)
     /// This program has ended the session. The last event.
     case ended
-    /// So many events found no room because they were not taken; `Session.state` says what is so now.
+    /// This number of events was dropped because they were not consumed; `Session.state` is the present state.
     case missed(Int)
 
     /// The event that leads to a state; `nil` for a state that this program brings about by itself, before the session's end.

@@ -22,7 +22,7 @@ package struct SessionTarget: Sendable {
     }
 }
 
-/// What a session does by the program's own code: the part of it that cannot be stored, and is given again after a restart.
+/// The closures of a session, which cannot be stored and are passed again after a restart.
 public struct SessionHandlers: Sendable {
     /// Asked for the pause before the next attempt, `nil` for none, in place of the policy.
     package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
@@ -33,7 +33,7 @@ public struct SessionHandlers: Sendable {
     /// Where random numbers come from.
     package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
-    /// Takes what `Central.session(with:_:onReady:reconnect:)` takes.
+    /// Creates handlers with the closures of `Central.session(with:_:onReady:reconnect:)`.
     public init(
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
         reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil

@@ -2,20 +2,21 @@ internal import BLECore
 
 /// The values of one characteristic over all links of a session, with marks where there was no subscription.
 ///
-/// It has one buffer, bounded as the options say, whose losses are counted: use it from one task, and ask the session again for a
-/// second consumer. It is a reference to the session, and keeps it alive. The peer is told to stop when the last copy goes away.
+/// It has one buffer, bounded by the options, whose losses are counted: use it from one task, and subscribe again for
+/// a second consumer. It is a reference to the session, and keeps it alive. The peer is asked to stop when the last
+/// copy goes away.
 public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// An element of the sequence.
     public enum Element: Sendable {
-        /// The peer has been told to send: at the beginning, and behind each interruption.
+        /// The subscription began: at the start, and after each interruption.
         case began
         /// The peer has sent a value.
         case value(Value)
-        /// The link was lost, or the peer has changed its services. Values may be missing behind this.
+        /// The link was lost, or the peer has changed its services. Values may be missing after this.
         case interrupted(BLEError)
     }
 
-    /// What the sequence can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     /// One thing that waits, and over which link it came.
@@ -36,25 +37,26 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     let lease: StandingLease
     let decoder: ValueDecoder<Value>
 
-    /// How many values and marks found no room since the sequence began, those included behind which nothing came any more.
+    /// The number of values and marks dropped since the sequence began, including those after which nothing followed.
     public var droppedInTotal: Int { lease.buffer.droppedInTotal }
 
-    /// How many values have been left out because they do not fit the type; 0 where the options do not say `.skip`.
+    /// The number of values left out because they do not fit the type; 0 without the option `.skip`.
     public var malformedInTotal: Int { decoder.malformedInTotal }
 
-    /// Ends the subscription, on this link and for those to come, and tells the peer to stop if nobody else listens.
+    /// Ends the subscription, on this link and later ones, and asks the peer to stop unless another subscription needs
+    /// the values.
     ///
-    /// It returns when the peer knows, or could not be told; the sequence ends behind the values that wait.
+    /// It returns after the peer's response, or when there will be none; the sequence ends after the waiting values.
     public func unsubscribe() async {
         await lease.session.endStanding(lease.number)
     }
 
-    /// Walks over the values.
+    /// Returns an iterator over the values.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(lease: lease, decoder: decoder)
     }
 
-    /// Walks over the values.
+    /// An iterator over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let lease: StandingLease
         private let decoder: ValueDecoder<Value>
@@ -62,7 +64,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         private var epoch: UInt64?
         /// What was dropped before marks, and before values that were left out; the next value says it.
         private var droppedBeforeMarks = 0
-        /// The value that `next()` gave or refused last, as it was received; `nil` before the first.
+        /// The value that `next()` returned or refused last, as received; `nil` before the first.
         public private(set) var last: ReceivedValue?
 
         init(lease: StandingLease, decoder: ValueDecoder<Value>) {
@@ -71,10 +73,11 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
             walk = StreamWalk(lease.buffer)
         }
 
-        /// The next value or mark; `nil` when the session has ended or the task is cancelled.
+        /// Returns the next value or mark; `nil` after the session has ended or the task was cancelled.
         ///
-        /// - Throws: `BLEError` with what the session gave up with, or what the peer refused the subscription with; by the overflow
-        ///   policy `.valuesLost`; `.malformedValue` for one value that does not fit the type, unless such values are left out; `.busy` while another task waits.
+        /// - Throws: The `BLEError` with which the session gave up, or with which the peer refused the subscription;
+        ///   `.valuesLost`, by the overflow policy; `.malformedValue` for a single value that does not fit the type,
+        ///   unless such values are left out; `.busy` while another task waits.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {
@@ -108,10 +111,10 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
             return nil
         }
 
-        /// How many values were left out right before the last value or mark because they do not fit the type.
+        /// The number of values left out right before the last value or mark because they do not fit the type.
         public private(set) var malformedBefore = 0
 
-        /// How many values and marks were dropped right before the last value.
+        /// The number of values and marks dropped right before the last value.
         public var droppedBefore: Int { last?.droppedBefore ?? 0 }
 
         private var lostMark: BLEError {
