@@ -116,8 +116,8 @@ package enum LinkEnd: Hashable, Sendable {
         case .endedByHost: "This computer ended the connection, or its adapter was switched off, reset or unplugged."
         case .authenticationFailed: "The device and this computer could not agree on pairing or encryption."
         case .keyMissing: "The device has lost its key for the bond; remove the bond and pair again."
-        case .radioFailure: "The connection broke down at the radio; the device is likely far away or disturbed."
-        case .unknownLink: "The connection was gone, and the kernel told no reason."
+        case .radioFailure: "The connection failed at the radio; the device is likely far away or disturbed."
+        case .unknownLink: "The connection was gone, and the kernel reported no reason."
         case .other(let errno): "The connection ended with the kernel's error \(errno)."
         }
     }
@@ -178,18 +178,18 @@ package enum ConnectFailure: Hashable, Sendable {
     /// A sentence for users, with what helps.
     package var sentence: String {
         switch self {
-        case .timedOut: "The device did not answer in time: it is out of range, asleep or connected to another host."
+        case .timedOut: "The device did not respond in time: it is out of range, asleep or connected to another host."
         case .lowEnergyOff: "The adapter's Low Energy side is switched off; `btmgmt le on` as root switches it on."
         case .adapterUnavailable: "The adapter is off or gone; `btmgmt power on` as root switches it on."
-        case .aborted: "The connect was given up, or the adapter was switched off, reset or unplugged meanwhile."
-        case .busy: "The device is connected or being connected already, by this or another program."
-        case .alreadyConnected: "This connection is up already."
-        case .notLowEnergy: "The adapter cannot do Bluetooth Low Energy."
+        case .aborted: "The connect was cancelled, or the adapter was switched off, reset or unplugged meanwhile."
+        case .busy: "The device is already connected or being connected, by this or another program."
+        case .alreadyConnected: "This connection is already up."
+        case .notLowEnergy: "The adapter does not support Bluetooth Low Energy."
         case .noBluetooth: "The kernel offers no Bluetooth here: it lacks the module, or this is a container's network."
         case .invalid: "The kernel did not accept the addresses of the connect."
         case .tooManyLinks: "The adapter cannot hold any more connections."
         case .notEstablished: "The connection was set up and lost before it could be used; trying again often helps."
-        case .outOfResources: "The process or the machine has no descriptors or memory left."
+        case .outOfResources: "The process or the machine has run out of descriptors or memory."
         case .other(let errno): "The connect failed with the kernel's error \(errno)."
         }
     }

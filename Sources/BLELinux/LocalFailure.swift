@@ -28,14 +28,14 @@ package enum LocalFailure: Hashable, Sendable {
         switch self {
         case .noBluetooth: "The kernel offers no Bluetooth here: it lacks the module, or this is a container's network."
         case .notPermitted(let capability): "This needs the capability \(capability.name), or root."
-        case .adapterGone: "There is no such adapter: it was unplugged, or it came back under another number."
+        case .adapterGone: "There is no such adapter: it was unplugged, or it came back with another number."
         case .adapterDown: "The adapter is off; `btmgmt power on` as root switches it on."
         case .blocked: "The radio is blocked; `rfkill unblock bluetooth`, or the machine's own switch, frees it."
-        case .inUse: "Another program has the adapter to itself."
+        case .inUse: "Another program has exclusive access to the adapter."
         case .noAddress: "The controller has no address of its own and needs a static one first."
-        case .noAnswer: "The controller does not answer; unplugging it, or reloading its driver, may help."
-        case .outOfResources: "The process or the machine has no descriptors or memory left."
-        case .other(let errno): "The kernel answered with error \(errno)."
+        case .noAnswer: "The controller does not respond; unplugging it, or reloading its driver, may help."
+        case .outOfResources: "The process or the machine has run out of descriptors or memory."
+        case .other(let errno): "The kernel returned error \(errno)."
         }
     }
 }

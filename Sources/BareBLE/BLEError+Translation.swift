@@ -10,19 +10,19 @@ extension BLEError {
             self.init(failure, subject: subject, during: operation)
         case .timedOut:
             self.init(
-                .timedOut, subject: subject, during: operation, because: "the peer did not answer in time",
+                .timedOut, subject: subject, during: operation, because: "the peer did not respond in time",
                 hint: "The link is still up; try again, or allow more time.", origin: .peer)
         case .cancelled:
             self.init(.cancelled, subject: subject, during: operation, because: "the task was cancelled")
         case .queueFull(let limit):
             self.init(
                 .queueFull, subject: subject, during: operation,
-                because: "\(limit) operations wait on this link already",
+                because: "\(limit) operations already wait on this link",
                 hint: "Await the earlier ones before you start more.")
         case .servicesChanged:
             self.init(
                 .servicesChanged, subject: subject, during: operation,
-                because: "the peer has changed its services, and the handle may mean something else now",
+                because: "the peer has changed its services, and the handle may belong to another attribute now",
                 hint: "Nothing was written; look at the peer's services again.")
         case .unsendable(let errno):
             self.init(
@@ -39,11 +39,11 @@ extension BLEError {
             self.init(failure, subject: subject, during: operation)
         case .taken:
             self.init(
-                .busy, subject: subject, during: operation, because: "one of its listeners wants to be alone",
+                .busy, subject: subject, during: operation, because: "another subscription to it is exclusive",
                 hint: "End the other subscription first, or replace it.")
         case .replaced:
             self.init(
-                .replaced, subject: subject, during: operation, because: "another subscription took its place")
+                .replaced, subject: subject, during: operation, because: "another subscription replaced it")
         }
     }
 
@@ -54,7 +54,7 @@ extension BLEError {
             self.init(
                 lacksSecurity ? .insufficientSecurity : .refusedByPeer, subject: subject, during: operation,
                 because: "refused: \(code.name.lowercased())",
-                hint: lacksSecurity ? "The peer wants a paired or encrypted link." : code.sentence,
+                hint: lacksSecurity ? "The peer requires a paired or encrypted link." : code.sentence,
                 attError: code, attributeHandle: handle, origin: .peer)
         case .malformed(let packet):
             self.init(
@@ -76,7 +76,7 @@ extension BLEError {
         case .noCCCD:
             self.init(
                 .notSupported, subject: subject, during: operation,
-                because: "the characteristic has no client configuration, so the peer cannot be told to send")
+                because: "the characteristic has no client configuration, so the peer cannot be asked to send")
         case .attributeNotFound(let uuid):
             self.init(
                 .attributeNotFound, subject: subject, during: operation, because: "the peer has no attribute \(uuid)",
@@ -107,19 +107,19 @@ extension BLEError {
             case ENOENT:
                 (.connectFailed, "there is no such socket", "Start the server first, and check the path.")
             case ENOTSOCK:
-                (.connectFailed, "it is no socket", "Name the socket on which an ATT server listens.")
+                (.connectFailed, "it is not a socket", "Name the socket on which an ATT server listens.")
             case ECONNREFUSED:
-                (.connectFailed, "nobody listens there", "Start the server first, and check that the path is a socket.")
+                (.connectFailed, "there is no listener", "Start the server first, and check that the path is a socket.")
             case EPROTOTYPE:
-                (.connectFailed, "it is no SEQPACKET socket", "An ATT server has one, where each packet is one PDU.")
+                (.connectFailed, "it is not a SEQPACKET socket", "An ATT server has one, where each packet is one PDU.")
             case EACCES, EPERM:
                 (.notPermitted, "this user may not write to the socket", "Change its permissions, or use sudo.")
             case EAGAIN:
-                (.busy, "the server lets too many clients wait", "Try again when it has served them.")
+                (.busy, "too many clients are waiting for the server", "Try again later.")
             case ENAMETOOLONG:
                 (.invalidArgument, "the path is too long for a socket", "It may have at most 107 bytes.")
             case EMFILE, ENFILE, ENOMEM, ENOBUFS:
-                (.system, "the process or the machine has no descriptors or memory left", error.remedy)
+                (.system, "the process or the machine has run out of descriptors or memory", error.remedy)
             default:
                 (.connectFailed, "no ATT server can be reached there", "Start the server first, and check the path.")
             }
@@ -133,9 +133,9 @@ extension SystemCallError {
     var remedy: String {
         switch errno {
         case EMFILE: "Close what is not needed, or allow more open files (`ulimit -n`, `LimitNOFILE=`); then try again."
-        case ENFILE, ENOMEM, ENOBUFS: "End other programs, or try again when the machine has room."
+        case ENFILE, ENOMEM, ENOBUFS: "End other programs, or try again when memory is free."
         case EIO: "The disk may be failing: see `dmesg`."
-        case ENOLCK, EOPNOTSUPP: "Its file system may lack that; name a directory on another one."
+        case ENOLCK, EOPNOTSUPP: "Its file system may not support that; choose a directory on another one."
         default: "See `dmesg`, and try again."
         }
     }
@@ -145,7 +145,7 @@ extension BLEError {
     /// Blocking work needs a thread of its own, and none is available.
     static func noRoom(subject: String? = nil, during operation: String) -> BLEError {
         BLEError(
-            .system, subject: subject, during: operation, because: "there is no room for another thread",
-            hint: "A disk that hangs may hold them (`dmesg`), or there are too few (`TasksMax=`, `ulimit -u`).")
+            .system, subject: subject, during: operation, because: "no further thread can be started",
+            hint: "A disk that hangs may block them (`dmesg`), or the limit is too low (`TasksMax=`, `ulimit -u`).")
     }
 }

@@ -149,8 +149,8 @@ extension Central {
         let mtu = options.mtu ?? configuration.preferredMTU
         guard (Int(ATTQueue.defaultMTU)...Int(ATTQueue.largestMTU)).contains(mtu) else {
             throw BLEError(
-                .invalidArgument, subject: peer, during: "connect", because: "an MTU of \(mtu) was asked for",
-                hint: "Ask for 23 to 517 bytes.")
+                .invalidArgument, subject: peer, during: "connect", because: "an MTU of \(mtu) was requested",
+                hint: "Request 23 to 517 bytes.")
         }
         return UInt16(mtu)
     }

@@ -27,8 +27,8 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         case .detached: "this program has handed the link over"
         case .byPeer: "the peer ended the link"
         case .supervisionTimeout: "the peer was not heard any more"
-        case .attTimeout: "the peer left a request unanswered for 30 s"
-        case .protocolViolation(let what): "the peer broke the protocol: \(what)"
+        case .attTimeout: "the peer did not respond to a request for 30 s"
+        case .protocolViolation(let what): "the peer violated the protocol: \(what)"
         case .adapterLost: "the adapter went away"
         case .other(let status?, _): "the link ended: \(status.name.lowercased())"
         case .other(nil, _): "the link ended"
@@ -67,12 +67,12 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
     var hint: String? {
         switch self {
         case .requested, .detached: nil
-        case .byPeer: "It may have been switched off or be done with us; connect again when it advertises."
+        case .byPeer: "It may have been switched off, or no longer need the link; connect again when it advertises."
         case .supervisionTimeout: "Move closer, or check its battery; then connect again."
         case .attTimeout, .protocolViolation: "The peer's software is at fault; connect again."
         case .adapterLost: "Check that it is plugged in, powered and not blocked (`rfkill list`)."
         case .other(.micFailure?, _), .other(.keyMissing?, _), .other(.authenticationFailure?, _):
-            "The keys of the two sides differ, or somebody interferes: find out which before connecting again."
+            "The keys of the two sides differ, or there is an attack: find out which before connecting again."
         case .other: "Connect again."
         }
     }

@@ -199,7 +199,7 @@ extension Peripheral {
         } catch {
             await disconnect()
             guard error.code == .timedOut, error.origin == .peer else { throw error }
-            throw error.hinting("It may be busy, or no ATT server; try again, or allow more time.")
+            throw error.hinting("The device may be busy, or may not run an ATT server; try again, or allow more time.")
         }
     }
 

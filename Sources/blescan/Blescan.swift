@@ -9,14 +9,14 @@ struct Blescan: AsyncParsableCommand {
         usage: "blescan <command> [<options>]",
         discussion: """
             EXAMPLES
-              sudo blescan                                the devices around; q ends
+              sudo blescan                                nearby devices; q quits
               sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
               blescan explore demo:heart-rate             a virtual device, no radio
               blescan replay capture.btsnoop              recorded packets
-              blescan decode --hex 02010603030d18         what these bytes mean
-              sudo blescan doctor                         why nothing of this works
+              blescan decode --hex 02010603030d18         decode these bytes
+              sudo blescan doctor                         diagnose Bluetooth here
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
@@ -24,13 +24,13 @@ struct Blescan: AsyncParsableCommand {
 
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a
-            part of a name, such as `level`, is answered with the names it is in.
+            part of a name, such as `level`, lists the names that contain it.
 
             EXIT STATUS
                0  done                         74  link lost, or output not written
-               1  looked and did not find      75  timed out, try again
-              64  wrong usage                  76  peer refused or spoke nonsense
-              65  input that makes no sense    77  not permitted
+               1  nothing was found            75  timed out, try again
+              64  wrong usage                  76  peer refused or violated the protocol
+              65  invalid input                77  not permitted
               69  no usable adapter           130  interrupted while something
                                                    was unfinished
             """,

@@ -49,12 +49,12 @@ extension ConfinedCommand {
             // A service with capabilities may be denied the system calls that drop them.
             guard isRoot else { return }
             guard let caller else {
-                throw Failure(message: "could not give up root's rights: \(error).", status: .notPermitted)
+                throw Failure(message: "could not drop root's privileges: \(error).", status: .notPermitted)
             }
             let (tool, variable) = (caller.tool.rawValue, caller.tool.variable)
             throw Failure(
                 message:
-                    "could not become the user \(caller.user), who called \(tool): \(error). Run it as root without "
+                    "could not become the user \(caller.user), who ran \(tool): \(error). Run it as root without "
                     + "\(tool), or without \(variable): `\(tool) env -u \(variable) blescan …`.", status: .notPermitted)
         }
     }

@@ -27,7 +27,7 @@ enum Connection {
     ) async throws -> Value {
         if options.adapter != nil, !peer.isInTheAir {
             throw Failure(
-                message: "--adapter is of no use with \(peer): no radio takes part. Leave it out.", status: .usage)
+                message: "--adapter does not apply to \(peer), which uses no radio. Leave it out.", status: .usage)
         }
         return try await SessionRecording.during(options.recording) { recording in
             var configuration = options.configuration
@@ -100,7 +100,7 @@ enum Connection {
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
             try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
-            if type == nil { Console.progress.update("\(peer): looking for it") }
+            if type == nil { Console.progress.update("\(peer): scanning for it") }
             let peer = try await find(central, address, type, options.timeout)
             Console.progress.update("\(peer): connecting")
             found()

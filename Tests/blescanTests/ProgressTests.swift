@@ -21,8 +21,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (["explore", "PEER"], "agreeing on the size of packets, "),
-        (["explore", "PEER", "--mtu", "23"], "finding out what is there, 1 request, at 0x0001, "),
+        (["explore", "PEER"], "exchanging the MTU, "),
+        (["explore", "PEER", "--mtu", "23"], "discovering the database, 1 request, at 0x0001, "),
         (["read", "PEER", "0x0003", "--mtu", "23"], "reading 0x0003, "),
         (["write", "PEER", "0x0003", "--u8", "1", "--mtu", "23", "--json"], "writing 0x0003, "),
     ])

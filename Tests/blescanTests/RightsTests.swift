@@ -126,7 +126,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         let file = folder.appending(path: "scan.btsnoop").path
         let outcome = try await Self.run(Self.sudo, ["scan", "--record", file])
         #expect(outcome.status == 77)
-        #expect(outcome.errors.contains("Permission denied. Under sudo it would belong to the user who called it"))
+        #expect(outcome.errors.contains("Permission denied. Under sudo it would belong to the user who ran it"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 
@@ -162,7 +162,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect(
             outcome.errors
                 == "blescan: cannot open \(file.path): Permission denied. Under sudo it is read by the user who "
-                + "called it: let that user read it.\n")
+                + "ran it: let that user read it.\n")
     }
 
     /// What is no number is nobody: root stays root.

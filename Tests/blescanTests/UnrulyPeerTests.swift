@@ -28,7 +28,7 @@ import Testing
         let peer = try SocketPeer { _ in .silence }
         let outcome = try await run(command, peer, ["--timeout", "300ms"])
         expectParagraph(outcome, status: 75, peer: peer)
-        #expect(outcome.errors.contains("the peer did not answer in time"))
+        #expect(outcome.errors.contains("the peer did not respond in time"))
         #expect(outcome.errors.contains("allow more time"))
     }
 

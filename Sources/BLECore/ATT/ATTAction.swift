@@ -50,12 +50,12 @@ extension ATTQueue {
         /// A sentence for users.
         package var sentence: String {
             switch self {
-            case .responseTimeout: "The device did not answer a request in time."
-            case .unexplainedResponses: "The device sent answers that nobody asked for."
-            case .oversizedResponse: "The device sent an answer longer than agreed."
-            case .shortValues: "The device sent too many notifications that are too short to be any."
+            case .responseTimeout: "The device did not respond to a request in time."
+            case .unexplainedResponses: "The device sent responses without a request."
+            case .oversizedResponse: "The device sent a response longer than the MTU."
+            case .shortValues: "The device sent too many notifications that are too short."
             case .overlappingIndications: "The device sent indications without waiting for their confirmation."
-            case .overlappingRequests: "The device sent requests without waiting for their answer."
+            case .overlappingRequests: "The device sent requests without waiting for the responses."
             case .linkLost: "The connection was lost."
             }
         }

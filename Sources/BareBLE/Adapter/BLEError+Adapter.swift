@@ -26,7 +26,7 @@ extension BLEError {
             case .blocked:
                 (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
             case .inUse:
-                (.busy, "another program has the adapter to itself", "Stop that program first.")
+                (.busy, "another program has exclusive access to the adapter", "Stop that program first.")
             case .noAddress:
                 (
                     .adapterDown, "the controller has no address of its own",
@@ -35,7 +35,7 @@ extension BLEError {
             case .noAnswer:
                 (.timedOut, "the controller does not respond", "Unplug it and plug it in again.")
             case .outOfResources:
-                (.system, "the process or the machine has no descriptors or memory left", error.remedy)
+                (.system, "the process or the machine has run out of descriptors or memory", error.remedy)
             case .other:
                 (.system, "\(error.call) failed", error.remedy)
             }
@@ -143,7 +143,7 @@ extension BLEError {
                 )
             case .outOfResources:
                 (
-                    .system, "the process or the machine has no descriptors or memory left",
+                    .system, "the process or the machine has run out of descriptors or memory",
                     SystemCallError(call: "connect", errno: errno).remedy
                 )
             case .other:

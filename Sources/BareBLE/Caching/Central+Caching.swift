@@ -18,7 +18,7 @@ extension Central {
         } catch {
             switch error {
             case .noRoom: tellTrouble(with: peer)("a cache is not used", .noRoom(during: "read a cache"))
-            case .late: tellTrouble(with: peer)("the disk gives no cache in time", nil)
+            case .late: tellTrouble(with: peer)("the disk did not return a cache in time", nil)
             case .cancelled: break
             }
             return nil

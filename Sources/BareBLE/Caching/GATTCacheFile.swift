@@ -49,7 +49,8 @@ public struct GATTCacheFile: Hashable, Sendable {
         } catch {
             throw BLEError(
                 .unusableCache, subject: path, during: operation, because: "\(error)",
-                hint: isOurs(bytes) ? "Remove the file; it is written anew." : "Name another file, or remove this one.")
+                hint: isOurs(bytes) ? "Remove the file; it is written again." : "Name another file, or remove this one."
+            )
         }
     }
 
@@ -62,8 +63,8 @@ public struct GATTCacheFile: Hashable, Sendable {
 
     /// Returns why a file without our heading is refused.
     private static func whyNotOurs(_ bytes: [UInt8]) -> String {
-        if GATTCache.isStoredForm(bytes) { return "it does not say whose cache it is" }
-        guard bytes.starts(with: headingStart) else { return "it is no cache" }
+        if GATTCache.isStoredForm(bytes) { return "it does not name its peer" }
+        guard bytes.starts(with: headingStart) else { return "it is not a cache" }
         let name = bytes.dropFirst(headingStart.count).prefix(256).prefix { $0 != 0x0A }
         return "it is the cache of another peer, \(String(decoding: name, as: UTF8.self))"
     }
@@ -206,16 +207,16 @@ extension BLEError {
             case ELOOP:
                 (
                     .notPermitted, "it is a symbolic link that another user has made, or one of too many",
-                    "Name the file itself, in a directory where nobody else writes."
+                    "Name the file itself, in a directory where no other user writes."
                 )
             case EISDIR, EINVAL:
-                (.unusableCache, "it is no plain file", "Name a file; it need not exist.")
+                (.unusableCache, "it is not a plain file", "Name a file; it need not exist.")
             case EFBIG:
                 (.unusableCache, "it is too large for a cache", "Remove the file, or name another.")
             case ENOENT, ENOTDIR:
-                (.system, "its directory does not exist", "Make the directory first.")
+                (.system, "its directory does not exist", "Create the directory first.")
             case ENOSPC, EDQUOT:
-                (.system, "the disk is full", "Make room.")
+                (.system, "the disk is full", "Free some space.")
             default:
                 (.system, "\(error.call) failed", error.remedy)
             }

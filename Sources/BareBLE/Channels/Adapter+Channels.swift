@@ -36,8 +36,8 @@ extension Adapter {
             case (.pending, _) where loop.now() >= deadline:
                 throw BLEError(
                     .timedOut, subject: "\(peer)", during: BLEError.opening(request.psm),
-                    because: "the peer did not answer in time",
-                    hint: "It may want a paired link, which this version does not make; or allow more time.")
+                    because: "the peer did not respond in time",
+                    hint: "It may require a paired link, which this version does not make; otherwise allow more time.")
             case (.pending, _), (.connected, _):
                 continue
             }

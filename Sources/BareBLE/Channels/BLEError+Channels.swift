@@ -9,13 +9,13 @@ extension L2CAPChannel {
 
     func tooLongError(_ count: Int) -> BLEError {
         sendError(
-            .tooLong, "the packet has \(count) bytes, and the peer takes at most \(sendMTU)",
+            .tooLong, "the packet has \(count) bytes, and the peer accepts at most \(sendMTU)",
             hint: "Split it as the device's documentation says.")
     }
 
     func noRoomError() -> BLEError {
         sendError(
-            .timedOut, "the peer granted no room in time",
+            .timedOut, "the peer granted no credits in time",
             hint: "The channel is still open, and the packet was not sent; try again, or allow more time.")
     }
 
@@ -31,7 +31,7 @@ extension L2CAPChannel {
         case .closedByPeer?:
             BLEError(
                 .disconnected, subject: name, during: operation, because: "the peer has closed the channel",
-                hint: "The link may still be up; open the channel anew.")
+                hint: "The link may still be up; open the channel again.")
         case .link(let reason)?:
             BLEError(
                 .disconnected, subject: name, during: operation, because: "\(reason)", hint: reason.hint,
@@ -48,13 +48,13 @@ extension BLEError {
             case ECONNREFUSED:
                 (
                     .refusedByPeer, "the peer refused it",
-                    "Nobody listens at that PSM, the peer has no room, or it wants a paired link, which this version does "
-                        + "not make. Check the PSM in the device's documentation."
+                    "The peer does not offer that PSM, lacks resources, or requires a paired link, which this version "
+                        + "does not make. Check the PSM in the device's documentation."
                 )
             case EACCES, EBADE:
                 (
-                    .insufficientSecurity, "the peer wants a more secure link than this one",
-                    "It wants a paired or encrypted link, which this version does not make."
+                    .insufficientSecurity, "the peer requires a more secure link than this one",
+                    "It requires a paired or encrypted link, which this version does not make."
                 )
             case ECONNRESET, ECONNABORTED, ETIMEDOUT, ENOTCONN, EPIPE:
                 (.disconnected, "the link ended meanwhile", "Connect again.")
@@ -65,7 +65,7 @@ extension BLEError {
             case EINVAL:
                 (.invalidArgument, "the kernel did not accept the PSM or the MTU", nil)
             case EMFILE, ENFILE, ENOMEM, ENOBUFS:
-                (.system, "the process or the machine has no descriptors or memory left", nil)
+                (.system, "the process or the machine has run out of descriptors or memory", nil)
             default:
                 (.connectFailed, "the kernel could not open the channel", nil)
             }

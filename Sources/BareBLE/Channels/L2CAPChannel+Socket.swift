@@ -83,8 +83,9 @@ extension L2CAPChannel {
             }
             guard isAlone else {
                 throw BLEError(
-                    .busy, subject: name, during: "wait for a packet", because: "another task waits for it already",
-                    hint: "Take a channel's packets in one task.")
+                    .busy, subject: name, during: "wait for a packet",
+                    because: "another task is already waiting for it",
+                    hint: "Read a channel's packets in one task.")
             }
         }
     }
@@ -102,7 +103,7 @@ extension L2CAPChannel {
         guard end == nil, !isClosing else { return waiter.resume(returning: .failure(endError(during: "send"))) }
         guard senders.count < Self.senderLimit else {
             let failure = sendError(
-                .queueFull, "\(Self.senderLimit) packets wait for room already", hint: "Await the earlier ones first.")
+                .queueFull, "\(Self.senderLimit) packets already wait for room", hint: "Await the earlier ones first.")
             return waiter.resume(returning: .failure(failure))
         }
         let timer = timeout.map { timeout in

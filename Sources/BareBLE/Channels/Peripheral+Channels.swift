@@ -23,7 +23,7 @@ extension Peripheral {
         let request = try request(psm, options, during: operation)
         guard let controls else {
             throw BLEError(
-                .notSupported, subject: name, during: operation, because: "this link has no radio under it",
+                .notSupported, subject: name, during: operation, because: "this link has no radio",
                 hint: "Channels need a link that an adapter has made.")
         }
         if end != nil { throw endError(during: operation) }
@@ -51,14 +51,14 @@ extension Peripheral {
     ) throws(BLEError) -> ChannelRequest {
         guard Self.psms.contains(psm) else {
             throw BLEError(
-                .invalidArgument, subject: name, during: operation, because: "that is no PSM of Low Energy",
+                .invalidArgument, subject: name, during: operation, because: "that is not a Low Energy PSM",
                 hint: "Devices choose from 0x0080 to 0x00FF; 0x0001 to 0x007F are assigned by the Bluetooth SIG.")
         }
         guard let mtu = UInt16(exactly: options.mtu), mtu >= ATTQueue.defaultMTU, options.capacity > 0 else {
             throw BLEError(
                 .invalidArgument, subject: name, during: operation,
-                because: "an MTU of \(options.mtu) and room for \(options.capacity) packets were asked for",
-                hint: "Ask for 23 to 65535 bytes, and for at least 1 packet.")
+                because: "an MTU of \(options.mtu) and a capacity of \(options.capacity) packets were requested",
+                hint: "Request 23 to 65535 bytes, and at least 1 packet.")
         }
         return ChannelRequest(psm: psm, receiveMTU: mtu, timeout: options.timeout)
     }

@@ -76,7 +76,7 @@ extension BLEError {
         let (code, reason, hint): (Code, String, String?) =
             switch error.errno {
             case ENOTCONN: (.disconnected, "the link has ended meanwhile", "Connect again.")
-            case EPROTOTYPE, ENOTSOCK: (.invalidArgument, "the descriptor is no SEQPACKET socket of a link", nil)
+            case EPROTOTYPE, ENOTSOCK: (.invalidArgument, "the descriptor is not the SEQPACKET socket of a link", nil)
             default: (.system, "\(error.call) failed", nil)
             }
         self.init(

@@ -113,8 +113,8 @@ extension Central {
             case .late:
                 throw BLEError(
                     .timedOut, subject: path, during: operation,
-                    because: "the disk has not answered in \(Self.storageTime)",
-                    hint: "`dmesg` may say what is wrong with it.")
+                    because: "the disk has not responded in \(Self.storageTime)",
+                    hint: "`dmesg` may show what is wrong with it.")
             }
         }
         return try result.get()

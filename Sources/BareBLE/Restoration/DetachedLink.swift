@@ -27,7 +27,7 @@ public final class DetachedLink: Sendable {
     public init(bytes: [UInt8], descriptor: Int32) throws(BLEError) {
         guard LinkSocket.isOpen(descriptor) else {
             throw BLEError(
-                .invalidArgument, subject: "descriptor \(descriptor)", during: "take a link over",
+                .invalidArgument, subject: "descriptor \(descriptor)", during: "take over a link",
                 because: "the descriptor is not open")
         }
         let socket = LinkSocket(adopting: descriptor)
@@ -35,7 +35,7 @@ public final class DetachedLink: Sendable {
             state = try LinkState(bytes: bytes)
         } catch {
             throw BLEError(
-                .unusableState, subject: "descriptor \(descriptor)", during: "take a link over", because: "\(error)",
+                .unusableState, subject: "descriptor \(descriptor)", during: "take over a link", because: "\(error)",
                 hint: "The link is closed; connect again.")
         }
         self.descriptor = Lock(socket.release())
@@ -107,7 +107,7 @@ extension DetachedLink {
             LinkSocket.livesAcrossExec(number), LinkSocket.livesAcrossExec(file)
         else {
             throw BLEError(
-                .invalidArgument, subject: text, during: "take a link over",
+                .invalidArgument, subject: text, during: "take over a link",
                 because: "it does not name two descriptors that were passed to this program")
         }
         try self.init(bytes: try Self.bytes(of: file), descriptor: number)
@@ -132,6 +132,6 @@ extension DetachedLink {
 
     func givenAwayError(during operation: String) -> BLEError {
         BLEError(
-            .invalidArgument, subject: name, during: operation, because: "the link was adopted or given away before")
+            .invalidArgument, subject: name, during: operation, because: "the link was adopted or released before")
     }
 }

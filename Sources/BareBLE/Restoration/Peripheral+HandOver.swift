@@ -145,8 +145,8 @@ extension Peripheral {
     func adoptHeld(_ handle: AttributeHandle) throws(BLEError) -> ValueSequence {
         if let values = held.removeValue(forKey: handle) { return sequence(of: values, at: handle) }
         throw BLEError(
-            .invalidArgument, subject: name, during: "take a subscription on",
-            because: "somebody has taken it on, or stopped it, before", hint: "Subscribe again.")
+            .invalidArgument, subject: name, during: "adopt a subscription",
+            because: "it was adopted or stopped before", hint: "Subscribe again.")
     }
 
     /// Returns the held values of a handle for its next subscriber, unless the subscription has ended.

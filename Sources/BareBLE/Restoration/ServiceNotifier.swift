@@ -91,11 +91,11 @@ extension BLEError {
     init(_ error: SystemCallError, notifying socket: String?) {
         let (code, reason, hint): (Code, String, String?) =
             switch error.errno {
-            case EAGAIN: (.busy, "the service manager takes no more messages now", "Try again a little later.")
-            case ETIMEDOUT: (.timedOut, "the service manager did not take note in time", nil)
+            case EAGAIN: (.busy, "the service manager accepts no more messages now", "Try again a little later.")
+            case ETIMEDOUT: (.timedOut, "the service manager did not respond in time", nil)
             case EACCES, EPERM: (.notPermitted, "this process may not write to its socket", nil)
             case ENOENT, ECONNREFUSED:
-                (.system, "nobody listens there", "Leave NOTIFY_SOCKET alone; the service manager sets it.")
+                (.system, "there is no listener", "Do not change NOTIFY_SOCKET; the service manager sets it.")
             default: (.system, "\(error.call) failed", nil)
             }
         self.init(

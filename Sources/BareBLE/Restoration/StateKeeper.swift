@@ -98,8 +98,8 @@ package actor StateKeeper {
         while status.isPending, write != nil {
             if let deadline, loop.now() >= deadline {
                 throw BLEError(
-                    .timedOut, during: "save the state", because: "the disk has not answered in time",
-                    hint: "`dmesg` may say what is wrong with it.")
+                    .timedOut, during: "save the state", because: "the disk has not responded in time",
+                    hint: "`dmesg` may show what is wrong with it.")
             }
             let failures = status.failures
             begin()
@@ -109,8 +109,8 @@ package actor StateKeeper {
         guard status.isPending else { return }
         throw status.failure
             ?? BLEError(
-                .timedOut, during: "save the state", because: "the central was suspended before the disk had answered",
-                hint: "`dmesg` may say what is wrong with it.")
+                .timedOut, during: "save the state", because: "the central was suspended before the disk had responded",
+                hint: "`dmesg` may show what is wrong with it.")
     }
 
     private func endOfWork(until deadline: BootInstant?) async {

@@ -41,7 +41,7 @@ public struct StateStore: Hashable, Sendable {
         guard isNamed else {
             throw BLEError(
                 .invalidArgument, subject: identifier, during: operation,
-                because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and no dot in front")
+                because: "an identifier has 1 to 64 letters, digits, '-', '_' and '.', and does not begin with a dot")
         }
         do {
             let lock = try FileLock(lockPath)
@@ -56,7 +56,7 @@ public struct StateStore: Hashable, Sendable {
                 throw BLEError(
                     .busy, subject: lockPath, during: operation, because: "\(holder) has it",
                     hint: isOwn
-                        ? "Another central of it has the store, or the disk has not answered an earlier attempt yet."
+                        ? "Another central of it has the store, or an earlier attempt still waits for the disk."
                         : "End that one first, or give this daemon an identifier of its own.")
             case .system(let error):
                 throw BLEError(error, stateFile: lockPath, during: operation)
@@ -123,7 +123,7 @@ public final class OpenStateStore: Sendable {
             do throws(SystemCallError) {
                 try setAside(
                     &contents, to: store.pathOfDamaged,
-                    because: error.errno == EFBIG ? "it is too large for a state" : "it is no plain file",
+                    because: error.errno == EFBIG ? "it is too large for a state" : "it is not a plain file",
                     during: operation)
             } catch {
                 throw BLEError(error, stateFile: store.path, during: operation)
@@ -142,7 +142,7 @@ public final class OpenStateStore: Sendable {
         func tooLong(_ what: String) -> BLEError {
             BLEError(
                 .tooLong, subject: store.path, during: operation, because: "it has \(what)",
-                hint: "Want fewer peers, or shorter filters.")
+                hint: "Use fewer peers, or shorter filters.")
         }
         // What is cut would be missing after the restart, without a notice.
         if let excess = state.excess { throw tooLong(excess) }
@@ -180,8 +180,8 @@ extension BLEError {
                     .notPermitted, "this user may not do that to the file",
                     "Change its permissions, or name another directory."
                 )
-            case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Make room; the old state is unharmed.")
-            case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Make the directory first.")
+            case ENOSPC, EDQUOT: (.diskFull, "the disk is full", "Free some space; the old state is intact.")
+            case ENOENT, ENOTDIR: (.system, "its directory does not exist", "Create the directory first.")
             case ELOOP: (.notPermitted, "it is a symbolic link", "Remove it.")
             default: (.system, "\(error.call) failed", error.remedy)
             }

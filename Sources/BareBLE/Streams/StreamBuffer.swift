@@ -82,8 +82,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                     let count = state.entries.count - state.head
                     state.failure = BLEError(
                         .valuesLost, subject: subject, during: "keep up with a stream",
-                        because: "\(count) values were waiting and another one found no room",
-                        hint: "Take values faster, raise the capacity, or choose a policy that drops and counts.")
+                        because: "\(count) values were waiting and another one did not fit",
+                        hint: "Consume values faster, raise the capacity, or choose a policy that drops and counts.")
                     return (state.takeWaiter(), false, state.droppedInTotal - droppedSoFar)
                 }
             }
@@ -136,8 +136,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
             guard isAlone else {
                 throw BLEError(
                     .busy, subject: subject, during: "take values from a stream",
-                    because: "another task waits for them already",
-                    hint: "Begin a second subscription or scan for a second consumer.")
+                    because: "another task is already waiting for them",
+                    hint: "Start a second subscription or scan for a second consumer.")
             }
         }
     }

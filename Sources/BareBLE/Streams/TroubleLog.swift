@@ -22,7 +22,7 @@ struct TroubleLog {
     /// Whether there is more than was logged.
     func hasRest(counts: Counts) -> Bool { Self.sum(counts) > told }
 
-    /// Returns a text such as "malformed answers: 3, empty packets: 1".
+    /// Returns a text such as "malformed responses: 3, empty packets: 1".
     static func text(_ counts: Counts) -> String {
         var parts: [String] = []
         counts { count, what in if count > 0 { parts.append("\(what): \(count)") } }

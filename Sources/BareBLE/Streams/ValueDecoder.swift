@@ -36,7 +36,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
         } catch {
             let reference = CharacteristicReference.handle(received.handle)
             let failure = BLEError(
-                malformed: received.bytes, error, subject: log.peer, during: "understand a value of \(reference)")
+                malformed: received.bytes, error, subject: log.peer, during: "decode a value of \(reference)")
             guard policy == .skip else { throw failure }
             leftOut.add(1)
             note(failure)

@@ -12,24 +12,24 @@ struct Decode: AsyncParsableCommand {
               blescan decode --json recorded.txt
               echo 02010603030d18060950756c7365 | blescan decode
 
-            Reads one payload a line: the bare advertising data, or a whole HCI event
+            Reads one payload per line: the bare advertising data, or a whole HCI event
             that begins with 043e. Spaces, colons, dashes and a leading 0x are skipped,
             and so are empty lines and lines that begin with #.
 
-            Advertising data that is cut off or breaks the rules is explained as far as
-            it goes, and is no failure. The status is 65 for an event without a report
-            that can be read, and for a line that is not hexadecimal; --hex with
-            something else than hexadecimal is wrong usage, 64.
+            Advertising data that is cut off or malformed is explained as far as
+            possible, and is not a failure. The status is 65 for an event without a
+            report that can be read, and for a line that is not hexadecimal; --hex with
+            anything but hexadecimal is wrong usage, 64.
             """
     )
 
-    @Argument(help: "A file with one payload a line; - or nothing is standard input.")
+    @Argument(help: "A file with one payload per line; - or nothing is standard input.")
     var file: String?
 
     @Option(name: .long, help: ArgumentHelp("The payload itself, instead of a file.", valueName: "bytes"))
     var hex: String?
 
-    @Flag(name: .long, help: "Print one JSON object a line, in the order of the input.")
+    @Flag(name: .long, help: "Print one JSON object per line, in the order of the input.")
     var json = false
 
     func validate() throws {

@@ -14,26 +14,26 @@ struct Doctor: AsyncParsableCommand {
               sudo blescan doctor --fix rfkill --fix up
               sudo blescan doctor --report > report.txt
 
-            Fifteen checks, from the kernel to the air; below each line that is not ok
-            stands what helps. Nothing is changed without --fix, but for a short
+            Fifteen checks, from the kernel to the air; each line that is not ok is
+            followed by a remedy. Nothing is changed without --fix, but for a short
             passive scan, which --no-scan leaves out. Ends with 0 unless something
             failed, else with 69 (no usable adapter), 77 (not permitted) or the status
             of the failed connection.
             """)
 
     @Option(
-        help: ArgumentHelp("Look at this adapter alone: hci0, or its address.", valueName: "hciN"),
+        help: ArgumentHelp("Check only this adapter: hci0, or its address.", valueName: "hciN"),
         transform: AdapterArgument.init(argument:))
     var adapter: AdapterArgument?
 
     @Option(
-        help: ArgumentHelp("Connect to this peer too, and take the time.", valueName: "peer"),
+        help: ArgumentHelp("Connect to this peer too, and measure the time.", valueName: "peer"),
         transform: PeerArgument.init(argument:))
     var connect: PeerArgument?
 
     @Option(
         name: .customLong("for"), parsing: .unconditional,
-        help: ArgumentHelp("How long to scan; 3s unless said.", valueName: "time"),
+        help: ArgumentHelp("How long to scan; 3s by default.", valueName: "time"),
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
@@ -42,30 +42,32 @@ struct Doctor: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Mend this first: rfkill (lift the software's block), up (switch adapters on), le (switch Low Energy on), "
+            "Repair this first: rfkill (remove the software block), up (power on adapters), le (switch Low Energy on), "
                 + "stale-scan (end a scan that its program left behind). May be given several times.",
             valueName: "what"))
     var fix: [Fix] = []
 
     @OptionGroup var recording: RecordingOptions
 
-    @Flag(help: "Print what a bug report needs, without addresses, names and the host's name.")
+    @Flag(help: "Print the data for a bug report, without addresses, names and the host's name.")
     var report = false
 
     @Option(
         help: ArgumentHelp(
-            "Look at a pretended machine: the files below this directory instead of /proc, /sys and /dev, and its "
-                + "bluetooth.json for what sockets tell.",
+            "Diagnose a simulated machine: the files in this directory replace /proc, /sys and /dev, and its "
+                + "bluetooth.json the responses of sockets.",
             valueName: "dir"))
     var root: String?
 
-    @Flag(help: "Print one JSON object a finding, and one with the numbers of them.")
+    @Flag(help: "Print one JSON object per finding, and one with their counts.")
     var json = false
 
     func validate() throws {
-        if withoutScan, duration != nil { throw ValidationError("--for says how long to scan; leave out --no-scan.") }
+        if withoutScan, duration != nil {
+            throw ValidationError("--for sets the length of the scan; leave out --no-scan.")
+        }
         if recording.record != nil, connect == nil {
-            throw ValidationError("--record takes down a connection; name the peer with --connect.")
+            throw ValidationError("--record records a connection; name the peer with --connect.")
         }
         if let root, !SystemFiles.isFolder(root) {
             throw ValidationError("\(root): no such folder.")
@@ -78,7 +80,7 @@ struct Doctor: AsyncParsableCommand {
         let command = self
         var (facts, repairs) = try await Interrupt.cancelling { () async throws -> (SystemFacts, [Repair]) in
             let repairs = try await command.mend()
-            Console.progress.begin("looking at the adapters, and into the air")
+            Console.progress.begin("checking the adapters, and listening")
             defer { Console.progress.end() }
             let facts = try await command.facts(scanning: !command.withoutScan)
             try Task.checkCancellation()

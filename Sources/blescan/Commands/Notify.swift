@@ -31,7 +31,7 @@ struct Notify: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("End after so many values, of all attributes together.", valueName: "n"),
+        help: ArgumentHelp("End after this number of values, of all attributes together.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
 
@@ -41,7 +41,7 @@ struct Notify: AsyncParsableCommand {
         transform: DurationArgument.init(argument:))
     var duration: DurationArgument?
 
-    @Flag(help: "Ask for indications where the characteristic has both.")
+    @Flag(help: "Prefer indications where the characteristic has both.")
     var indications = false
 
     @OptionGroup var options: ConnectionOptions

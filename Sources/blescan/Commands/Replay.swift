@@ -26,21 +26,21 @@ struct Replay: AsyncParsableCommand {
             PacketLogger files with traffic between a host and its controller or with
             what a sniffer of Bluetooth LE has heard, and dialogues, such as --trace
             prints; the content tells which. < goes from the host to the controller,
-            > comes back; answers tell how long they took. A sniffer's advertisements
-            are told as to a host that scans, its links as to the one that has called.
+            > comes back; responses show their delay. A sniffer's advertisements
+            are shown as to a host that scans, its links as to the central.
 
-            --check puts the links that the host has made through the machines of a live
-            one: each request and answer through the request queue, each list of
-            attributes through discovery. The first packet that they take exception to
-            is named, and the status is 76. Requests without an answer are counted: a link
+            --check runs the links that the host has made through the machines of a live
+            one: each request and response through the request queue, each list of
+            attributes through discovery. The first packet that they do not accept
+            is named, and the status is 76. Requests without a response are counted: a link
             may end at any time.
 
             --as-fixture writes each of these links as a text, NAME.dialogue, that
             ScriptedPeripheral of BareBLETestKit plays in a test, and `replay` prints.
-            It has all values in clear.
+            It contains all values in clear.
 
-            --as-scan prints the lines that a scan would have printed there and then:
-            for a test of what takes them, or to look for something afterwards.
+            --as-scan prints the lines that a scan would have printed at that time:
+            to test a program that reads them, or to search a recording.
             """)
 
     /// The packets to print.
@@ -61,10 +61,10 @@ struct Replay: AsyncParsableCommand {
     @Argument(help: "A capture, btsnoop, pcap, pcapng or PacketLogger, or a dialogue; - is standard input.")
     var file: String?
 
-    @Option(help: ArgumentHelp("Print these packets alone.", valueName: "kind"))
+    @Option(help: ArgumentHelp("Print only these packets.", valueName: "kind"))
     var only: Layer?
 
-    @Flag(help: "Check the links as a client that lived them would, instead of printing packets.")
+    @Flag(help: "Check the links by repeating them in a client, instead of printing packets.")
     var check = false
 
     @Option(
@@ -85,7 +85,7 @@ struct Replay: AsyncParsableCommand {
     @Flag(help: "Print the advertisements as `scan` does, instead of packets.")
     var asScan = false
 
-    @Flag(help: "Print one JSON object a packet, or for each link that was written, or for the check.")
+    @Flag(help: "Print one JSON object per packet, or for each link that was written, or for the check.")
     var json = false
 
     @Option(
@@ -105,7 +105,7 @@ struct Replay: AsyncParsableCommand {
         if check, let mode = modes.compactMap(\.self).first, mode != "--check" {
             throw ValidationError("--check prints no packets; leave out \(mode).")
         }
-        if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file; standard input is none.") }
+        if asFixture != nil, file == "-" { throw ValidationError("--as-fixture needs a file, not standard input.") }
         try validateScreen()
         if asScan {
             _ = try lines.format(orJSON: json)

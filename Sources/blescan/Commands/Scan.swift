@@ -4,12 +4,12 @@ import BareBLE
 
 struct Scan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the devices around, as they are heard.",
+        abstract: "List nearby devices, as they are heard.",
         usage: "blescan [scan] [--for <time>] [--count <n>] [--json] [<options>]",
         discussion: """
             EXAMPLES
               sudo blescan                                        a live table, until q
-              sudo blescan scan --for 5s --json                   one JSON object a line
+              sudo blescan scan --for 5s --json                   one JSON object per line
               sudo blescan scan --service heart-rate --count 1    the first heart rate belt
               sudo blescan scan --json --heartbeat 30s | mosquitto_pub -l -t site/7/ble
 
@@ -18,7 +18,7 @@ struct Scan: AsyncParsableCommand {
             heard is printed, one line each time.
 
             Every JSON object says which scanner heard it, when, and how many reports
-            were dropped before it because nobody took the lines fast enough.
+            were dropped before it because the reader was too slow.
             """)
 
     @Option(
@@ -35,13 +35,14 @@ struct Scan: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "A line this often that says that the scan is alive, also when nothing is heard.", valueName: "time"),
+            "Print a line in this interval that shows that the scan is running, even if nothing is heard.",
+            valueName: "time"),
         transform: DurationArgument.init(argument:))
     var heartbeat: DurationArgument?
 
     @OptionGroup var filters: FilterOptions
 
-    @Flag(help: "Only listen: ask no device for its scan response.")
+    @Flag(help: "Only listen: request no scan responses.")
     var passive = false
 
     @Flag(help: "Listen on the coded PHY too, where the adapter can.")
@@ -65,7 +66,7 @@ struct Scan: AsyncParsableCommand {
                     + "shown with replay --as-scan --redact.")
         }
         if let heartbeat {
-            if format == .theengs { throw ValidationError("Theengs takes devices alone; leave out --heartbeat.") }
+            if format == .theengs { throw ValidationError("Theengs accepts only devices; leave out --heartbeat.") }
             if heartbeat.duration < .seconds(1) { throw ValidationError("--heartbeat takes a time from 1s.") }
         }
     }
@@ -106,7 +107,7 @@ struct Scan: AsyncParsableCommand {
 
     static func adapterGone(_ name: String) -> Failure {
         Failure(
-            message: "\(name) went down or away in the middle of the scan. Plug it in or switch it on, and scan again.",
+            message: "\(name) went down or away during the scan. Plug it in or switch it on, and scan again.",
             status: .noAdapter)
     }
 

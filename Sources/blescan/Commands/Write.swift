@@ -28,7 +28,7 @@ struct Write: AsyncParsableCommand {
 
     @OptionGroup var value: ValueOptions
 
-    @Flag(help: "Do not ask the peer to confirm; at most MTU - 3 bytes.")
+    @Flag(help: "Do not request a response; at most MTU - 3 bytes.")
     var withoutResponse = false
 
     @OptionGroup var options: ConnectionOptions
@@ -60,7 +60,7 @@ struct Write: AsyncParsableCommand {
             var target = attribute.text
             if case .uuid = attribute.reference, let handle { target += " (\(CharacteristicReference.handle(handle)))" }
             Console.out(
-                withoutResponse ? "sent \(count) to \(target), no reply expected" : "wrote \(count) to \(target)")
+                withoutResponse ? "sent \(count) to \(target), no response expected" : "wrote \(count) to \(target)")
         }
     }
 }
@@ -136,7 +136,7 @@ struct ValueOptions: ParsableArguments {
         } catch {
             switch error {
             case .invalidCharacter(let offset):
-                throw ValidationError("--hex '\(hex)': character \(offset + 1) is no hexadecimal digit.")
+                throw ValidationError("--hex '\(hex)': character \(offset + 1) is not a hexadecimal digit.")
             case .oddNumberOfDigits:
                 throw ValidationError("--hex '\(hex)' has an odd number of digits; each byte takes two.")
             }

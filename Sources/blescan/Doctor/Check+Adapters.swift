@@ -5,7 +5,7 @@ import BLELinux
 extension Check {
     static func adapters(_ facts: SystemFacts) -> [Finding] {
         guard facts.radio.controllerSocket == 0 else {
-            return [.skip("adapters", "adapters: no sockets to ask for them")]
+            return [.skip("adapters", "adapters: no sockets to list them")]
         }
         let all = facts.radio.adapters
         guard !all.isEmpty else {
@@ -25,7 +25,7 @@ extension Check {
             if adapter.address == BluetoothAddress.zero.description {
                 return [
                     .warn(
-                        "no-address", text + ": it has no address yet, or none of its own", adapter: adapter.name,
+                        "no-address", text + ": it has no address, or not yet", adapter: adapter.name,
                         remedy:
                             "switch it on; if it stays so: sudo btmgmt static-addr ADDRESS   (one that begins with C to F)"
                     )
@@ -64,7 +64,9 @@ extension Check {
         each(facts, "settings") { adapter in
             let name = adapter.name
             if let owner = facts.radio.openers?.first(where: { $0.kind == .user && $0.adapter == adapter.index }) {
-                return [.skip("settings", "settings: \(owner.program) has the adapter to itself", adapter: name)]
+                return [
+                    .skip("settings", "settings: \(owner.program) has exclusive access to the adapter", adapter: name)
+                ]
             }
             var findings: [Finding] = []
             if !adapter.isUp {
@@ -78,12 +80,14 @@ extension Check {
                     ))
             }
             guard let management = adapter.management else {
-                return findings + [.skip("settings", "settings: the management interface does not tell", adapter: name)]
+                return findings + [
+                    .skip("settings", "settings: the management interface does not respond", adapter: name)
+                ]
             }
             if !management.can(.lowEnergy) {
                 findings.append(
                     .fail(
-                        "no-le", "the adapter cannot do Low Energy", adapter: name,
+                        "no-le", "the adapter does not support Low Energy", adapter: name,
                         remedy: "use another adapter: --adapter hciN")
                 )
             } else if !management.has(.lowEnergy) {

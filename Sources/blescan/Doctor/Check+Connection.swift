@@ -24,7 +24,7 @@ extension Check {
         guard connection.strays == 0 else {
             return [
                 .warn(
-                    "stray-packets", text + ", \(connection.strays.counted("packet")) that answered nothing",
+                    "stray-packets", text + ", \(connection.strays.counted("unexpected response"))",
                     remedy: "the device's attribute server is at fault; send a trace to its maker: blescan explore "
                         + "\(connection.peer) --trace")
             ]

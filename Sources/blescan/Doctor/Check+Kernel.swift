@@ -25,7 +25,9 @@ extension Check {
         }
         guard findings.isEmpty else { return findings }
         return [
-            .ok("kernel", "kernel \(facts.kernelRelease) has no fault that concerns this process, and its log is clean")
+            .ok(
+                "kernel", "kernel \(facts.kernelRelease) has no defect that concerns this process, and its log is clean"
+            )
         ]
     }
 
@@ -79,7 +81,7 @@ enum KernelFault: Hashable, Sendable {
     var sentence: String {
         switch self {
         case .closesTwice: "may stop a program that closes a lost link, and the adapter with it"
-        case .hangsAfterScans: "lets connects of programs without CAP_NET_RAW hang after somebody's active scan"
+        case .hangsAfterScans: "lets connects of programs without CAP_NET_RAW hang after an active scan"
         }
     }
 
@@ -120,7 +122,7 @@ enum KernelTrouble: CaseIterable, Hashable, Sendable {
     var remedy: String {
         switch self {
         case .noAnswer: "the controller hung: unplug it and plug it in again, or switch the machine off and on"
-        case .refused: "two programs gave scan commands: let one scan"
+        case .refused: "two programs sent scan commands: let one scan"
         case .broken: "the serial line loses bytes: check its speed and flow control, and the firmware"
         case .firmware: "install the adapter's firmware (Debian: firmware-* packages), then plug it in again"
         case .hardware: "the controller's firmware failed: update it, or plug it in again"

@@ -8,10 +8,10 @@ extension Check {
                 return [.skip("features", "features: \(reason(adapter, facts))", adapter: adapter.name)]
             }
             guard let bits = controller.features else {
-                let why = controller.failures.first.map(text) ?? "no answer"
+                let why = controller.failures.first.map(text) ?? "no response"
                 return [
                     .fail(
-                        "no-answer", "the controller does not tell its LE features: \(why)", adapter: adapter.name,
+                        "no-answer", "the controller does not report its LE features: \(why)", adapter: adapter.name,
                         remedy:
                             "unplug it and plug it in again; if it is built in: sudo hciconfig \(adapter.name) reset")
                 ]
@@ -64,7 +64,7 @@ extension Check {
                 return [
                     .fail(
                         "disallowed",
-                        "the controller refuses \(kind) scan commands, because a scan runs or somebody used the "
+                        "the controller refuses \(kind) scan commands, because a scan runs or another program used the "
                             + "\(scan.isExtended ? "legacy" : "extended") ones: \(text(bad))",
                         adapter: adapter.name,
                         remedy:
@@ -74,7 +74,7 @@ extension Check {
             case .none:
                 return [
                     .fail(
-                        "no-answer", "the controller does not answer: \(text(bad))", adapter: adapter.name,
+                        "no-answer", "the controller does not respond: \(text(bad))", adapter: adapter.name,
                         remedy: "sudo hciconfig \(adapter.name) reset; if that fails, unplug it and plug it in again")
                 ]
             case .some:
@@ -117,7 +117,7 @@ extension Check {
 
     private static func text(_ result: CommandResult) -> String {
         let command = HCIOpcode(rawValue: result.command)
-        guard let status = result.status else { return "\(command) no answer" }
+        guard let status = result.status else { return "\(command) no response" }
         return "\(command) " + (status == 0 ? "ok" : HCIStatus(rawValue: status).description)
     }
 }

@@ -31,7 +31,7 @@ extension Check {
         return switch opener.kind {
         case .user:
             .fail(
-                "taken", "\(program) has it to itself (user channel)", adapter: adapter,
+                "taken", "\(program) has exclusive access (user channel)", adapter: adapter,
                 remedy: "end that program: \(end)")
         case .raw:
             .warn(
@@ -51,7 +51,7 @@ extension Check {
             }
             let time = "\(heard.milliseconds.seconds) without a scan of ours"
             guard heard.reports > 0 else {
-                return [.ok("scan-state", "nobody scans: no report in \(time)", adapter: adapter.name)]
+                return [.ok("scan-state", "no other scan: no report in \(time)", adapter: adapter.name)]
             }
             let reports = "\(heard.reports.counted("report")) in \(time)"
             let others = (facts.radio.openers ?? []).filter { $0.adapter == nil || $0.adapter == adapter.index }
@@ -72,7 +72,8 @@ extension Check {
             }
             return [
                 .warn(
-                    "stale-scan", "a scan runs that nobody owns, its program has ended without stopping it: \(reports)",
+                    "stale-scan",
+                    "a scan without an owner runs, because its program ended without stopping it: \(reports)",
                     adapter: adapter.name, remedy: "sudo blescan doctor --fix stale-scan", fix: .staleScan)
             ]
         }
@@ -81,7 +82,7 @@ extension Check {
     static func links(_ facts: SystemFacts) -> [Finding] {
         each(facts, "links") { adapter in
             guard let links = adapter.links else {
-                return [.skip("links", "links: the kernel does not tell", adapter: adapter.name)]
+                return [.skip("links", "links: the kernel does not list them", adapter: adapter.name)]
             }
             guard !links.isEmpty else { return [.ok("links", "no link is in use", adapter: adapter.name)] }
             let list = links.map { "\($0.address) (\($0.isCentral ? "central" : "peripheral"))" }
@@ -89,7 +90,7 @@ extension Check {
                 .warn(
                     "links-in-use", "\(links.count.counted("link")) in use: \(list.joined(separator: ", "))",
                     adapter: adapter.name,
-                    remedy: "a device in a link answers nobody else and is often not heard: end the link first, "
+                    remedy: "a connected device accepts no other link and is often not heard: end the link first, "
                         + "e.g. bluetoothctl disconnect ADDRESS")
             ]
         }
@@ -98,7 +99,7 @@ extension Check {
     /// Returns why a controller was not queried.
     static func reason(_ adapter: AdapterFacts, _ facts: SystemFacts) -> String {
         if !adapter.isUp { return "the adapter is off" }
-        return facts.privileges.has(.netRaw) ? "the controller was not asked" : "needs CAP_NET_RAW"
+        return facts.privileges.has(.netRaw) ? "the controller was not queried" : "needs CAP_NET_RAW"
     }
 }
 

@@ -54,7 +54,7 @@ extension Check {
             ]
         }
         if isHidden {
-            let filter = facts.hasFilter ? "a filter of system calls is set on this process" : "no reason to be seen"
+            let filter = facts.hasFilter ? "a filter of system calls is set on this process" : "no visible reason"
             return [
                 .fail(
                     "filter", "\(place); \(filter)",

@@ -32,8 +32,8 @@ struct DoctorReport {
             parts.append("lists extended scan: \(lists ? "yes" : "no")")
         }
         let results = (adapter.controller?.failures ?? []) + (adapter.scan?.steps ?? [])
-        parts += results.map { "\(hex($0.command)) → \($0.status.map { hex($0) } ?? "no answer")" }
-        return ["\(adapter.name): " + (parts.isEmpty ? "nothing was told" : parts.joined(separator: ", "))]
+        parts += results.map { "\(hex($0.command)) → \($0.status.map { hex($0) } ?? "no response")" }
+        return ["\(adapter.name): " + (parts.isEmpty ? "no data" : parts.joined(separator: ", "))]
     }
 
     private static func hex<Number: FixedWidthInteger>(_ number: Number) -> String {

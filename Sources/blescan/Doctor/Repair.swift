@@ -49,7 +49,7 @@ extension Repair {
                 return Repair(fix, adapter, answer.result, done: "switched Low Energy on")
             case .staleScan:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
-                return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan that nobody owned")
+                return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan without an owner")
             }
         } catch {
             return Repair(
@@ -70,7 +70,7 @@ extension Repair {
         } else {
             let reason =
                 result.status.map { HCIStatus(rawValue: $0).description }
-                ?? "the controller took no command, or did not answer"
+                ?? "the controller accepted no command, or did not respond"
             self.init(fix: fix, adapter: adapter.name, text: "could not \(fix.purpose): \(reason)", failure: .noAdapter)
         }
     }
@@ -93,7 +93,7 @@ extension Fix {
         case .rfkill: "nothing to unblock"
         case .up: "no adapter is off"
         case .le: "no adapter has Low Energy off"
-        case .staleScan: "no scan is there that nobody owns"
+        case .staleScan: "there is no scan without an owner"
         }
     }
 }

@@ -24,7 +24,7 @@ enum DecodedInput: Equatable {
             self.init(bytes: try Hex.decode(line))
         } catch {
             switch error {
-            case .invalidCharacter(let offset): self = .unreadable("character \(offset + 1) is no hexadecimal digit")
+            case .invalidCharacter(let offset): self = .unreadable("character \(offset + 1) is not a hexadecimal digit")
             case .oddNumberOfDigits: self = .unreadable("the last byte has one digit only")
             }
         }

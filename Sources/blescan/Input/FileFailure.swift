@@ -19,10 +19,10 @@ extension Failure {
         let tool = Privileges.Caller.current?.tool.rawValue
         return switch (use, tool) {
         case (.reading, let tool?):
-            "Under \(tool) it is read by the user who called it: let that user read it."
+            "Under \(tool) it is read by the user who ran it: let that user read it."
         case (.reading, nil): "Let this user read it, or be a user who may."
         case (.writing, let tool?):
-            "Under \(tool) it would belong to the user who called it: name a file where that user may write."
+            "Under \(tool) it would belong to the user who ran it: name a file where that user may write."
         case (.writing, nil): "Name a file where this user may write."
         }
     }

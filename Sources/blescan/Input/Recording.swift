@@ -70,7 +70,7 @@ enum Recording {
             throw Failure(message: "\(name): \(CaptureError.notACapture). \(advice(.notACapture))", status: .badData)
         }
         throw Failure(
-            message: "\(path) is no dialogue: \(reason). Each PDU stands on a line of its own, such as \"< 0a 0300\".",
+            message: "\(path) is not a dialogue: \(reason). Each PDU is on a line of its own, such as \"< 0a 0300\".",
             status: .badData)
     }
 
@@ -81,7 +81,7 @@ enum Recording {
             "Record between host and controller, with `btmon -w FILE` or Android's HCI log, or with a sniffer that writes "
                 + "link type 251, 256 or 272."
         case .unsupportedVersion: "Convert it with a newer tool."
-        case .truncated, .corruptRecord: "What stands before that was read."
+        case .truncated, .corruptRecord: "The part before that was read."
         }
     }
 }

@@ -13,20 +13,20 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long connecting, finding out what is there, and each value may take: 10s, 500ms, 2m; a bare number is "
+            "Longest time for connecting, for discovery, and for each value: 10s, 500ms, 2m; a bare number is "
                 + "seconds.",
             valueName: "time"),
         transform: DurationArgument.init(argument:))
     var timeout: DurationArgument?
 
-    @Option(help: ArgumentHelp("Largest ATT packet to ask for, 23 to 517.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517.", valueName: "bytes"))
     var mtu = 517
 
     @Option(
         help: ArgumentHelp(
-            "Keep what explore, notify and a write by UUID find out about the peer in this file, and use it while the "
-                + "peer has not changed. A peer without a Database Hash cannot tell; explore alone believes it. A read "
-                + "saves nothing; it looks up there what a handle is.",
+            "Keep what explore, notify and a write by UUID discover in this file, and use it while the peer is "
+                + "unchanged. Without a Database Hash that cannot be checked; then only explore uses it. A read stores "
+                + "nothing, and only looks up handles in it.",
             valueName: "file"))
     var cache: String?
 
@@ -35,7 +35,7 @@ struct ConnectionOptions: ParsableArguments {
     @Flag(help: "Print every ATT packet to standard error.")
     var trace = false
 
-    @Flag(help: "Print one JSON object a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
     func validate() throws {

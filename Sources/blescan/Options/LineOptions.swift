@@ -14,7 +14,7 @@ enum Verbosity: String, ExpressibleByArgument, CaseIterable, Sendable {
 /// The contents of a scan's lines, and their number.
 struct LineOptions: ParsableArguments {
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("End after so many lines.", valueName: "n"),
+        parsing: .unconditional, help: ArgumentHelp("End after this number of lines.", valueName: "n"),
         transform: NumberArgument.count)
     var count: Int?
 
@@ -26,13 +26,14 @@ struct LineOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Lines for people, JSON objects, or what Theengs Gateway takes on its topic BTtoMQTT/undecoded.",
+            "Lines for people, JSON objects, or the format of Theengs Gateway on its topic BTtoMQTT/undecoded.",
             valueName: "form"))
     var format: LineFormat?
 
     @Option(
         name: .customLong("scanner-id"),
-        help: ArgumentHelp("What JSON objects call this scanner. (default: the name of the host)", valueName: "text"))
+        help: ArgumentHelp(
+            "The name of this scanner in JSON objects. (default: the name of the host)", valueName: "text"))
     var scanner: String?
 
     @Flag(

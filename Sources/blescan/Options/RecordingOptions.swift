@@ -12,7 +12,7 @@ struct RecordingOptions: ParsableArguments {
     func validate() throws {
         if record == "-" {
             throw ValidationError(
-                "--record needs a file; standard output has what was asked for. Name a file, or ./- for one called so.")
+                "--record needs a file; standard output has the results. Name a file, or ./- for one called so.")
         }
         if record == "" { throw ValidationError("--record takes the name of a file.") }
     }

@@ -82,7 +82,7 @@ struct AttributeScreen {
         if unpaired > 0 {
             parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing, which blescan does not do")
         }
-        if unanswered > 0 { parts.append("\(unanswered) not answered") }
+        if unanswered > 0 { parts.append("\(unanswered) without a response") }
         if !tree.database.quirks.isEmpty {
             parts.append("\(tree.database.quirks.count.counted("quirk")) of the peer tolerated")
         }

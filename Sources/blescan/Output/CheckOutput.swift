@@ -39,7 +39,7 @@ struct CheckOutput {
     private func show(_ check: CaptureCheck, _ place: (Int) -> String) {
         if let (first, count) = check.unanswered {
             Console.warn(
-                "no answer came to \(count.counted("request")), first to that of \(place(first)): the link, or the "
+                "no response came to \(count.counted("request")), first to that of \(place(first)): the link, or the "
                     + "recording, ends before it.")
         }
         if json { return Console.out(Self.object(check, nil, nil).text) }

@@ -16,9 +16,9 @@ struct LinkActivity {
             pdu.dropFirst(4).first.map { UInt16($0) << 8 | UInt16(low) }
         }
         switch (deed, handle, offset) {
-        case (.negotiating, _, _): return "agreeing on the size of packets"
+        case (.negotiating, _, _): return "exchanging the MTU"
         case (.discovering, let handle?, _):
-            return "finding out what is there, \(requests.counted("request")), at \(handle)"
+            return "discovering the database, \(requests.counted("request")), at \(handle)"
         case (.reading, let handle?, _): return "reading \(handle)"
         case (.readingOn, let handle?, let offset?): return "reading \(handle), \(Int(offset).counted("byte")) so far"
         case (.writing, let handle?, _): return "writing \(handle)"

@@ -110,7 +110,7 @@ actor ScanReport {
             lines.dropped += count
             say(
                 "dropped",
-                "\(lines.dropped.counted("report")) dropped so far, because nobody takes the lines fast enough")
+                "\(lines.dropped.counted("report")) dropped so far, because the reader is too slow")
         case .paused:
             throw Scan.adapterGone(adapter)
         case .lost, .resumed: break
@@ -155,7 +155,7 @@ actor ScanReport {
             let again = count > 1 ? ", for the \(count). time in a row" : ""
             note("\(adapter) has heard nothing for 90 s; the scan was started again\(again)")
         case .retrying(_, let pause):
-            say("retrying", "\(adapter) could not go on with the scan; the next attempt follows in \(pause)")
+            say("retrying", "\(adapter) could not resume the scan; the next attempt follows in \(pause)")
         case .adapterLost, .adapterBack, .disturbed, .resumed: break
         }
     }

@@ -25,12 +25,12 @@ extension ScanScreen {
             ("Enter", "everything about the selected device; Esc goes back"),
             ("r", "structures of the selected device in the table"),
             ("Esc", "clear the filter, then the selection"),
-            ("^L", "draw the screen anew"),
-            ("^Z", "stop; `fg` goes on"),
+            ("^L", "redraw the screen"),
+            ("^Z", "stop; `fg` resumes"),
         ]
         let marks: [(String, String)] = [
             (look.isUnicode ? "↓" : "*", "in the headings: what the table is sorted by"),
-            (look.isUnicode ? "▴ · ▾" : "+ = -", "behind the bar: comes nearer, stays, goes away"),
+            (look.isUnicode ? "▴ · ▾" : "+ = -", "after the bar: comes nearer, stays, goes away"),
         ]
         return keys.flatMap { helpLines($0, $1) } + [empty] + marks.flatMap { helpLines($0, $1) }
     }

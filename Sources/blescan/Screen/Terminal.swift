@@ -37,8 +37,8 @@ enum Terminal {
     /// The reason that a screen cannot be shown, for users: both streams must be a capable terminal, and this program
     /// must be in the foreground.
     static var obstacle: String? {
-        if isatty(STDIN_FILENO) != 1 { return "standard input is no terminal" }
-        if !Console.isTerminal { return "standard output is no terminal" }
+        if isatty(STDIN_FILENO) != 1 { return "standard input is not a terminal" }
+        if !Console.isTerminal { return "standard output is not a terminal" }
         return limitation ?? (isInFront ? nil : "this program is in the background")
     }
 
@@ -46,7 +46,7 @@ enum Terminal {
     static var limitation: String? {
         let type = ScreenLook.variable("TERM") ?? ""
         if type.isEmpty { return "TERM is not set, which tells what the terminal can do" }
-        return type == "dumb" ? "TERM is dumb, a terminal that can print lines alone" : nil
+        return type == "dumb" ? "TERM is dumb, a terminal that can only print lines" : nil
     }
 
     /// Whether this program is in the foreground, and not another one of the shell's jobs.
@@ -101,7 +101,7 @@ enum Terminal {
             return notes
         }
         for note in told.kept { Console.note(note) }
-        if told.moreCount > 0 { Console.warn("\(told.moreCount.counted("more message")) behind these") }
+        if told.moreCount > 0 { Console.warn("\(told.moreCount.counted("more message")) after these") }
     }
 
     /// Returns the new input; `nil` if the terminal is gone.

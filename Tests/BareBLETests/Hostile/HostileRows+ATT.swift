@@ -62,7 +62,7 @@ extension HostileRow {
             """
             offer: 517
             strict: yes
-            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+            call: end -> the peer violated the protocol: the device sent responses without a request
             call: read 0x0003 -> ! disconnected
 
             < 02 0502
@@ -74,7 +74,7 @@ extension HostileRow {
             "T02", "three answers to something else",
             """
             call: read 0x0003 -> ! disconnected
-            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+            call: end -> the peer violated the protocol: the device sent responses without a request
 
             < 0a 0300
             > 13
@@ -86,7 +86,7 @@ extension HostileRow {
             """
             strict: yes
             call: read 0x0003 -> ! disconnected
-            call: end -> the peer broke the protocol: the device sent answers that nobody asked for
+            call: end -> the peer violated the protocol: the device sent responses without a request
 
             < 0a 0300
             > 13
@@ -131,7 +131,7 @@ extension HostileRow {
                 "T15", "sixteen values without a whole handle",
                 """
                 call: read 0x0003 -> ! disconnected
-                call: end -> the peer broke the protocol: the device sent too many notifications that are too short to be any
+                call: end -> the peer violated the protocol: the device sent too many notifications that are too short
 
                 < 0a 0300
                 \(String(repeating: "> 1b 01\n", count: 16))
@@ -178,7 +178,7 @@ extension HostileRow {
             "T13", "an answer longer than the MTU",
             """
             call: read 0x0003 -> ! disconnected
-            call: end -> the peer broke the protocol: the device sent an answer longer than agreed
+            call: end -> the peer violated the protocol: the device sent a response longer than the MTU
 
             < 0a 0300
             > 0b \(String(repeating: "00", count: 23))

@@ -19,7 +19,7 @@ import Testing
                 try await central.restore(from: ServiceEnvironment(variables: [:], processID: 1))
             }
             #expect(failure?.code == .system)
-            #expect(failure?.reason == "there is no room for another thread")
+            #expect(failure?.reason == "no further thread can be started")
         }
     }
 }

@@ -25,7 +25,7 @@ import Testing
     @Test func badLinesAreNamed() async throws {
         let text = "# a comment\n\n\(Self.good)\n0g\n043e0101\n"
         let outcome = try await BuiltProgram.run(["decode"], input: text)
-        #expect(outcome.output.contains("!    line 4: not hexadecimal: character 2 is no hexadecimal digit\n"))
+        #expect(outcome.output.contains("!    line 4: not hexadecimal: character 2 is not a hexadecimal digit\n"))
         #expect(outcome.output.contains("!    line 5: "))
         let objects = try await BuiltProgram.run(["decode", "--json"], input: text)
         #expect(try objects.objects().map { $0["line"] as? Int } == [3, 4, 5])

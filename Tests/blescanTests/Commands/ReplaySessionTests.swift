@@ -81,7 +81,7 @@ struct ReplaySessionTests {
         #expect(checked.output == "1 link, 3 ATT packets, 2 requests: no disagreement\n")
         #expect(
             checked.errors
-                == "blescan: no answer came to 1 request, first to that of line 3: the link, or the recording, ends before it.\n"
+                == "blescan: no response came to 1 request, first to that of line 3: the link, or the recording, ends before it.\n"
         )
         let object = try #require(
             try await BuiltProgram.run(["replay", folder["mute"], "--check", "--json"]).objects().first)

@@ -208,7 +208,7 @@ import Testing
             reader.leave()
             _ = try await task.value
         }
-        #expect(notes.all.first?.contains("because nobody takes the lines fast enough") == true)
+        #expect(notes.all.first?.contains("because the reader is too slow") == true)
         #expect(notes.all.count < 5, "a flood of drops is no flood of words")
     }
 

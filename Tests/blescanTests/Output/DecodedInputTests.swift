@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("02010g", "character 6 is no hexadecimal digit"), ("02010", "the last byte has one digit only"),
+        ("02010g", "character 6 is not a hexadecimal digit"), ("02010", "the last byte has one digit only"),
     ])
     func linesThatAreNotHexadecimal(line: String, reason: String) {
         #expect(json(line) == #"{"v":1,"structures":[],"error":"not hexadecimal: \#(reason)"}"# + "\n")

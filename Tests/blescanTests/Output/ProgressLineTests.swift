@@ -64,13 +64,13 @@ import Testing
     /// What the packets say of what is being done.
     @Test func requestsSayWhatIsDone() {
         var activity = LinkActivity()
-        #expect(activity.sent([0x02, 0x05, 0x02]) == "agreeing on the size of packets")
+        #expect(activity.sent([0x02, 0x05, 0x02]) == "exchanging the MTU")
         #expect(
             activity.sent([0x10, 0x01, 0x00, 0xFF, 0xFF, 0x00, 0x28])
-                == "finding out what is there, 2 requests, at 0x0001")
+                == "discovering the database, 2 requests, at 0x0001")
         #expect(
             activity.sent([0x08, 0x21, 0x01, 0xFF, 0xFF, 0x03, 0x28])
-                == "finding out what is there, 3 requests, at 0x0121")
+                == "discovering the database, 3 requests, at 0x0121")
         #expect(activity.sent([0x0A, 0x22, 0x00]) == "reading 0x0022")
         #expect(activity.sent([0x0C, 0x22, 0x00, 0x04, 0x01]) == "reading 0x0022, 260 bytes so far")
         #expect(activity.sent([0x12, 0x22, 0x00, 0x01]) == "writing 0x0022")

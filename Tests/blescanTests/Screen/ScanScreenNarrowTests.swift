@@ -67,7 +67,7 @@ import Testing
         }
         let text = words.joined(separator: " ")
         #expect(text.contains("Home and End") && text.contains("in the headings: what the table is sorted by"))
-        #expect(text.hasSuffix("behind the bar: comes nearer, stays, goes away"))
+        #expect(text.hasSuffix("after the bar: comes nearer, stays, goes away"))
         air.press(.home)
         #expect(air.lines()[1].contains("q  ^C"))
         air.press(.character("x"))

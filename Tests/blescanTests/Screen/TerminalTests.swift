@@ -229,7 +229,7 @@ struct TerminalTests {
         try await terminal.keys("q")
         #expect(try await terminal.line(in: "status") == "65")
         let after = try await terminal.shows("what is wrong") { screen in
-            screen.replacing("\n", with: "").contains("is damaged after packet 178. What stands before that was read.")
+            screen.replacing("\n", with: "").contains("is damaged after packet 178. The part before that was read.")
         }
         #expect(after.contains("blescan: 3 devices at the end"))
     }
@@ -248,7 +248,8 @@ struct TerminalTests {
         let refused = try await BuiltProgram.run(["replay", Self.recording, "--screen"])
         #expect(refused.status == 64)
         #expect(
-            refused.errors.contains("--screen needs a terminal: standard input is no terminal. Leave it out for lines.")
+            refused.errors.contains(
+                "--screen needs a terminal: standard input is not a terminal. Leave it out for lines.")
         )
         let terminal = try await TmuxTerminal(columns: 200, environment: ["LANG": "C.UTF-8"])
         let command = "'\(BuiltProgram.url.path)' replay '\(Self.recording)' --screen"
@@ -259,7 +260,7 @@ struct TerminalTests {
         try await terminal.keys("\(command) &", "Enter")
         try await terminal.shows("needs a terminal: this program is in the background")
         try await terminal.keys("clear; \(command) | cat", "Enter")
-        try await terminal.shows("needs a terminal: standard output is no terminal")
+        try await terminal.shows("needs a terminal: standard output is not a terminal")
     }
 
     @Test(arguments: [

@@ -46,10 +46,10 @@ public enum GATTQuirk: Hashable, Sendable, CustomStringConvertible {
         case .characteristicOutsideService(let handle): ("a characteristic belongs to no service", handle)
         case .characteristicListCutShort(let handle): ("the list of characteristics ends with an error", handle)
         case .includeDropped(let handle): ("an included service has an impossible range", handle)
-        case .includeWithoutUUID(let handle): ("an included service does not say what it is", handle)
+        case .includeWithoutUUID(let handle): ("an included service has no known type", handle)
         case .declarationUnreadable(let handle): ("a declaration cannot be read", handle)
         case .informationDropped(let handle): ("a list of attribute types is out of order", handle)
-        case .informationRefused(let handle): ("attribute types are kept secret", handle)
+        case .informationRefused(let handle): ("attribute types cannot be read", handle)
         }
     }
 }

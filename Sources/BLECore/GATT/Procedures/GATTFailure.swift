@@ -38,17 +38,17 @@ public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case .noProgress(let handle):
             "The device repeats itself instead of listing its attributes, at handle \(Self.text(handle))."
         case .outOfRange(let handle):
-            "The device answered with handle \(Self.text(handle)), which it was not asked about."
+            "The device responded with handle \(Self.text(handle)), which was not requested."
         case .databaseTooLarge(let limit):
             "The device has more than \(limit) attributes."
         case .quirk(let quirk):
-            "The device does not keep to the specification: \(quirk)."
+            "The device violates the specification: \(quirk)."
         case .valueTooLong(let partial):
             "The value is longer than an attribute may be (\(partial.count == 1 ? "1 byte is" : "\(partial.count) bytes are") known)."
         case .reliableWriteMismatch(let handle):
-            "The device did not repeat what it was to write at handle \(Self.text(handle)); nothing was written."
+            "The device did not confirm the bytes to write at handle \(Self.text(handle)); nothing was written."
         case .surplusResponse(let handle):
-            "The device sent more responses than it was asked for, so the value at handle \(Self.text(handle)) cannot be put together."
+            "The device sent surplus responses, so the value at handle \(Self.text(handle)) cannot be assembled."
         case .noCCCD(let handle):
             "The value at handle \(Self.text(handle)) cannot be subscribed to: it has no configuration descriptor."
         case .attributeNotFound(let uuid):
