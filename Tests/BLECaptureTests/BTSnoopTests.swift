@@ -29,7 +29,7 @@ struct BTSnoopTests {
         #expect(writer.record(note) == nil)
     }
 
-    @Test("Datalink 1001 tells type and direction by flags")
+    @Test("Datalink 1001 has type and direction in flags")
     func readsBare() {
         var bytes = Self.reset
         bytes.replaceSubrange(12..<16, with: [0, 0, 0x03, 0xE9])
@@ -55,7 +55,7 @@ struct BTSnoopTests {
         #expect(ReadCapture(bytes).packets.first?.kind == .note(12))
     }
 
-    @Test("What a file that cannot be read is told")
+    @Test("The message for a file that cannot be read")
     func errors() {
         #expect(ReadCapture(Array("not a capture at all".utf8)).error == .notACapture)
         #expect(ReadCapture([]).error == .notACapture)

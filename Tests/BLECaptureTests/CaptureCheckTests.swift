@@ -113,7 +113,7 @@ struct CaptureCheckTests {
         }
     }
 
-    @Test("A request without an answer is counted, also where its link has ended")
+    @Test("A request without a response is counted, also where its link has ended")
     func unanswered() throws {
         // The peer falls silent: of the link's data the first request is all that there is.
         var asked = false
@@ -171,7 +171,7 @@ struct CaptureCheckTests {
     }
 
     /// Origin: shared/vectors/captures. Three hosts name, in an error, a handle that was not asked about. Three sniffers have missed
-    /// packets, or marked one with the wrong way: their answers have no request, or their requests no answer.
+    /// packets, or marked one with the wrong way: their responses have no request, or their requests no response.
     @Test(
         "Captures of others agree, but for six",
         .enabled(if: SharedVectors.available(for: "Check of recorded sessions")))

@@ -66,7 +66,7 @@ struct PacketPrinterTests {
         ("2a 01", true, 218, "Unknown ATT packet (0x2a)", ["01"]),
     ]
 
-    @Test("Requests, answers, names learnt on the way, and the time each answer took")
+    @Test("Requests, responses, names learnt on the way, and the time of each response")
     func attributeProtocol() throws {
         var printer = PacketPrinter()
         var elapsed: [Duration] = []
@@ -97,7 +97,7 @@ struct PacketPrinterTests {
         #expect(PrintedPacket.timeOfDay(.milliseconds(-1)) == "23:59:59.999")
     }
 
-    @Test("Commands, their answers and links")
+    @Test("Commands, their responses and links")
     func hostController() throws {
         var printer = PacketPrinter()
         func title(_ packet: CapturedPacket) -> String { printer.print(packet).title }
@@ -120,7 +120,7 @@ struct PacketPrinterTests {
         #expect(title(try Self.command("01")) == "Command without a complete opcode")
     }
 
-    @Test("An advertisement says who, how loud and what")
+    @Test("An advertisement shows address, strength and data")
     func advertisement() throws {
         var printer = PacketPrinter()
         let printed = printer.print(
@@ -147,7 +147,7 @@ struct PacketPrinterTests {
             ])
     }
 
-    @Test("Whatever bytes there are, printing goes on", arguments: [UInt8(0x01), 0x80, 0xFF])
+    @Test("Whatever bytes there are, printing continues", arguments: [UInt8(0x01), 0x80, 0xFF])
     func damaged(_ mask: UInt8) throws {
         var packets = try Self.exchange.map { try Self.attribute($0.hex, $0.sent ? .sent : .received) }
         packets += [

@@ -120,7 +120,7 @@ struct SniffedPacketTests {
         #expect(report.dataStatus == .complete)
     }
 
-    /// One report holds 229 bytes, and a chain goes on where the sniffer may not listen.
+    /// One report holds 229 bytes, and a chain continues where the sniffer may not listen.
     @Test func longExtendedAdvertisementsAreCut() throws {
         let data = String(repeating: "ab", count: 240)
         let long = "47f8 07 01 0300000000d1" + data

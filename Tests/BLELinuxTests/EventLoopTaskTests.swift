@@ -201,7 +201,7 @@ private func expectWakes(_ resident: Resident, after pause: Duration) async thro
         // Real time must pass for a loop that wakes up without a cause to be caught.
         try? await Task.sleep(for: .milliseconds(150))
         let second = await resident.wakeUps()
-        // One for the question itself, one when the first answer had left something behind.
+        // One for the question itself, one when the first response had left something behind.
         #expect(second - first <= 2)
         loop.stop()
     }

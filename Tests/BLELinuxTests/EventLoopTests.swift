@@ -169,7 +169,7 @@ func poke(_ descriptor: Int32) {
         poke(far)
         loop.run { readable > 0 }
         #expect(writable == 0)
-        // A hang-up reaches whoever is left.
+        // A hang-up reaches the handler that is left.
         loop.onReadable(near, nil)
         loop.onWritable(near) { writable += 1 }
         close(far)

@@ -39,7 +39,7 @@ final class KernelPeripheral {
         close(listener)
     }
 
-    /// Advertises anew; one emulator reports an advertiser only once each time.
+    /// Advertises again; one emulator reports an advertiser only once each time.
     func advertise() throws {
         _ = try Self.command([0x01, 0x0A, 0x20, 1, 0], on: &raw, loop)
         #expect(try Self.command([0x01, 0x0A, 0x20, 1, 1], on: &raw, loop) == [0])

@@ -47,7 +47,7 @@ struct KernelSocketTests {
         return nil
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     private func exchange(_ request: [UInt8], on socket: inout LinkSocket) -> [UInt8] {
         #expect(socket.send(request) == .sent)
         var readable = false

@@ -80,7 +80,8 @@ import Testing
         #expect(odd.fields.contains(ValueField("meal", .named(0x77, "code 119"))))
     }
 
-    /// Nordic's invalid cases: no time offset, an unknown length of the number, too short, no answer, a wrong operator.
+    /// Nordic's invalid cases: no time offset, an unknown length of the number, too short, no response, a wrong
+    /// operator.
     @Test func incompleteBytes() throws {
         #expect(throws: MalformedPacket.self) {
             try GlucoseMeasurement(value: Hex.decode("1b0000e207041a0b091e1e00120501"))

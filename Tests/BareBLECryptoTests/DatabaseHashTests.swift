@@ -43,7 +43,7 @@ struct DatabaseHashTests {
         #expect(Hex.encode(message.hash) == Self.hash)
     }
 
-    @Test("A cache is verified in either order of the octets, and told apart from another database's")
+    @Test("A cache is verified in either order of the octets, and distinguished from another database's")
     func verified() throws {
         var cache = GATTCache(database: Self.sample, coverage: .whole(.full), databaseHash: try Hex.decode(Self.hash))
         #expect(cache.hashAgrees(extendedProperties: Self.extendedProperties) == true)

@@ -51,7 +51,7 @@ struct AttributeServerTests {
         ("2a 00", "012a000006"),
     ]
 
-    @Test("One request, one answer", arguments: exchanges)
+    @Test("One request, one response", arguments: exchanges)
     func answers(_ request: String, _ answer: String) throws {
         var server = AttributeServer(Self.device)
         #expect(try server.received(Hex.decode(request)) == [Hex.decode(answer)])
@@ -99,7 +99,7 @@ struct AttributeServerTests {
         #expect(try exchange(&server, "16 0400 0000 11") == ["0116040009"])
     }
 
-    @Test("Whatever follows an opcode, nothing traps, and a request gets one answer within the MTU")
+    @Test("Whatever follows an opcode, nothing traps, and a request gets one response within the MTU")
     func anything() {
         let fresh = AttributeServer(.heartRate)
         for opcode in 0...UInt8.max {

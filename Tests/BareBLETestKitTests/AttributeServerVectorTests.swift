@@ -70,7 +70,7 @@ struct AttributeServerVectorTests {
     /// that of the client alone: Core Vol 3 Part G, 4.9.5.
     static let stricterThanSpecified = "robustness/no-reliable-characteristic"
 
-    @Test("The answers are theirs", arguments: exchanges.filter { $0.name != stricterThanSpecified })
+    @Test("The responses are theirs", arguments: exchanges.filter { $0.name != stricterThanSpecified })
     func answersAreTheirs(_ exchange: Exchange) throws {
         let database = try #require(Self.databases[exchange.database])
         // BlueZ's database lets a client write three bytes into a client configuration, which no server should; only

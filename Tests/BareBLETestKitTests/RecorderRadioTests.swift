@@ -75,7 +75,7 @@ struct RecorderRadioTests {
         #expect(times == times.sorted())
     }
 
-    @Test("A link that the controller has not told of is made up, once", arguments: [true, false])
+    @Test("A link that the controller has not reported is synthesized, once", arguments: [true, false])
     func madeUp(isLost: Bool) async throws {
         let (packets, links, id) = try await session([], isLost: isLost)
         let events = packets.filter { $0.kind == .event }.compactMap { try? HCIEvent($0.bytes.span) }

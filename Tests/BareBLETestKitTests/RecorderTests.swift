@@ -121,7 +121,7 @@ struct RecorderTests {
         }
     }
 
-    @Test("A file that cannot be made is told at once")
+    @Test("A file that cannot be created is reported at once")
     func noFile() throws {
         #expect(throws: RecorderError.cannotWrite(path: "/dev/full", errno: ENOSPC)) {
             _ = try Recorder(btsnoop: "/dev/full")

@@ -63,7 +63,7 @@ struct ReplayTests {
         }
     }
 
-    @Test("One byte that differs ends it, and is told with its line and both packets")
+    @Test("One byte that differs ends it, and is reported with its line and both packets")
     func oneByte() async throws {
         let folder = try Folder()
         _ = try await record(folder)

@@ -28,7 +28,7 @@ struct ScriptedPeripheralTests {
         #expect(await peer.finish().isComplete)
     }
 
-    @Test("Names the line where the client left the text, and hangs up")
+    @Test("Names the line where the client left the text, and disconnects")
     func differs() async throws {
         let peer = ScriptedPeripheral(try Dialogue(Self.text))
         var client = RawClient(try await peer.connect())

@@ -51,7 +51,7 @@ struct VirtualPeripheralTests {
         for value in values { #expect(client.next() == "1b0300" + Hex.encode(value)) }
     }
 
-    @Test("Stops answering, hangs up, and takes a new link")
+    @Test("Stops responding, disconnects, and takes a new link")
     func misbehaves() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var client = RawClient(try await peripheral.connect())
@@ -68,7 +68,7 @@ struct VirtualPeripheralTests {
         #expect(transcript.steps.map(\.event).prefix(2) == [.sent([0x0A, 0x03, 0x00]), .linkLost])
     }
 
-    @Test("Sends a value when it is told to, if the client wants it")
+    @Test("Sends a value on request, if the client has subscribed")
     func notifies() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var client = RawClient(try await peripheral.connect())
@@ -82,7 +82,7 @@ struct VirtualPeripheralTests {
         }
     }
 
-    @Test("A link keeps its peripheral alive, and nothing is left behind it")
+    @Test("A link keeps its peripheral alive, and leaves nothing")
     func letGo() async throws {
         weak var held: VirtualPeripheral?
         do {

@@ -85,7 +85,7 @@ struct VirtualRadioTests {
                 try await central.connect(device.id!, options)
             }
             #expect(time.now - gone == .seconds(25))
-            // One for deadlines that were met goes off in vain.
+            // One for deadlines that were met goes off without success.
             try await time.clock.sleep(for: .seconds(60))
             #expect(time.loop.timerCount == 0)
         }
@@ -139,7 +139,7 @@ struct VirtualRadioTests {
         }
     }
 
-    @Test("Without permission for commands the kernel connects, and nobody scans")
+    @Test("Without permission for commands the kernel connects, and nothing scans")
     func kernelConnects() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Virtual time", .timeLimit(.minutes(1)))
 struct VirtualTimeTests {
-    /// A device that answers late and sends a value once a second.
+    /// A device that responds late and sends a value once a second.
     private static let lamp = VirtualDevice(
         name: "Lamp",
         services: [
@@ -38,7 +38,7 @@ struct VirtualTimeTests {
     }
 
     // Row T06.
-    @Test("A peer that does not answer is given up after exactly 30 s")
+    @Test("A peer that does not respond is disconnected after exactly 30 s")
     func transactionTimeout() async throws {
         try await VirtualTime.run { time in
             let central = Central(time: time)

@@ -47,7 +47,8 @@ import Testing
         #expect(try await device.read(0x2A19) == [50])
         #expect(try await device.discover(.full) == cache.database)
         try await isSettled(device, at: peripheral)
-        // The read; behind it, unasked: client features, and the configuration of Service Changed; and the last read.
+        // The read; behind it, without a request: client features, and the configuration of Service Changed; and the
+        // last read.
         #expect(await peripheral.transcript.requests.dropFirst(before) == ["0a", "12", "12", "0a"])
     }
 
@@ -134,7 +135,7 @@ import Testing
         let error = await #expect(throws: BLEError.self) { try await device.write([1], to: 0xFFF1) }
         #expect(error?.code == .servicesChanged)
         #expect(try await peripheral.value(0xFFF1) == [7])
-        // The services are known anew.
+        // The services are known again.
         try await device.write([1], to: 0xFFF1)
         #expect(try await peripheral.value(0xFFF1) == [1])
     }
@@ -230,7 +231,7 @@ import Testing
         #expect(await peripheral.requestCount < 40)
     }
 
-    /// Waits until what the library writes behind the first request has been written, the last of it too.
+    /// Waits until what the library writes after the first request has been written, the last of it too.
     private func isSettled(_ device: Peripheral, at peripheral: VirtualPeripheral) async throws {
         while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
         #expect(try await peripheral.value(0x2B29) == [5])

@@ -44,7 +44,7 @@ import Testing
     }
 
     // Row G26.
-    /// G26: nothing is kept, and it is counted; the link itself goes on.
+    /// G26: nothing is kept, and it is counted; the link itself continues.
     @Test func aHashOfAnotherDatabaseIsNotKept() async throws {
         let (cache, wrongHashes) = try await Self.cache(of: Self.impostor(), isChecking: true)
         #expect(cache == nil)

@@ -5,7 +5,7 @@ import Testing
 /// A caller that names the service pays for that one: the peer counts the requests. The first is the MTU exchange.
 @Suite struct LazyDiscoveryTests {
     private let central = Central()
-    /// What the library asks of its own accord is counted in NamedServiceChangeTests.
+    /// What the library asks by itself is counted in NamedServiceChangeTests.
     private let options = ConnectOptions(observesServiceChanges: false)
 
     @Test func findsJustTheServiceThatIsNamed() async throws {

@@ -40,7 +40,7 @@ import Testing
         task.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
         #expect(await device.isConnected)
-        // The late answer belongs to the cancelled call, and must not become the next one's.
+        // The late response belongs to the cancelled call, and must not become the next one's.
         let next = Task { try await device.read(.handle(5)) }
         await peripheral.resumeAnswering()
         await peripheral.send(raw: [0x0B, 0xEE])

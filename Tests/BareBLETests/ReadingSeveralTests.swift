@@ -133,7 +133,7 @@ import Testing
         #expect(await peripheral.receivedCount == 0)
     }
 
-    /// The first answer has room for the first value and 16 bytes of the second; the third value is read by itself.
+    /// The first response has room for the first value and 16 bytes of the second; the third value is read by itself.
     @Test func whatFindsNoRoomIsReadBehind() async throws {
         let (device, peer) = try await attach(
             """

@@ -111,7 +111,7 @@ import Testing
                 _ = try await device.serviceChanges()
                 return await peripheral.isSubscribed(to: 0x2A05)
             }
-            // Time goes on when both wait.
+            // Time continues when both wait.
             try await time.clock.sleep(for: .seconds(1))
             await peripheral.resumeAnswering()
             // Write Not Permitted.

@@ -160,7 +160,7 @@ import Testing
     }
 
     // Row O14.
-    @Test("somebody else's connect is just ending", arguments: [true, false]) func busyOnce(mayCommand: Bool)
+    @Test("another program's connect is just ending", arguments: [true, false]) func busyOnce(mayCommand: Bool)
         async throws
     {
         let bench = try await FaultyAdapter(mayCommand: mayCommand)

@@ -39,7 +39,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    /// The scan is told, once; the adapter is found again by its address, and the scan goes on.
+    /// The scan is notified, once; the adapter is found again by its address, and the scan continues.
     // Row O01.
     @Test("unplugged while scanning", arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32) async throws {
         let bench = try await FaultyAdapter()

@@ -3,7 +3,7 @@ import BLELinux
 import BareBLE
 import Testing
 
-/// Radio links that the next program goes on with.
+/// Radio links that the next program takes over.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdoptionFaultTests {
     private static let noManager = ServiceEnvironment(variables: [:], processID: 1)
 
@@ -18,7 +18,7 @@ import Testing
         return links
     }
 
-    @Test("the controller is asked once, whether it answers or not", arguments: [false, true])
+    @Test("the controller is asked once, whether it responds or not", arguments: [false, true])
     func askedOnce(isSilent: Bool) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         let links = try await detached(3, bench)

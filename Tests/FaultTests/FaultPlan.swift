@@ -111,7 +111,7 @@ final class FaultPlan: Sendable {
 
     // MARK: Rules
 
-    /// `times` of these calls, behind the first `skip` ones, end like that; without a number all of them.
+    /// `times` of these calls, after the first `skip` ones, end like that; without a number all of them.
     func set(
         _ calls: SystemCalls, _ effect: Effect, on descriptor: Int32 = -1, skip: Int = 0, times: Int? = 1
     ) {

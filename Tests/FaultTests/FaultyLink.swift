@@ -43,7 +43,7 @@ final class FaultyLink: Sendable {
         descriptor = try await peripheral.connect()
         plan.take(descriptor)
         device = try await Self.central(loop, responseTime).attach(descriptor: descriptor, name: "faulty")
-        // All that the link asks of its own accord is behind it.
+        // All that the link asks by itself is behind it.
         _ = try await device.read(Self.value)
     }
 

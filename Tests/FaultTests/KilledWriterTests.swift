@@ -99,7 +99,7 @@ import Testing
 
     /// A peer that never comes back has no next writer.
     // Row O22.
-    @Test("a directory of caches keeps nobody's remains") func remainsOfOthers() throws {
+    @Test("a directory of caches keeps no temporary files") func remainsOfOthers() throws {
         let folder = try Folder()
         for number in 0..<50 {
             try Data([1]).write(to: URL(filePath: "\(folder.path)/C0000000\(1_000 + number)-random.gatt.9.1.tmp"))

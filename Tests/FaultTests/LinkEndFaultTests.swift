@@ -105,7 +105,7 @@ import Testing
     }
 
     // Row L05.
-    @Test("the reason is told before the data", arguments: [ECONNRESET, ETIMEDOUT]) func reasonBeforeData(
+    @Test("the reason is reported before the data", arguments: [ECONNRESET, ETIMEDOUT]) func reasonBeforeData(
         errno: Int32
     ) async throws {
         let link = try await FaultyLink()

@@ -33,7 +33,7 @@ import Testing
     }
 
     // Row O10.
-    @Test("a full buffer keeps the order, and nobody spins", arguments: [1, 5, 40]) func fullBuffer(
+    @Test("a full buffer keeps the order, and nothing spins", arguments: [1, 5, 40]) func fullBuffer(
         times: Int
     ) async throws {
         let link = try await FaultyLink()
@@ -211,7 +211,7 @@ import Testing
     }
 
     // Rows L02, T06.
-    @Test("an answer that is too long for the kernel") func tooLongAnswer() async throws {
+    @Test("a response that is too long for the kernel") func tooLongAnswer() async throws {
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }
@@ -222,7 +222,7 @@ import Testing
     }
 
     // Row L06.
-    @Test("the kernel tells of packets that it dropped") func kernelDrops() async throws {
+    @Test("the kernel reports packets that it dropped") func kernelDrops() async throws {
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         loop.start()

@@ -135,7 +135,7 @@ actor PretendedMachine {
     }
 
     private func commandsReadable() {
-        // What has a command to send has its socket for events too, and the answer must not come before that is looked at.
+        // What has a command to send has its socket for events too, and the response must not come before that is looked at.
         adoptAll()
         while let input = commands?.receive(into: &buffer) {
             switch input {
@@ -203,7 +203,7 @@ final class FaultyAdapter: Sendable {
     /// What the next program on this machine has of the adapter.
     func nextAdapter() -> Adapter { Self.adapter(on: loop, mayCommand: true) }
 
-    /// Connects, reads, and hangs up.
+    /// Connects, reads, and disconnects.
     func visit() async throws(BLEError) {
         let options = ConnectOptions(timeout: .seconds(5))
         let device = try await central.connect(PretendedMachine.peer, options)

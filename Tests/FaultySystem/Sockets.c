@@ -47,7 +47,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t length) {
     struct verdict verdict = judge(FAULTY_CONNECT, fd, NULL);
     int number = pretending(fd);
     if (failed(verdict)) {
-        // One that is interrupted goes on by itself.
+        // One that is interrupted continues by itself.
         if (number && (errno == EINTR || errno == EINPROGRESS)) far_end_ready(number, fd, BTPROTO_L2CAP);
         errno = verdict.value;
         return (int)noted(verdict, FAULTY_CONNECT, fd, -1);

@@ -3,8 +3,8 @@
 //
 // What holds in every run:
 // - one command is on the wire at a time, and each ticket ends exactly once;
-// - the scan has one command out at a time; what it was asked for is answered once, and it sends nothing while the adapter is down;
-// - an attempt ends exactly once, and by itself once it was cancelled and the clock goes on.
+// - the scan has one command out at a time; what it was asked for gets a response once, and it sends nothing while the adapter is down;
+// - an attempt ends exactly once, and by itself once it was cancelled and the clock continues.
 
 @testable import BLECore
 
@@ -201,7 +201,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
     private mutating func startScan() {
         let settings: [ScanSettings] = [.balanced, .passive, .lowLatency, .coexist, .longRange]
         let plan = ScanPlan(settings[Int(script.byte()) % settings.count])
-        // One that is still owed is answered by the start.
+        // One that is still owed gets a response by the start.
         obey(scan.start(plan, at: now))
     }
 

@@ -78,7 +78,7 @@ struct Script {
 
     mutating func rest() -> [UInt8] { bytes(bytes.count) }
 
-    /// How far a clock goes on: mostly little, sometimes to either side of what a deadline is.
+    /// How far a clock continues: mostly little, sometimes to either side of what a deadline is.
     mutating func pause() -> Duration {
         let pauses: [Duration] = [
             .zero, .milliseconds(1), .milliseconds(50), .milliseconds(500), .seconds(1), .milliseconds(1_999),

@@ -4,7 +4,7 @@
 //
 // What holds in every session:
 // - one request is out at a time, and one `send` is in the owner's hands;
-// - each operation ends exactly once, and all end by themselves once the clock goes on, whatever the peer does;
+// - each operation ends exactly once, and all end by themselves once the clock continues, whatever the peer does;
 // - each subscriber is told once how it went; one that left or was ended hears nothing more;
 // - a closed link sends and delivers nothing; every indication is confirmed once, every request of the peer answered once at most;
 // - packets fit the MTU, handles and ranges are possible, values are 512 bytes at most, what a discovery finds is in order;

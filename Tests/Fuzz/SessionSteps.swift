@@ -268,7 +268,7 @@ extension FuzzedSession {
         }
     }
 
-    /// The link goes to another program: all calls fail, the wire goes on.
+    /// The link goes to another program: all calls fail, the wire continues.
     private mutating func handOver() {
         guard !isClosed else { return }
         var state = LinkState(peer: nil, name: "fuzzed")

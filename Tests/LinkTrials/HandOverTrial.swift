@@ -10,7 +10,7 @@ struct HandOverTrial {
     let after: Int
     let peer: PeerID
 
-    /// Hands the link to this program, executed anew in this process; `times` times, and then disconnects.
+    /// Hands the link to this program, executed again in this process; `times` times, and then disconnects.
     ///
     /// - Parameter handed: What the program before has passed, if there was one.
     func execute(times: Int, handed: String?) async throws {

@@ -6,11 +6,11 @@ import Glibc
 ///
 ///     link-trials cycles COUNT PAUSE PEER     connects and disconnects so often
 ///     link-trials idle PEER...                one session and one subscription for each, and nothing else
-///     link-trials execute AFTER TIMES PEER    follows heart rates; behind AFTER of them it executes itself anew, with the link
+///     link-trials execute AFTER TIMES PEER    follows heart rates; behind AFTER of them it executes itself again, with the link
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///
-/// `execute` and `store` go on with the link that they are handed. Each line that they write says one thing; the tests read them.
+/// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the tests read them.
 @main
 enum LinkTrials {
     static func main() {

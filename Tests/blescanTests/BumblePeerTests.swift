@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// blescan against a GATT server that nobody here wrote. The expected values are those of the peer's own description, and
+/// blescan against a GATT server of another project. The expected values are those of the peer's own description, and
 /// the requests are counted by the peer. How many there should be is worked out from the description:
 ///
 /// - The MTU exchange is one, and none with `--mtu 23`.

@@ -21,7 +21,7 @@ import Testing
         0xFB, 0x65, 0x78, 0xF6, 0x16, 0xB3, 0xBF, 0xE6,
     ]
 
-    /// Runs one command against a device at the one path; answers what it printed, and the packets that the device got.
+    /// Runs one command against a device at the one path; returns what it printed, and the packets that the device got.
     private func run(
         _ command: [String], _ device: VirtualDevice
     ) async throws -> (outcome: Outcome, packets: [[UInt8]]) {
@@ -144,7 +144,7 @@ import Testing
         #expect(try PeerArgument(argument: "unix:/a").identity == "unix:/a")
     }
 
-    /// One request behind the MTU, as without a cache, and no file of what is no knowledge of the peer.
+    /// One request after the MTU, as without a cache, and no file of what is no knowledge of the peer.
     @Test(arguments: [
         ["read", "PEER", "2a19"], ["read", "PEER", "0x0003"], ["write", "PEER", "0x0003", "--u8", "1"],
     ])

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `--cache` against a GATT server that nobody here wrote; it counts the requests.
+/// `--cache` against a GATT server of another project; it counts the requests.
 @Suite(.serialized, .enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
     /// Generic Attribute with the Database Hash of what this peer serves, as OpenSSL's AES-CMAC has it (Core Vol 3 Part G, 7.3).
     private static let hash = """
@@ -96,7 +96,7 @@ import Testing
         #expect(messages.allSatisfy { $0.hasPrefix("blescan: could not ") && $0.contains(path) })
         if kind == "text" { #expect(try Data(contentsOf: URL(filePath: path)) == Data("hello".utf8)) }
         guard kind == "garbage" else { return }
-        // It is written anew.
+        // It is written again.
         let again = try await BumblePeer(with: Self.hash, at: socket)
         let after = try await BuiltProgram.run(["explore", "unix:\(again.path)", "--no-read", "--cache", file])
         #expect(after.errors.isEmpty)

@@ -61,7 +61,7 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
 
-    /// One more service in each answer, for ever.
+    /// One more service in each response, for ever.
     @Test func aPeerWithoutEnd() async throws {
         let peer = try SocketPeer { request in
             guard request.first == 0x10, request.count > 2 else { return .answer([0x01, request[0], 0, 0, 0x06]) }
@@ -70,7 +70,7 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
     }
 
-    /// What went on is said in words that may change.
+    /// What continued is described in words that may change.
     @Test(arguments: ["discover the services", "find 2a19"]) func whoseLimitItIsDecidesAndNotTheWords(operation: String)
     {
         let ofThePeer = BLEError(.tooLong, during: operation, because: "there is no end", origin: .peer)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func refusedByCheck() async throws {
-        // An answer that nobody has asked for.
+        // A response that nobody has asked for.
         let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")
         #expect(outcome.status == 76)
     }

@@ -70,7 +70,7 @@ import Testing
         #expect(!terminal.text.contains(Self.erase + "unix:/tmp/bl"))
     }
 
-    /// The results go elsewhere, so the line may stay until they come; it is gone behind them.
+    /// The results go elsewhere, so the line may stay until they come; it is gone after them.
     @Test func listeningSaysThatItWaits() async throws {
         let peer = try await SocketPeer(.battery)
         let terminal = try PseudoTerminal()

@@ -188,7 +188,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect(unsafe mkfifo(pipe, 0o644) == 0 && chmod(pipe, 0o644) == 0)
         let program = try RunningProgram(
             environment + [BuiltProgram.url.path] + command + [last], of: URL(filePath: "/usr/bin/env"))
-        // It has opened the pipe, and so is behind everything that it does at its beginning.
+        // It has opened the pipe, and so is after everything that it does at its beginning.
         let end = try await Self.opened(pipe)
         let found = status(of: String(program.processID))
         close(end)

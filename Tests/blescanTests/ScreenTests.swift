@@ -39,7 +39,7 @@ import Testing
         try Golden.expect(session, matches: "trace.txt")
     }
 
-    /// What --trace prints is a dialogue: replaying it shows the same packets.
+    /// The output of --trace is a dialogue: replaying it shows the same packets.
     @Test func aTraceCanBeReplayed() async throws {
         let trace = try await BuiltProgram.run(["explore", "demo:uart", "--trace"]).errors
         let file = FileManager.default.temporaryDirectory.appending(path: "trace-\(UUID().uuidString).dialogue")

@@ -2,7 +2,7 @@ import BLECore
 import BareBLETestKit
 import Testing
 
-/// Peers that do not answer, hang up, refuse, or talk nonsense: the status and the sentence that the user gets.
+/// Peers that do not respond, disconnect, refuse, or violate the protocol: the status and the sentence for the user.
 @Suite struct UnrulyPeerTests {
     /// Commands that meet the peer at different moments: at the MTU exchange, or without one at the first request.
     static let commands: [[String]] = [

@@ -28,7 +28,7 @@ import Testing
     }
 
     // An error other than "not supported" stalls some clients for good.
-    @Test("any error means 23, and the queue goes on", arguments: ["0102000006", "0102000004"])
+    @Test("any error means 23, and the queue continues", arguments: ["0102000006", "0102000004"])
     func refused(response: String) {
         let link = ATTLink()
         link.enqueue("020502")

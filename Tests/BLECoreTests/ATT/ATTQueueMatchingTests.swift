@@ -2,7 +2,7 @@ import BLECore
 import Testing
 
 @Suite struct ATTQueueMatchingTests {
-    @Test("T01: an answer that nobody waits for is dropped, and closes a strict link", arguments: [false, true])
+    @Test("T01: a response that no request waits for is dropped, and closes a strict link", arguments: [false, true])
     func nobodyWaits(isStrict: Bool) {
         let link = ATTLink { $0.isStrict = isStrict }
         for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
@@ -23,7 +23,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T02: three unexplained answers within one request close the link") func threeOfThem() {
+    @Test("T02: three unexplained responses within one request close the link") func threeOfThem() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.receive("13")
@@ -65,7 +65,7 @@ import Testing
         #expect(link.statistics.handleMismatches == 1)
     }
 
-    @Test("T04: an Error Response about another request is not the answer", arguments: ["0112030005", "011203"])
+    @Test("T04: an Error Response about another request is not the response", arguments: ["0112030005", "011203"])
     func otherRequest(pdu: String) {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
@@ -142,7 +142,7 @@ import Testing
         #expect(link.result(request) == "0b")
     }
 
-    @Test("T13: an answer longer than the MTU closes the link", arguments: [23, 24, 672]) func oversized(count: Int) {
+    @Test("T13: a response longer than the MTU closes the link", arguments: [23, 24, 672]) func oversized(count: Int) {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))
@@ -152,7 +152,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("an answer to what has just ended is a known stray") func lateSecondAnswer() {
+    @Test("a response to what has just ended is a known stray") func lateSecondAnswer() {
         let link = ATTLink()
         link.enqueue("100100ffff0028")
         link.receive("011001000a")
@@ -179,7 +179,7 @@ import Testing
         #expect(link.result(request) == "0b01")
     }
 
-    // Some stacks take the peer's own request for the answer to theirs.
+    // Some stacks take the peer's own request for the response to theirs.
     @Test func aRequestOfThePeerIsNotTheAnswerToOurs() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")

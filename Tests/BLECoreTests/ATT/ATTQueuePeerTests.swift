@@ -145,7 +145,8 @@ import Testing
         #expect(link.sent == ["01\(pdu.prefix(2))000006"])
     }
 
-    @Test("T24, T25: a second request before our answer closes the link; nothing piles up") func overlappingRequests() {
+    @Test("T24, T25: a second request before our response closes the link; nothing piles up") func overlappingRequests()
+    {
         let link = ATTLink()
         link.takesPackets = false
         link.receive("0a0300")

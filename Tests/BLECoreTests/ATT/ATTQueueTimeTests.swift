@@ -17,7 +17,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T07: an answer at 29.999 s counts") func justInTime() {
+    @Test("T07: a response at 29.999 s counts") func justInTime() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.wait(.milliseconds(29_999))
@@ -26,7 +26,7 @@ import Testing
         #expect(link.nextDeadline == nil)
     }
 
-    @Test("T07: an answer at 30.001 s meets a closed link") func tooLate() {
+    @Test("T07: a response at 30.001 s meets a closed link") func tooLate() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.pass(.seconds(30))
@@ -37,7 +37,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("O21: an answer that waits counts, however late this process looks at it") func processWasStopped() {
+    @Test("O21: a response that waits counts, however late this process reads it") func processWasStopped() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.wait(.seconds(60))
@@ -67,7 +67,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T08: cancelled in flight, the late answer is discarded and the next request gets its own") func orphan() {
+    @Test("T08: cancelled in flight, the late response is discarded and the next request gets its own") func orphan() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.cancel(first)
@@ -84,8 +84,8 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T09: cancelled in flight and never answered, the link closes 30 s after sending") func orphanWithoutAnswer()
-    {
+    @Test("T09: cancelled in flight and without a response, the link closes 30 s after sending")
+    func orphanWithoutAnswer() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.pass(.seconds(10))

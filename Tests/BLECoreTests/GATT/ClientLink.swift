@@ -66,7 +66,7 @@ final class ClientLink {
         perform(client.timePassed(now))
     }
 
-    /// Another client goes on, which knows what this one has left. The bytes are what crosses to the other program.
+    /// Another client continues, which knows what this one has left. The bytes are what crosses to the other program.
     func handOver(after time: Duration = .zero) throws {
         var state = LinkState(peer: nil, name: "link")
         state.client = client.remains()

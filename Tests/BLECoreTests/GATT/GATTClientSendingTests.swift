@@ -1,7 +1,7 @@
 import BLECore
 import Testing
 
-/// What becomes of an operation whose packet the socket does not take, or not yet, and of answers that are none.
+/// What becomes of an operation whose packet the socket does not take, or not yet, and of responses that are none.
 @Suite struct GATTClientSendingTests {
     private let now = BootInstant(nanoseconds: 1)
     private let id = OperationID(1)

@@ -83,7 +83,7 @@ import Testing
         #expect(link.outcome(of: second) == nil)
     }
 
-    /// A read behind which the last request of a long write waits; `echoes` are the answers to the pieces.
+    /// A read behind which the last request of a long write waits; `echoes` are the responses to the pieces.
     private func longWriteBehindARead(
         echoes: [[UInt8]], _ giveUp: (OperationID) -> Void
     ) {
@@ -141,7 +141,7 @@ import Testing
         #expect(link.sent.count == 1)
     }
 
-    /// Some wait for an answer, some for the peer's prepared queue; none is there any more to be late.
+    /// Some wait for a response, some for the peer's prepared queue; none is there any more to be late.
     // Row C03.
     @Test func whatFailedWithTheLinkIsNotToldAgainWhenItsTimeIsOver() {
         let operations = [

@@ -66,7 +66,7 @@ import Testing
         #expect(database.descriptors(of: database.characteristics[1]).map(\.handle) == [7])
     }
 
-    /// A database that somebody put together carelessly answers like any other.
+    /// A database that somebody put together carelessly responds like any other.
     @Test func survivesNonsense() {
         var characteristic = GATTCharacteristic(
             declarationHandle: 9, valueHandle: 3, endHandle: 0, properties: [], uuid: 0x2A19)

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The client operations recorded from the test suites of BlueZ and NimBLE: same answers in, same outcome out.
+/// The client operations recorded from the test suites of BlueZ and NimBLE: same responses in, same outcome out.
 ///
 /// Reads and writes must ask exactly what the recorded client asked. Discovery goes another way, so there the recorded
 /// database answers, or one that has what the recorded client found.
@@ -205,7 +205,7 @@ extension GATTVectorTests {
             guard case .send(let request) = step else { break }
             let text = Hex.encode(request)
             guard let expected = requests.popFirst() else {
-                // The recorded client stopped where a full packet might go on; that it does not is an answer too.
+                // The recorded client stopped where a full packet might continue; that it does not is a response too.
                 #expect(recorded.operation == "read")
                 let end = ATTErrorResponse(
                     requestOpcode: .readBlobRequest, handle: recorded.params.handle ?? 0, code: .attributeNotLong)

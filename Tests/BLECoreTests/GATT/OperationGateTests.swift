@@ -10,7 +10,7 @@ import Testing
         .exclusive(scope, others: others)
     }
 
-    /// Whether a call is admitted at once, and goes on.
+    /// Whether a call is admitted at once, and continues.
     private func passes(
         _ ticket: OperationGate.Ticket, _ gate: inout OperationGate, from scopes: [OperationGate.Scope] = []
     ) -> Bool {

@@ -55,7 +55,7 @@ import Testing
         #expect(active == [] && !isWanted)
     }
 
-    /// A configuration is kept for a subscriber from its call to the answer to the write that switches it off.
+    /// A configuration is kept for a subscriber from its call to the response to the write that switches it off.
     @Test func aConfigurationHasOneOwner() {
         var subscriptions = Subscriptions()
         _ = subscriptions.subscribe(ID(1), to: rate, cccd: cccd)

@@ -41,7 +41,7 @@ import Testing
         #expect(handles == [])
     }
 
-    /// Row G24, and the lost first notification of another stack: a peer sends a value ahead of its answer.
+    /// Row G24, and the lost first notification of another stack: a peer sends a value ahead of its response.
     @Test func valuesAheadOfTheAnswerAreDelivered() {
         var subscriptions = Subscriptions()
         _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
@@ -157,7 +157,7 @@ import Testing
 
     // MARK: Changed services
 
-    /// What is there now is something else: nothing is written, and the next subscriber starts afresh.
+    /// What is there now is something else: nothing is written, and the next subscriber starts again.
     @Test func changedServicesEndSubscriptions() {
         var subscriptions = subscribed(ID(1), ID(2))
         _ = subscriptions.subscribe(ID(3), to: both, cccd: bothCCCD)

@@ -20,7 +20,7 @@ struct TestAttributeServer {
     var quirks: Set<Quirk> = []
     /// Requests the prepared queue holds.
     var queueLimit = 64
-    /// Asked before the table is; an answer of its own goes out instead.
+    /// Asked before the table is; a response of its own goes out instead.
     var intercept: (ATTPacket) -> [UInt8]? = { _ in nil }
     private(set) var requests: [ATTPacket] = []
     private(set) var prepared: [ATTPrepareWriteRequest] = []

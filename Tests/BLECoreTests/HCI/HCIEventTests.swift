@@ -63,7 +63,7 @@ import Testing
         #expect(up.peer == PeerID("45:DE:A1:04:15:2D/public"))
         #expect(up.parameters.interval.lowerBound == .microseconds(48_750))
         #expect(up.parameters.supervisionTimeout == .seconds(20))
-        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:338: the call was taken back.
+        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:338: the call was cancelled.
         let enhanced = "3e1f0a024000000000000000000000000000000000000000000024000000f40100"
         guard case .connectionComplete(let cancelled) = try event(enhanced) else { throw WrongCase() }
         #expect(cancelled.status == .unknownConnection)
@@ -134,7 +134,7 @@ import Testing
         guard case .advertisingReports(let batch) = try HCIEvent(packet.span) else { throw WrongCase() }
         #expect(batch.losses.isEmpty)
         #expect(batch.reports.map(\.address) == [BluetoothAddress("8C:20:4B:13:AC:E6")])
-        // H01: 255 reports announced, bytes for one; it counts, and the scan goes on.
+        // H01: 255 reports announced, bytes for one; it counts, and the scan continues.
         var liar = packet
         liar[3] = 0xFF
         guard case .advertisingReports(let partial) = try HCIEvent(liar.span) else { throw WrongCase() }

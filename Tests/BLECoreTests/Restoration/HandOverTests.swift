@@ -9,7 +9,7 @@ import Testing
         try link.handOver()
         #expect(link.mtu == 64)
         #expect(link.sent.isEmpty)
-        // A second answer of the exchange is still a known stray.
+        // A second response of the exchange is still a known stray.
         link.receive([0x03, 0x40, 0x00])
         #expect(link.statistics.knownStrays == 1)
         // 64 bytes are taken, and sent.

@@ -93,7 +93,7 @@ import Testing
         list.heard(try sighting(1, rssi: -60, at: .seconds(3)))
         list.heard(try sighting(1, rssi: -90, at: .seconds(4)))
         #expect(change(of: &list) == nil)
-        // One that was lost begins anew.
+        // One that was lost begins again.
         list.lost(try sighting(1))
         list.heard(try sighting(1, rssi: -40, at: .seconds(5)))
         #expect(list.devices.first?.proximity.strength == -40)

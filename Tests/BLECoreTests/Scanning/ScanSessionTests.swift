@@ -84,7 +84,7 @@ import Testing
         }
         #expect(pauses.prefix(4) == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4)])
         #expect(pauses.last == .seconds(30))
-        // An answer at any time, and the scan goes on.
+        // A response at any time, and the scan continues.
         #expect(session.commandFinished(nil, at: now) == [set])
     }
 
@@ -157,7 +157,7 @@ import Testing
         #expect(session.commandFinished(nil, at: start) == [set])
     }
 
-    /// A pause at each step of the start ends with the scan off and one answer.
+    /// A pause at each step of the start ends with the scan off and one response.
     @Test(arguments: 0...3) func pauseAtEachStep(step: Int) {
         var session = ScanSession(Self.legacy)
         var actions = session.start(plan, at: start)

@@ -75,7 +75,7 @@ import Testing
             life.failed(.passing, policy, at: later) == [.letGo, .tell(.disconnected(.never)), .tell(.gaveUp)])
         #expect(life.deadlineNow() == nil)
         #expect(life.isEndingNow() == false)
-        // And begins anew when it is told to.
+        // And begins again on request.
         #expect(life.want() == [.tell(.connecting(attempt: 1)), .connect])
     }
 

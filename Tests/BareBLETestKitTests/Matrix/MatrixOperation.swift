@@ -7,7 +7,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
     case connect, mtu, discover, read, longRead, write, writeCommand, longWrite, subscribe, streaming, exclusively,
         onReady, request, assemble, drain, reconnect, restore
 
-    /// What it is done with: a short value, a long one, and one that is sent unasked.
+    /// What it is done with: a short value, a long one, and one that is sent without a request.
     static let device = VirtualDevice(
         name: "Matrix",
         services: [

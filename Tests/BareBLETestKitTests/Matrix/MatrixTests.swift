@@ -23,7 +23,7 @@ struct MatrixTests {
     ) {
         let place: Comment = "at packet \(packet): \(outcome)"
         guard let error = outcome.error else {
-            // The last packet was there in time, be it behind the news; and a connect tries again by itself. Behind the answer to
+            // The last packet was there in time, be it behind the news; and a connect tries again by itself. Behind the response to
             // a subscription comes its first value, which the call does not wait for.
             let isAnswered = !outcome.wasHosts || loss == .lateAnswer
             let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)

@@ -25,7 +25,7 @@ struct AdapterBench: Sendable {
         var isLinked = false
         /// What opening a channel ends with, once each, before it succeeds.
         var channelErrors: [Int32] = []
-        /// Whether a channel waits for its peer's answer.
+        /// Whether a channel waits for its peer's response.
         var holdsChannels = false
         /// Whether a link that the kernel makes stays on its way.
         var holdsLinks = false

@@ -151,7 +151,7 @@ import Testing
         bench.kernel.withLock { $0.connectErrors = [16, 16, 16] }
         _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         #expect(bench.kernel.withLock { $0.connects } == 4)
-        // The kernel may wait for reports that only somebody's scan brings; none goes on afterwards.
+        // The kernel may wait for reports that only somebody's scan brings; none continues afterwards.
         await bench.controller.commandsArrived(12)
         let calls: [HCIOpcode] = [.leCreateConnection, .disconnect]
         #expect(

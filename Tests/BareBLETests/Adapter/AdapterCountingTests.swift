@@ -29,7 +29,7 @@ import Testing
         for number in 0...ReportAssembler.capacity {
             await bench.controller.sendRaw(Self.fragment(of: number, status: 1))
         }
-        // The last one of them goes on as an advertisement of another kind.
+        // The last one of them continues as an advertisement of another kind.
         var other = Self.fragment(of: ReportAssembler.capacity, status: 1)
         other[5] |= 1
         await bench.controller.sendRaw(other)

@@ -228,7 +228,7 @@ import Testing
             let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(2), deliveries.receive)
             await bench.controller.advertise(thermometer, [])
             await deliveries.wait { $0.count == 1 }
-            // Nobody answers: the radio calls for longer than a silent device would be waited for.
+            // Nothing responds: the radio initiates for longer than a silent device would be waited for.
             let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
             await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
                 _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))

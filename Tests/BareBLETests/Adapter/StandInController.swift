@@ -18,9 +18,9 @@ actor StandInController {
     private(set) var received: [HCIOpcode] = []
     /// Peers that can be called, with the handles of their links.
     var peers: [BluetoothAddress: ConnectionHandle] = [:]
-    /// What a command is answered with instead of success, as often as listed.
+    /// What a command gets a response with instead of success, as often as listed.
     var statuses: [HCIOpcode: [HCIStatus]] = [:]
-    /// Commands that get no answer at all.
+    /// Commands that get no response at all.
     var ignored: Set<HCIOpcode> = []
     /// Whether the peer is quicker than the command that takes a call back.
     var answersCancelsWithLinks = false

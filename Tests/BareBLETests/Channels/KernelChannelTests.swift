@@ -1,4 +1,4 @@
-// Channels over the kernel's own sockets, to a peer that nobody here wrote: Bumble's credit-based channels, as
+// Channels over the kernel's own sockets, to a peer of another project: Bumble's credit-based channels, as
 // Tests/VM/guest/peripherals/courier.py offers them. Only in the virtual machine, where BAREBLE_KERNEL_TESTS asks for it.
 
 import BLECore
@@ -48,7 +48,7 @@ struct KernelChannelTests {
         await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
             try await channel.send([UInt8](repeating: 0, count: 2049))
         }
-        // The attributes go on beside it, and a second channel too.
+        // The attributes can be used beside it, and so can a second channel.
         #expect(try await link.read(progress).count == 4)
         let second = try await link.openChannel(psm: PSM.echo)
         try await second.send([2])

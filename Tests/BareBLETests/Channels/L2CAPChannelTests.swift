@@ -175,7 +175,7 @@ extension ChannelBench {
         return progress.withLock { $0 }
     }
 
-    /// Fills the way to the peer; answers how many packets it took.
+    /// Fills the way to the peer; returns how many packets it took.
     func fill() async throws -> Int {
         var sent = 0
         while true {

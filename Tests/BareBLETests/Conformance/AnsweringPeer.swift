@@ -6,7 +6,7 @@ import TestSupport
 /// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the recorded
 /// answers, the others are answered from the attributes that the recording speaks of.
 struct RecordedServer: Sendable {
-    /// Stands before everything else; `nil` from it: go on.
+    /// Stands before everything else; `nil` from it: continue.
     typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
 
     private var recorded: [[UInt8]: [[[UInt8]]]] = [:]
@@ -19,7 +19,7 @@ struct RecordedServer: Sendable {
         self.intercept = intercept
     }
 
-    /// Takes in a recording. Asked the same again, the peer gives the answers in their order, and the last one for ever.
+    /// Takes in a recording. Asked the same again, the peer gives the responses in their order, and the last one for ever.
     mutating func add(_ lines: [GATTVectors.Line]) throws {
         var request: [UInt8]?
         for line in lines {
@@ -32,7 +32,7 @@ struct RecordedServer: Sendable {
         }
     }
 
-    /// The next requests get these answers, whatever they ask.
+    /// The next requests get these responses, whatever they ask.
     mutating func answer(inTurn answers: [String]) throws {
         inTurn = try answers.map { try bytes($0.filter { $0 != " " }) }[...]
     }
@@ -48,7 +48,7 @@ struct RecordedServer: Sendable {
     }
 }
 
-/// A peer on a socketpair that answers by a `RecordedServer`, and remembers what it was sent.
+/// A peer on a socketpair that responds by a `RecordedServer`, and remembers what it was sent.
 actor AnsweringPeer {
     private let loop = EventLoop.peers
     private var server: RecordedServer

@@ -41,7 +41,7 @@ struct ClientCaseRun {
         let handle = try required(recorded.params.handle)
         var steps = try script()
         var note: String?
-        // The recorded client stopped where a full packet might go on; that it does not is an answer too.
+        // The recorded client stopped where a full packet might continue; that it does not is a response too.
         let answer = try recorded.script.last?.s2c.map { try bytes($0) } ?? []
         if recorded.operation == "read", answer.count == recorded.clientMtu, answer.first == 0x0B {
             let offset = UInt16(clamping: answer.count - 1)

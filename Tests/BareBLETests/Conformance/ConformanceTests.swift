@@ -26,7 +26,7 @@ struct ConformanceTests {
         #expect(GATTVectors.sessions.count == 55)
     }
 
-    /// `BAREBLE_UPDATE_GOLDEN=1` writes the page anew.
+    /// `BAREBLE_UPDATE_GOLDEN=1` writes the page again.
     @Test func thePageSaysWhatTheRunSays() async throws {
         let page = await ConformancePage.text()
         let file = RepositoryFiles.root.appending(path: "Docs/maintainers/conformance.md")

@@ -1,7 +1,7 @@
 /// What was found wrong in other clients, and where this project shows that it does it right.
 ///
 /// The first part comes from a comparison of clients for Linux, the second from a reading of one client in Swift. A row is a
-/// finding about another program, read or reproduced once; it may have been mended there since.
+/// finding about another program, read or reproduced once; it may have been fixed there since.
 enum DefectTable {
     struct Row {
         var id: String

@@ -137,7 +137,7 @@ struct DialogueSession {
         case "count":
             return "\(try Self.count(words[0], in: await device.statistics))"
         case "wait":
-            // What came unasked may be read a moment later than the test looks.
+            // What came without a request may be read a moment later than the test looks.
             while try Self.count(words[0], in: await device.statistics) < Int(expected) ?? 0 { await Task.yield() }
             return "\(try Self.count(words[0], in: await device.statistics))"
         case "end":

@@ -67,7 +67,7 @@ struct ProfileSessionRun {
 
     // MARK: One exchange
 
-    /// A request with its answer; a long read with all of its parts.
+    /// A request with its response; a long read with all of its parts.
     private struct Exchange {
         var request: [UInt8]
         var outcome: RecordedOutcome

@@ -84,13 +84,13 @@ import Testing
                     let location = try? await sensor.value(0x2A38)
                     #expect(location == [0x02])
                     await radio.move(sensor, to: .outOfRange)
-                    // Long enough for the link to end, and for some connects in vain.
+                    // Long enough for the link to end, and for some connects without success.
                     try? await time.clock.sleep(for: .seconds(60))
                     await radio.move(sensor, to: .near)
                 }
                 return count < 6
             }
-            // The sensor starts its row of beats anew with each link.
+            // The sensor starts its row of beats again with each link.
             #expect(await listener.beats.suffix(3) == [72, 73, 74])
             #expect(await sensor.connectionCount >= 2)
             #expect(await !sensor.isConnected)

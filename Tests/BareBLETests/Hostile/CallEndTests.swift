@@ -47,7 +47,7 @@ struct CallEndTests {
         try await link.end()
     }
 
-    @Test("C02: a link that nobody holds but a call that waits lives as long as that")
+    @Test("C02: a link that only a waiting call holds lives as long as the call")
     func letGoOf() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var device: Peripheral? = try await Central().attach(to: peripheral)
@@ -83,7 +83,7 @@ struct CallEndTests {
     }
 
     /// With more time where the link's thread came to stand only when the time was over.
-    @Test("O21: an answer that came while this process did not run counts, whatever the clock says")
+    @Test("O21: a response that came while this process did not run counts, whatever the clock says")
     func processWasStopped() async throws {
         for time in [Duration.seconds(1), .seconds(4), .seconds(16)] {
             guard try await !answerCounts(after: time) else { return }
@@ -91,7 +91,7 @@ struct CallEndTests {
         Issue.record("the thread never stood in time")
     }
 
-    /// Whether the thread of a link stood before the response time was over. It stands until then, and until the answer is there,
+    /// Whether the thread of a link stood before the response time was over. It stands until then, and until the response is there,
     /// behind more packets than one turn takes.
     private func answerCounts(after responseTime: Duration) async throws -> Bool {
         var configuration = Configuration()

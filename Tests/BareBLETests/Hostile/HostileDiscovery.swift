@@ -1,7 +1,7 @@
 import BareBLE
 import BareBLETestKit
 
-/// A peer that gives wrong answers to discovery, whatever it is asked; behind them it finds nothing more.
+/// A peer that gives wrong responses to discovery, whatever it is asked; after them it finds nothing more.
 ///
 /// After any outcome the link works on: a value can be read.
 struct HostileDiscovery: Sendable, CustomStringConvertible {

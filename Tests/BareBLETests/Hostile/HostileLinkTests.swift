@@ -75,7 +75,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("T25: a flood of requests is answered one by one")
+    @Test("T25: a flood of requests gets one response after the other")
     func requestFlood() async throws {
         let link = try await HostileLink(HostileLink.table())
         for _ in 0..<100 { await link.peer.send([0x0A, 1, 0]) }
@@ -85,7 +85,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("G09: one handle in each answer, for ever")
+    @Test("G09: one handle in each response, for ever")
     func endlessDiscovery() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(.full) }
@@ -174,7 +174,7 @@ struct HostileLinkTests {
         try await none.end()
     }
 
-    @Test("G24: values behind the end of a subscription are dropped")
+    @Test("G24: values after the end of a subscription are dropped")
     func valuesBehindTheEnd() async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3))

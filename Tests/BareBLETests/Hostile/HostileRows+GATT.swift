@@ -36,7 +36,7 @@ extension HostileRow {
                 """)
         ]
 
-    /// A long write of 22 bytes whose first part is answered by `answer`, or the first and second by both.
+    /// A long write of 22 bytes whose first part gets a response by `answer`, or the first and second by both.
     private static func write(
         _ id: String, _ what: String, is outcome: String, _ exchange: String
     ) -> HostileRow {

@@ -8,7 +8,7 @@ import Testing
 /// Rows of the catalogue that take a minute, an hour or a night, in virtual time.
 @Suite("Hostile peers and machines, over time", .timeLimit(.minutes(1)))
 struct HostileTimeTests {
-    @Test("G09: an answer every 29.9 s, and a discovery that has a minute for all of them")
+    @Test("G09: a response every 29.9 s, and a discovery that has a minute for all of them")
     func slowAnswers() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(.heartRate, latency: .milliseconds(29_900), time: time)
@@ -18,7 +18,7 @@ struct HostileTimeTests {
             let code = await HostileLink.code { () throws(BLEError) in _ = try await device.discover(.full) }
             #expect(code == .timedOut)
             #expect(time.now - start == .seconds(60))
-            // The last answer is still to come; then the next request has its turn.
+            // The last response is still to come; then the next request has its turn.
             _ = try await device.read(.handle(3), timeout: .seconds(90))
             #expect(time.now - start == .milliseconds(29_900) * 4)
             #expect(await device.statistics.lateAnswers == 1)
@@ -51,7 +51,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("H16: a controller that hears nobody for 90 s is set up again, and the scan is told")
+    @Test("H16: a controller that hears nothing for 90 s is set up again, and the scan is notified")
     func radioSilence() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -122,7 +122,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("O19: a machine that sleeps for eight hours finds its links gone, and makes them anew")
+    @Test("O19: a machine that sleeps for eight hours finds its links gone, and makes them again")
     func machineSleeps() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -38,7 +38,7 @@ import Testing
         #expect(warnings.all.last == "trouble on the link: values for handle 0: 3600")
     }
 
-    /// A second of a link, a second without one, for so long; answers how many links there were.
+    /// A second of a link, a second without one, for so long; returns how many links there were.
     private func comeAndGo(
         for length: Duration, _ configuration: Configuration,
         _ doWrong: @Sendable @escaping (VirtualPeripheral, Peripheral, VirtualTime) async throws -> Void

@@ -61,7 +61,7 @@ struct IsolationTests {
             for _ in 0..<5 { #expect(try await quiet.read(0x2A19) == [64]) }
             let seen = order.withLock(\.self)
             #expect(seen.count(where: { $0 == "quiet" }) == 10)
-            // Until the request is on its way no turn is needed; the peer takes one, and the answer the next.
+            // Until the request is on its way no turn is needed; the peer takes one, and the response the next.
             let waits = seen.split(separator: "quiet", omittingEmptySubsequences: false).map(\.count)
             #expect(waits.max() ?? 0 <= floods * 64 * 2, "\(waits)")
             #expect(seen.count(where: { $0 != "quiet" }) >= floods * 64, "the flood was there")

@@ -7,7 +7,7 @@ import Testing
 /// Consumers that take less than there is: memory stays bounded, losses are told to the last one, nothing else waits.
 @Suite("Slow consumers", .timeLimit(.minutes(5)))
 struct SlowConsumerTests {
-    @Test("H18: who sleeps for an hour finds the newest, and how much was dropped")
+    @Test("H18: a consumer that sleeps for an hour finds the newest, and the number of dropped ones")
     func aScanIsNotLookedAtForAnHour() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -42,7 +42,7 @@ struct SlowConsumerTests {
         }
     }
 
-    @Test("T17: requests go on beside 10,000 notifications a second that nobody keeps pace with")
+    @Test("T17: requests continue beside 10,000 notifications a second that no consumer keeps pace with")
     func requestsGoOnBesideAFlood() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(

@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Giving up everything, and ending the link behind everything.
+/// Giving up everything, and ending the link after everything.
 @Suite(.timeLimit(.minutes(1))) struct CancelAllTests {
     private let central = Central()
 
@@ -41,7 +41,7 @@ import Testing
         #expect(await first.value == .cancelled)
         #expect(codes == calls.map { _ in .cancelled })
         #expect(await device.isConnected)
-        // Only the one that was under way had been sent; its answer, when it comes at last, is nobody's.
+        // Only the one that was under way had been sent; its response, when it comes at last, is nobody's.
         #expect(await peripheral.receivedCount == before + 1)
         await peripheral.resumeAnswering()
         let next = Task { try await device.read(.handle(8)) }

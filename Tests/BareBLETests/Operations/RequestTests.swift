@@ -4,7 +4,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Requests whose answers are values, against a device of which the test is the software. In virtual time.
+/// Requests whose responses are values, against a device of which the test is the software. In virtual time.
 @Suite(.timeLimit(.minutes(1))) struct RequestTests {
     private static let control: CharacteristicReference = 0xFFF1
     private static let reply: CharacteristicReference = 0xFFF2
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func itListensBeforeItAsks() async throws {
-        // The answer is ahead of the confirmation, and behind the first value that the subscription brought about.
+        // The answer is ahead of the confirmation, and after the first value that the subscription brought about.
         let script = try Dialogue(
             """
             < 10 0100 ffff 0028

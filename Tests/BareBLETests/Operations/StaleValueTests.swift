@@ -10,7 +10,7 @@ import Testing
     private static let reply: CharacteristicReference = 0xFFF2
     private static let slow: CharacteristicReference = 0xFFF3
 
-    /// A device that goes on with an old value as soon as somebody subscribes, where `isTalkative`.
+    /// A device that continues with an old value as soon as somebody subscribes, where `isTalkative`.
     private static func module(isTalkative: Bool) -> VirtualDevice {
         let plan = isTalkative ? NotifyPlan([[0x55, 0x66]], every: .seconds(50), count: 1) : nil
         return VirtualDevice(

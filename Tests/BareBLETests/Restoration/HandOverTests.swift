@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    /// The subscription of the library itself, to changes of the services, goes on too.
+    /// The subscription of the library itself, to changes of the services, continues too.
     @Test func changesOfServicesAreObservedOn() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
         let device = try await central.attach(to: peripheral)

@@ -41,7 +41,7 @@ import Testing
         #expect(try await values.values(3) == [1, 2, 3])
         #expect(await sensor.requestCount == requests)
         #expect(await sensor.connectionCount == 1)
-        // A link that is lost later is made anew, as any other.
+        // A link that is lost later is made again, as any other.
         await sensor.disconnect()
         try await waited { await sensor.connectionCount == 2 }
         #expect(try await session.ready(within: limit) !== device)

@@ -131,7 +131,7 @@ import Testing
         }
         await waiter.value
         #expect(outcome.withLock { $0 } == error(.cancelled))
-        // The connect goes on.
+        // The connect continues.
         await bench.door.open()
         _ = try await session.ready()
         await session.disconnect()

@@ -57,7 +57,7 @@ import Testing
             #expect(interruption.reason == "this program has taken the link")
             _ = try await lent.read(0xFFF1)
             await #expect(throws: error(.disconnected)) { try await session.releaseLink() }
-            // Somebody who waits meanwhile goes on waiting.
+            // A task that waits meanwhile continues to wait.
             let waiter = time.task { try await session.ready() }
             await time.settle()
             try await session.takeBack(lent)

@@ -66,7 +66,7 @@ import Testing
         var values = await session.values(of: 0x2AAA).makeAsyncIterator()
         await #expect(throws: error(.attributeNotFound)) { try await values.next() }
         #expect(try await values.word() == nil)
-        // The session goes on.
+        // The session continues.
         #expect(session.state == .ready)
         await session.disconnect()
     }
@@ -132,12 +132,12 @@ import Testing
         #expect(try await values.word() == "interrupted disconnected")
         #expect(try await values.word() == "began")
         #expect(try await values.word() == "[99]")
-        // Ten values, and the mark behind them, unless the next link came before it could be made.
+        // Ten values, and the mark after them, unless the next link came before it could be made.
         #expect([10, 11].contains(values.droppedBefore))
         await session.disconnect()
     }
 
-    /// Nothing comes behind them that could say so.
+    /// Nothing comes after them that could report it.
     @Test func lossesAtTheEndAreCounted() async throws {
         let bench = SessionBench()
         let session = try await bench.session()

@@ -13,7 +13,7 @@ func nanoseconds(since start: ContinuousClock.Instant) -> Int {
     return Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
 }
 
-/// Prints an answer at once, though standard output is a pipe.
+/// Prints a response at once, though standard output is a pipe.
 func answer(_ line: String) {
     print(line)
     fflush(nil)

@@ -75,7 +75,7 @@ enum CycleTrial: Trial {
                 await peer.disconnect()
                 _ = await device.disconnected()
             default:
-                // A call that has no answer yet ends with the link.
+                // A call that has no response yet ends with the link.
                 async let lost = device.read(.handle(3))
                 await peer.disconnect()
                 do {

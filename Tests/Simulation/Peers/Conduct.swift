@@ -47,7 +47,7 @@ struct Conduct {
                 said.append(answer)
                 if said.count > 8 { said.removeFirst() }
             }
-            // Nothing slows it down as a radio would: a reaction to each answer to a request of its own might go on for ever, in no time.
+            // Nothing slows it down as a radio would: a reaction to each response to a request of its own might continue for ever, in no time.
             let isRequest = pdu.first.map { ATTOpcode(rawValue: $0).isRequest } ?? false
             reactions = isRequest ? 0 : reactions + 1
             guard reactions < 100, numbers.chance(badness) else { return answers.map { (.zero, $0) } }
@@ -57,7 +57,7 @@ struct Conduct {
         }
     }
 
-    /// What it sends unasked.
+    /// What it sends without a request.
     mutating func provocation(seen: (String) -> Void) -> [[UInt8]] {
         let violation = numbers.pick(Violation.unasked)
         seen("violation.\(violation.rawValue)")
@@ -161,11 +161,11 @@ extension Conduct {
 extension Conduct {
     /// A fault that was found in devices before.
     enum Quirk: String, CaseIterable {
-        /// Discovery gets the same answer again and again.
+        /// Discovery gets the same response again and again.
         case stuckDiscovery
         /// Lists whose entries have no length.
         case zeroLength
-        /// The last group of each answer ends at 0xFFFF.
+        /// The last group of each response ends at 0xFFFF.
         case openEnd
         /// A long value that never ends.
         case endlessValue
@@ -184,7 +184,7 @@ extension Conduct {
         case dies
         /// It forgets that a client has made up its mind: the queue of prepared writes is always full.
         case fullQueue
-        /// Values longer than the MTU, of its own accord.
+        /// Values longer than the MTU, by itself.
         case longValues
     }
 
@@ -199,7 +199,7 @@ extension Conduct {
         return (answers ?? server(pdu)).map { (.zero, $0) }
     }
 
-    /// What becomes of an answer; `nil` when the quirk has nothing to do with the request.
+    /// What becomes of a response; `nil` when the quirk has nothing to do with the request.
     private mutating func change(
         _ quirk: Quirk, _ pdu: [UInt8], _ server: Server, _ changed: [[UInt8]]
     ) -> [[UInt8]]? {

@@ -12,7 +12,7 @@ final class SimulatedPeer {
         let properties: CharacteristicProperties
         /// How many different values it has been given.
         var versions = 1
-        /// How many values it has sent unasked.
+        /// How many values it has sent without a request.
         var sent: UInt32 = 0
         /// The writes of this value that may take effect at any moment.
         var writes = 0
@@ -138,7 +138,7 @@ final class SimulatedPeer {
         return nil
     }
 
-    /// The value that it sends unasked for the so-manyth time.
+    /// The value that it sends without a request for the so-manyth time.
     func sentValue(_ value: Int) -> [UInt8] {
         [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: value)]
             + (0..<4).map { UInt8(truncatingIfNeeded: values[value].sent >> (8 * UInt32($0))) }

@@ -15,7 +15,7 @@ struct Script: Hashable, Sendable {
         case vendor
         /// It breaks the protocol at random.
         case adversary
-        /// It answers late, at times after more than the protocol's 30 s.
+        /// It responds late, at times after more than the protocol's 30 s.
         case slow
         /// It forgets, and changes its services.
         case amnesiac
@@ -59,7 +59,7 @@ extension Script {
         case endSession
         /// First: 1 for the end behind the queue.
         case disconnect
-        /// First: 1 for afresh.
+        /// First: 1 for `afresh`.
         case discover
         /// First: which value.
         case read
@@ -105,7 +105,7 @@ extension Script {
         case refuse
         /// First: by how many milliseconds.
         case delayConnects
-        /// First: how many of its answers are lost.
+        /// First: how many of its responses are lost.
         case dropAnswers
         /// First: for how many milliseconds.
         case stopAnswering

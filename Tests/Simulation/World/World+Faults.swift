@@ -3,7 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-// What goes wrong, and what peers do of their own accord.
+// What goes wrong, and what peers do by themselves.
 
 extension World {
     func strike(_ step: Script.Step) {
@@ -91,7 +91,7 @@ extension World {
         }
     }
 
-    /// Sends values unasked, one every 10 ms.
+    /// Sends values without a request, one every 10 ms.
     func notify(_ step: Script.Step, _ number: Int) async {
         guard let peer = peer(number), !peer.subscribable.isEmpty else { return }
         let value = peer.subscribable[step.first % peer.subscribable.count]

@@ -206,7 +206,7 @@ class VirtualController(Controller):
             self.on_le_disconnected(connection, Status.CONNECTION_TERMINATED_BY_LOCAL_HOST_ERROR)
 
     def on_le_disconnected(self, connection, reason):
-        # Both ends may hang up at the same moment; only the first one counts.
+        # Both ends may disconnect at the same moment; only the first one counts.
         if self.le_connections.get(connection.peer_address) is connection:
             super().on_le_disconnected(connection, reason)
 

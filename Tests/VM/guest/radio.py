@@ -112,7 +112,7 @@ async def main():
     options.add_argument("--peer", action="append", default=[])
     chosen = options.parse_args()
     air = Air()
-    # Peripherals first: importing their stack takes longer than the kernel waits for a new controller's first answer.
+    # Peripherals first: importing their stack takes longer than the kernel waits for a new controller's first response.
     sys.path.insert(0, str(Path(__file__).resolve().parent / "peripherals"))
     alive = [await importlib.import_module(name).start(air, VirtualController, chosen.legacy) for name in chosen.peer]
     machine = Machine(air, chosen.legacy)

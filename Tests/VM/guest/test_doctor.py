@@ -167,7 +167,7 @@ def a_stale_scan_is_named_and_ended_when_asked():
     findings, outcome = doctor_that_sees("stale-scan")
     outcome.must(DONE)
     same(findings["stale-scan"]["fix"], "stale-scan", "the fix offered")
-    # It mends what it sees, and it listens for a second.
+    # It fixes what it sees, and it listens for a second.
     for _ in range(5):
         objects = doctor("--fix", "stale-scan")[1].must(DONE).objects
         if "ended" in objects[0]["text"]:

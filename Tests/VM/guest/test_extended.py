@@ -264,7 +264,7 @@ def a_missing_adapter_is_named():
 # Row O01.
 @test
 def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
-    # It would go on for ever, and end with another status if its time were over.
+    # It would continue for ever, and end with another status if its time were over.
     scan = Program("scan", "--json", "--each", "packet", "--adapter", "hci0").wait_for_lines(3)
     radio("unplug 0")
     until(lambda: "hci0" not in adapters(), "the adapter is still there")

@@ -131,7 +131,7 @@ def a_killed_scan_is_ended_by_the_next():
     scan = Program("scan").wait_for_lines(1)
     scan.child.kill()
     same(scan.finish().status, -signal.SIGKILL, "status")
-    # A scan belongs to nobody: the controller goes on.
+    # A scan has no owner: the controller continues.
     assert doing()["scanning"], doing()
     hears_again()
 

@@ -72,7 +72,7 @@ struct ReplaySessionTests {
         #expect(written.errors.hasSuffix(" The last link may lack its end.\n"))
     }
 
-    @Test("Requests without an answer are no disagreement, but told")
+    @Test("Requests without a response are no disagreement, but reported")
     func unanswered() async throws {
         let folder = try TestFolder()
         try "< 0a 0300\n> 0b 01\n< 0a 0500\n".write(toFile: folder["mute"], atomically: true, encoding: .utf8)

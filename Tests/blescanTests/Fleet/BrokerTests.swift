@@ -63,7 +63,7 @@ import Testing
         let (broker, folder) = (try await Broker(), try TestFolder())
         let capture = try capture(folder)
         let brain = try await broker.subscriber("site/7/ble/+/state", "site/7/ble/+")
-        // It goes on as a scan does, and writes down which process it is.
+        // It continues as a scan does, and writes down which process it is.
         let script = """
             "$0" replay "$1" --as-scan --json --scanner-id "$2" >"$4/lines"
             { cat "$4/lines"; exec sh -c 'echo $$ >"$0/feeder"; exec tail -f /dev/null' "$4"; } |

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Files of what the program prints, in Fixtures/cli. `BAREBLE_UPDATE_GOLDEN=1` writes them anew.
+/// Files of what the program prints, in Fixtures/cli. `BAREBLE_UPDATE_GOLDEN=1` writes them again.
 enum Golden {
     private static let folder = RepositoryFiles.root.appending(path: "Fixtures/cli")
 

@@ -24,7 +24,7 @@ enum Referee {
         }
     }
 
-    /// What `btmon -r` prints.
+    /// The output of `btmon -r`.
     static func monitored(_ capture: String) async throws -> Outcome {
         guard let btmon else { throw CocoaError(.fileNoSuchFile) }
         return try await RunningProgram(["-r", capture], of: btmon).outcome()

@@ -33,7 +33,7 @@ final class SocketPeer: Sendable {
         }
     }
 
-    /// A peer that is a virtual device, and hangs up when the client sends `last`; at `path`, or wherever there is room.
+    /// A peer that is a virtual device, and disconnects when the client sends `last`; at `path`, or wherever there is room.
     convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil, at path: String? = nil) async throws {
         try self.init(link: try await VirtualPeripheral(device).connect(), until: last, at: path)
     }

@@ -41,13 +41,13 @@ final class Air {
         for scalar in text.unicodeScalars { press(.character(scalar)) }
     }
 
-    /// A key is pressed; answers what it asks for.
+    /// A key is pressed; returns what it asks for.
     func wish(_ key: ScreenKey) -> ScanScreen.Wish { screen.press(key, at: now) }
 
     /// The screen as it is now.
     func frame() -> [ScreenLine] { screen.frame(at: now) }
 
-    /// The lines as they can be read; what is behind the last character of a line is cut off.
+    /// The lines as they can be read; what is after the last character of a line is cut off.
     func lines() -> [String] {
         frame().map { line in
             var text = line.text

@@ -182,7 +182,7 @@ struct TerminalTests {
         try await terminal.shows("blescan: 3 devices at the end")
     }
 
-    /// As with `ssh -t host blescan`: nobody could let it go on.
+    /// As with `ssh -t host blescan`: nothing could resume it.
     @Test func withoutAShellItIsNotStopped() async throws {
         let terminal = try await TmuxTerminal()
         try await terminal.keys(

@@ -1,9 +1,9 @@
 import BLECore
 import Testing
 
-/// Answers to a discovery that were good once.
+/// Responses to a discovery that were good once.
 @Suite struct GATTDiscoveryDamageTests {
-    /// Every prefix of good answers, and every byte of them changed: an outcome each time, and never a trap.
+    /// Every prefix of good responses, and every byte of them changed: an outcome each time, and never a trap.
     @Test func damagedAnswersEndInAnOutcome() throws {
         let good = [
             "11 06 0100 0800 0F18 0900 0C00 0018", "01 10 0D00 0A", "09 07 0200 10 0300 192A 0A00 02 0B00 002A",
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Whatever is asked behind the script is answered with Attribute Not Found.
+    /// Whatever is asked behind the script gets a response with Attribute Not Found.
     private func runToTheEnd(_ answers: [String], level: DiscoveryLevel) {
         var discovery = GATTDiscovery(level: level, mtu: 23)
         var left = answers[...]

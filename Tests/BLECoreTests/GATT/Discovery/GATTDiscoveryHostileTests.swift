@@ -120,7 +120,7 @@ import Testing
     }
 
     /// The first service claims everything, and the list ends with it; its gaps show the others.
-    @Test("G07: services behind one that claims everything")
+    @Test("G07: services after one that claims everything")
     func servicesBehindAGreedyOne() throws {
         var database = ModelDatabase()
         database.service(0x1800)
@@ -151,7 +151,7 @@ import Testing
         #expect(overlapping.quirks == [.serviceDropped(4)])
     }
 
-    @Test("G09: one handle in each answer, without end")
+    @Test("G09: one handle in each response, without end")
     func requestBudget() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
@@ -171,14 +171,14 @@ import Testing
         #expect(server.requests.count <= 2 * 4_096 + 65)
     }
 
-    /// The list of services goes on, but nothing new comes: refused includes of a service that never shows.
+    /// The list of services continues, but nothing new comes: refused includes of a service that never shows.
     @Test("G09: more requests than attributes")
     func requestsWithoutAttributes() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
             guard case .readByGroupTypeRequest(let request) = packet else { return nil }
             guard request.startHandle < 200 * 20 else { return nil }
-            // Forty holes of twenty handles in each answer at this MTU; every hole costs a request.
+            // Forty holes of twenty handles in each response at this MTU; every hole costs a request.
             var bytes: [UInt8] = [0x11, 6]
             for index in 0..<40 as Range<UInt16> {
                 let start = request.startHandle + 20 * index

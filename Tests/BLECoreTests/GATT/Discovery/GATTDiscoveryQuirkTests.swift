@@ -145,7 +145,7 @@ import Testing
         #expect(found.services[2].includes == [GATTInclude(handle: 8, handles: 4...6, uuid: long(7))])
     }
 
-    /// A secondary service behind the last primary one is found through the reference to it.
+    /// A secondary service after the last primary one is found through the reference to it.
     @Test func secondaryServiceAtTheEnd() throws {
         var database = ModelDatabase()
         database.service(0x180F)

@@ -155,7 +155,7 @@ extension GATTVectors.Case {
         #expect(found.map(\.endHandle) == [20])
     }
 
-    /// Found by fuzzing: one impossible declaration an answer, for every handle that there is.
+    /// Found by fuzzing: one impossible declaration a response, for every handle that there is.
     @Test func aListOfImpossibleDeclarationsHasAnEnd() {
         var characteristics = CharacteristicDiscovery(in: 1...0xFFFF)
         let valueBelow: [UInt8] = [2, 0, 0, 0x19, 0x2A]

@@ -103,7 +103,7 @@ import Testing
         #expect(server.requests.count == 4)
     }
 
-    /// What the last answer holds beyond the limit is not thrown away.
+    /// What the last response holds beyond the limit is not thrown away.
     @Test func stopsAtTheLimit() throws {
         var server = TestAttributeServer(.smallSensor)
         let found = try server.run(ReadByUUID(.characteristicDeclaration, mtu: 23, limit: 2)).get()
