@@ -89,8 +89,8 @@ public struct BLEError: Error, Sendable {
 
     /// The kind of the failure.
     public let code: Code
-    /// The part that failed, where the code alone does not tell: a `.timedOut` may be the peer's or the adapter's; a
-    /// `.tooLong` is the peer's or, with `nil`, that of an argument.
+    /// The part that failed, if the code alone does not identify it: a `.timedOut` may be the peer's or the adapter's;
+    /// a `.tooLong` is the peer's or, with `nil`, that of an argument.
     public let origin: Origin?
     /// The peer's address, the socket's path or the adapter's name.
     public let subject: String?

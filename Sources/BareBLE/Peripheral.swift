@@ -2,38 +2,39 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// One connected peer. The actor owns the link's socket, and the `GATTClient`, which knows the protocol; what happens here
-// is only the meeting of the two with tasks and time.
+// One connected peer. The actor owns the link's socket, and the `GATTClient`, which knows the protocol; the actor only
+// connects the two with tasks and time.
 //
 // Duties
 // - The socket is read whenever the loop says so, never waiting for the application.
-// - The client's actions are performed in the order in which it gives them.
-// - Every caller is resumed exactly once. A cancelled or late caller is released at once; what that means for the
-//   link is the client's business.
+// - The client's actions are performed in the order in which it returns them.
+// - Every caller is resumed exactly once. A cancelled or late caller is released at once; the client handles what that
+//   means for the link.
 // - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then `disconnected()` returns.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
-// - `socket` is nil exactly when `end` is set. Nobody reads or writes after that.
-// - `isEnding` is set once the socket has told its end: nothing reads it again while the controller is asked for the reason.
+// - `socket` is nil exactly when `end` is set. Nothing is read or written after that.
+// - `isEnding` is set once the socket has reported its end: it is not read again while the controller is asked for the
+//   reason.
 // - A waiter is in `waiters` exactly while the client runs its operation.
 
 /// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
 ///
 /// The link lives until `disconnect()`, until the peer or the radio ends it, or until the last reference goes away.
 /// Calls from several tasks may overlap; the requests are sent in the order in which they were made. A call that is
-/// cancelled, or whose time is over, returns at once and leaves the link usable.
+/// cancelled, or times out, returns at once and leaves the link usable.
 public actor Peripheral {
-    /// The peer's address, or `nil` when the link is no Bluetooth link (a Unix socket, a descriptor).
+    /// The peer's address; `nil` if the link is not a Bluetooth link (a Unix socket, a descriptor).
     public nonisolated let id: PeerID?
-    /// What messages call the peer: its address, or the path or name of the link.
+    /// The peer's name in messages: its address, or the path or name of the link.
     public nonisolated let name: String
 
     nonisolated let loop: EventLoop
     let logger: Logger
     let trace: (@Sendable (TracedPDU) -> Void)?
     let traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
-    /// Who is told what happens on the link, from its beginning on.
+    /// Observes the events of the link, from its beginning on.
     var linkTrace: TracedLink.Observer?
     let controls: LinkControls?
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
@@ -153,27 +154,27 @@ public actor Peripheral {
 // MARK: - What it is like
 
 extension Peripheral {
-    /// Whether the link is up.
+    /// A Boolean value that indicates whether the link is up.
     public var isConnected: Bool { end == nil }
 
-    /// A Boolean value that indicates whether the link is about to end: this program has asked for it, and calls made before may
-    /// still be under way, or the socket has reported its end.
+    /// A Boolean value that indicates whether the link is about to end: this program has requested it, and calls made
+    /// before may still be under way, or the socket has reported its end.
     public var isDisconnecting: Bool { end == nil && (isEndAwaited || isEndRequested || isEnding) }
 
-    /// Why the link ended; `nil` while it is up.
+    /// The reason that the link ended; `nil` while it is up.
     public var disconnectReason: DisconnectReason? { end }
 
-    /// The largest ATT packet that both sides agreed on, 23 to 517. A value of up to `mtu - 3` bytes fits one write.
+    /// The ATT MTU of the link, 23 to 517 bytes. A value of up to `mtu - 3` bytes fits one write.
     public var mtu: Int { Int(client.mtu) }
 
-    /// What is known of the peer's services: from a cache that was found valid, and from what was discovered; `nil` when
-    /// nothing is. Where only some services were looked for, the others are not in it.
+    /// The known database of the peer: from a validated cache, and from discovery; `nil` if nothing is known. If only
+    /// some services were discovered, it does not contain the others.
     public var database: GATTDatabase? { knowledge.database }
 
-    /// How well the controller hears the peer, in dBm.
+    /// Returns the peer's signal strength, in dBm.
     ///
-    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.notPermitted` without CAP_NET_RAW, `.disconnected`,
-    ///   `.adapterDown`, `.timedOut` (the controller does not answer), `.cancelled`.
+    /// - Throws: `BLEError` with `.notSupported` for a link without a radio, `.notPermitted` without CAP_NET_RAW,
+    ///   `.disconnected`, `.adapterDown`, `.timedOut` (the controller does not respond), `.cancelled`.
     public func rssi() async throws(BLEError) -> Int {
         try await radio(during: "read the RSSI").rssi()
     }
@@ -184,10 +185,10 @@ extension Peripheral {
 extension Peripheral {
     private static let openingTime: Duration = .seconds(60)
 
-    /// Begins to read, exchanges the MTU unless the smallest is wanted, and checks the cache, if there is one.
+    /// Starts reading, exchanges the MTU unless the smallest is requested, and validates the cache, if there is one.
     ///
-    /// A failure ends the link, also at the controller. Without a time it has a minute: for as long as the peer answers at all, the
-    /// protocol allows half a minute a request.
+    /// A failure ends the link, also at the controller. Without a timeout the limit is a minute: as long as the peer
+    /// responds, the protocol allows half a minute for each request.
     func open(timeout: Duration?) async throws(BLEError) {
         do {
             try startReading()
@@ -203,7 +204,7 @@ extension Peripheral {
         }
     }
 
-    /// Agrees on the MTU. A peer whose answer makes no sense stays at the smallest, as one that refuses does.
+    /// Exchanges the MTU. A peer with an invalid response stays at the smallest, as one that refuses does.
     private func exchangeMTU(offering mtu: UInt16, until deadline: BootInstant) async throws(BLEError) {
         do throws(BLEError) {
             _ = try await run(until: deadline, during: "connect") { client, id, deadline, now in
@@ -215,19 +216,19 @@ extension Peripheral {
         }
     }
 
-    /// Ends the link: at once, so that what is under way fails with `.disconnected`; or behind it, where later calls fail with
-    /// `.disconnecting`. The subscriptions end with the link.
+    /// Disconnects: at once, so that operations under way fail with `.disconnected`; or after the pending operations,
+    /// where later calls fail with `.disconnecting`. The subscriptions end with the link.
     ///
-    /// Returns when what was found out is stored too, where it is kept; it waits 5 s for a disk at most. Does nothing else when
-    /// the link is down already. With `.afterQueue` a cancelled task does not wait for calls any longer: the link ends at once.
-    /// Inside `exclusively` only the calls of that are waited for, others fail.
+    /// The call returns when the discovered database is stored too, if it is cached; it waits at most 5 s for a disk.
+    /// Does nothing else if the link is already down. With `.afterQueue` a cancelled task does not wait for calls any
+    /// longer: the link ends at once. Inside `exclusively` only its own calls are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         isEndAwaited = true
         if mode == .afterQueue, end == nil {
             do throws(BLEError) {
                 try await enter(as: .last, from: CallScopes.current, until: nil, during: "disconnect")
             } catch {
-                // Somebody else ends the link, behind the same calls.
+                // Another task ends the link, after the same calls.
                 if error.code == .disconnecting { _ = await disconnected() }
             }
         }
@@ -241,7 +242,7 @@ extension Peripheral {
 
     /// Waits until the link is down.
     ///
-    /// - Returns: Why it ended; at once when it has ended already. `nil` when the task was cancelled first.
+    /// - Returns: The reason that it ended, at once if it has already ended; `nil` if the task was cancelled first.
     public func disconnected() async -> DisconnectReason? {
         await disconnected(by: nil)
     }

@@ -85,7 +85,7 @@ package struct OperationGate {
         case refused(Refusal)
     }
 
-    /// What the owner must do for a caller that waits.
+    /// An action for a caller that waits.
     package enum Action: Hashable, Sendable {
         case admit(Ticket)
         case refuse(Ticket, Refusal)

@@ -44,7 +44,7 @@ package struct Subscriptions: ~Copyable {
         }
     }
 
-    /// What the owner must do, in order.
+    /// An action for the owner, in order.
     package enum Action: Hashable, Sendable {
         /// Write `value` at `handle`, and call `configured` for `valueHandle` with the result.
         case write(handle: AttributeHandle, value: [UInt8], valueHandle: AttributeHandle)

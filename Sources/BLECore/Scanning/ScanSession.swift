@@ -40,7 +40,7 @@ package struct ScanSession: ~Copyable {
         case ended
     }
 
-    /// What to do now.
+    /// An action for the owner to perform.
     package enum Action: Hashable, Sendable {
         /// Put this command into the adapter's queue, and call `commandFinished` with its result.
         case send(HCICommandPacket)
@@ -65,7 +65,7 @@ package struct ScanSession: ~Copyable {
         case asleep
     }
 
-    /// What the owner wants.
+    /// The state that the owner requests.
     private enum Goal {
         case none
         /// No scan, and to hear of its end.
@@ -324,7 +324,7 @@ extension ScanSession {
         return min(pause, Self.longestPause)
     }
 
-    /// How long a running scan may bring no data before it is re-armed.
+    /// The longest time without data of a running scan before it is re-armed.
     package static let stallTimeout: Duration = .seconds(90)
     /// After how long without trouble pauses are short again.
     package static let healthy: Duration = .seconds(60)
@@ -337,7 +337,7 @@ extension ScanSession {
 // MARK: - The controller
 
 extension ScanSession {
-    /// What the session has to know about the controller.
+    /// The properties of the controller that the session needs.
     package struct Controller: Hashable, Sendable {
         package var hasExtendedScan: Bool
         package var hasCodedPHY: Bool

@@ -56,7 +56,7 @@ package struct ConnectionLife: ~Copyable {
         case ended
     }
 
-    /// What to do now.
+    /// An action for the owner to perform.
     package enum Action: Hashable, Sendable {
         /// Report an event.
         case tell(Event)

@@ -27,24 +27,25 @@ public enum AdapterState: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Central {
-    /// How the adapter is now, as the kernel says. Which capabilities a process lacks for scanning is not part of it.
+    /// The present state of the adapter, as the kernel reports it. Missing capabilities for scanning are not part of
+    /// it.
     public var adapterState: AdapterState {
         get async { await adapter.state }
     }
 
-    /// How the adapter is: first the state now, then each change, up to two seconds late.
+    /// The state of the adapter: first the present one, then each change, up to two seconds late.
     ///
-    /// While a task iterates, the adapter is looked at every two seconds.
+    /// While a task iterates, the adapter is polled every two seconds.
     public nonisolated var adapterStates: AdapterStates { AdapterStates(central: self) }
 }
 
 /// The states of a central's adapter.
 ///
-/// At most 16 wait for the consumer; when there are more the oldest goes, so the last one is always there.
+/// At most 16 wait for the consumer; beyond that the oldest is dropped, so the last one is always there.
 public struct AdapterStates: AsyncSequence, Sendable {
-    /// What the sequence consists of.
+    /// The element type: a state.
     public typealias Element = AdapterState
-    /// What it can end with.
+    /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
     let central: Central
@@ -101,7 +102,7 @@ public struct AdapterStates: AsyncSequence, Sendable {
 }
 
 extension Adapter {
-    /// How the adapter is now.
+    /// The present state of the adapter.
     package var state: AdapterState {
         do throws(BLEError) {
             try find(during: "look at the adapter")

@@ -27,11 +27,11 @@ public struct AdapterStatistics: Hashable, Sendable {
 
     /// Scans re-armed because nothing was heard for 90 s.
     public var stalls = 0
-    /// How often another program changed a running scan.
+    /// The number of times that another program changed a running scan.
     public var disturbances = 0
     /// Attempts to arm a scan that failed and were retried.
     public var failedStarts = 0
-    /// How often the adapter went down or away, or was reset by another program.
+    /// The number of times that the adapter went down or away, or was reset by another program.
     public var losses = 0
     /// Commands to which the controller did not respond.
     public var unansweredCommands = 0
@@ -63,7 +63,7 @@ public struct AdapterStatistics: Hashable, Sendable {
 }
 
 extension Adapter {
-    /// What happened so far.
+    /// The counts so far.
     package var statistics: AdapterStatistics {
         var statistics = AdapterStatistics()
         hci.count(in: &statistics)
@@ -84,7 +84,7 @@ extension Adapter {
 }
 
 extension Central {
-    /// What the adapter's radio handed up, and what became of it, counted since the central was made.
+    /// The counts of the adapter's events since the central was created.
     public var statistics: AdapterStatistics {
         get async { await adapter.statistics }
     }

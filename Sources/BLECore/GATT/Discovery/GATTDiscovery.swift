@@ -156,7 +156,7 @@ package struct GATTDiscovery: GATTProcedure {
     }
 }
 
-/// What all searches for declarations have in common: a range, and how far it has been searched.
+/// The state that all searches for declarations share: a range, and how far it has been searched.
 struct SearchRange: Sendable {
     let range: ClosedRange<AttributeHandle>
     /// The next handle to request; one past the range at the end.
