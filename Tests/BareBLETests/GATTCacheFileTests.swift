@@ -101,7 +101,7 @@ import Testing
         #expect(giveAway(file.path))
         let error = #expect(throws: BLEError.self) { try file.save(cache) }
         #expect(error?.code == .notPermitted)
-        #expect(error?.hint?.contains("nobody else writes") == true)
+        #expect(error?.hint?.contains("no other user writes") == true)
         #expect(try Data(contentsOf: URL(filePath: precious)) == Data("old".utf8))
         #expect(folder.names == ["link", "precious"])
         // One on the way to the file is as bad.

@@ -28,7 +28,7 @@ import Testing
         var configuration = Configuration()
         configuration.logger = log.logger
         let restoration = try await Central(configuration).restore(from: environment)
-        let reasons = ["did not take note in time", "takes no more messages now", "takes no more messages now"]
+        let reasons = ["did not respond in time", "accepts no more messages now", "accepts no more messages now"]
         #expect(log.all.count == reasons.count)
         for (line, reason) in zip(log.all, reasons) {
             #expect(line.hasPrefix("the service manager keeps a copy of a link: ") && line.contains(reason), "\(line)")
