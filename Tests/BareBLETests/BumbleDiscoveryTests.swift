@@ -2,7 +2,7 @@ import BareBLE
 import Foundation
 import Testing
 
-/// Databases that nobody here serves: Bumble builds them, assigns the handles, and answers.
+/// Databases of another implementation: Bumble builds them, assigns the handles, and responds.
 @Suite(.serialized, .enabled(if: BumblePeer.available(for: "BumbleDiscoveryTests")))
 struct BumbleDiscoveryTests {
     private struct Descriptor: Codable, Hashable {
@@ -45,7 +45,7 @@ struct BumbleDiscoveryTests {
         }
     }
 
-    /// What was found, in the form of the description, with values and descriptors read from the peer.
+    /// The discovered database, in the form of the description, with values and descriptors read from the peer.
     private func tree(of found: GATTDatabase, on device: Peripheral) async throws -> Database {
         var services: [Service] = []
         for service in found.services {

@@ -48,7 +48,7 @@ final class BumblePeer {
         }
     }
 
-    /// How many requests the server has counted on its last connection, once the client has hung up.
+    /// The number of requests on the server's last connection, once the client has disconnected.
     func requestCount() throws -> Int? {
         let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
         return lines.last { $0.hasPrefix("requests ") }.flatMap { Int($0.dropFirst("requests ".count)) }

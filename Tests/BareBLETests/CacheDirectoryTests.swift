@@ -183,7 +183,7 @@ import Testing
         let disks = [HangingDisk(), HangingDisk()]
         await Task(executorPreference: loop) {
             for disk in disks {
-                // Who does not wait any longer leaves it there.
+                // A caller that stops waiting leaves it there.
                 await #expect(throws: WorkFailure.late) {
                     try await gate.run(on: loop, until: loop.now()) { disk.answer() }
                 }
@@ -204,7 +204,7 @@ import Testing
     }
 }
 
-/// A disk that says nothing before it is told to.
+/// A disk that does not respond before it is told to.
 final class HangingDisk: Sendable {
     private let gate = DispatchSemaphore(value: 0)
     private let asked = Lock(false)

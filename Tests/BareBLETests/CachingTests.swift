@@ -141,7 +141,7 @@ import Testing
     }
 
     // Row G21.
-    /// Error 0x12 behind a change that was not announced: the hash is read and has changed.
+    /// Error 0x12 after a change that was not announced: the hash is read and has changed.
     @Test func outOfSyncLeadsToADiscovery() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
         let cache = try await cache(of: peripheral)
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    /// What nobody waits for can be refused as well; what is known does not stay wrong.
+    /// A request without a waiting caller can be refused as well; what is known does not stay wrong.
     @Test func aRefusedFarewellIsNoticed() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
         let cache = try await cache(of: peripheral)

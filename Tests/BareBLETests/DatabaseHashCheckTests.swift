@@ -49,7 +49,7 @@ import Testing
         let (cache, wrongHashes) = try await Self.cache(of: Self.impostor(), isChecking: true)
         #expect(cache == nil)
         #expect(wrongHashes == 1)
-        // Without somebody who computes it, the peer is believed.
+        // Without a function that computes it, the peer is trusted.
         let (believed, none) = try await Self.cache(of: Self.impostor(), isChecking: false)
         #expect(believed?.databaseHash != nil && none == 0)
     }

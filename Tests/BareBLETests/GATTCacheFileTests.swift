@@ -40,7 +40,7 @@ import Testing
         #expect(try file.load() == cache)
     }
 
-    /// A file of something else is told from a damaged cache.
+    /// A file of another kind is distinguished from a damaged cache.
     @Test func knowsWhatMayBeReplaced() throws {
         let file = GATTCacheFile(folder.path + "/one.gatt")
         #expect(file.mayBeReplaced)
@@ -64,7 +64,7 @@ import Testing
         let other = GATTCacheFile(path, of: "AA:BB:CC:DD:EE:0")
         #expect(code { () throws(BLEError) in _ = try other.load() } == .unusableCache)
         #expect(file.mayBeReplaced && !other.mayBeReplaced)
-        // A cache that says of nobody whose it is, and one that was cut off.
+        // A cache that names no peer, and one that was truncated.
         try GATTCacheFile(path).save(cache)
         #expect(code { () throws(BLEError) in _ = try file.load() } == .unusableCache)
         #expect(!file.mayBeReplaced)
@@ -73,7 +73,7 @@ import Testing
         #expect(file.mayBeReplaced)
     }
 
-    /// The link stays, and the file behind it is the one that changes.
+    /// The link stays, and its target is changed.
     @Test func followsALink() throws {
         let target = folder.path + "/target"
         try Data("old".utf8).write(to: URL(filePath: target))
@@ -91,7 +91,7 @@ import Testing
     private func giveAway(_ path: String) -> Bool { unsafe lchown(path, 65_534, 65_534) == 0 }
 
     // Row O33.
-    /// O33: between the look and the writing somebody else puts a link there, to a file that only we may write.
+    /// O33: between the check and the write another user puts a link there, to a file that only we may write.
     @Test(.enabled(if: getuid() == 0)) func aLinkOfAnotherUserIsRefused() throws {
         let precious = folder.path + "/precious"
         try Data("old".utf8).write(to: URL(filePath: precious))
@@ -124,7 +124,7 @@ import Testing
         #expect(code { () throws(BLEError) in try GATTCacheFile(folder.path + "/ring").save(cache) } == .notPermitted)
     }
 
-    /// What lies about under the name of a temporary file goes only where it is a plain file of this user.
+    /// A leftover with the name of a temporary file is removed only if it is a plain file of this user.
     @Test(.enabled(if: getuid() == 0)) func leavesTemporaryFilesOfOthers() throws {
         let names = ["one.gatt.1.1.tmp", "one.gatt.1.2.tmp", "one.gatt.1.3.tmp"].map { folder.path + "/" + $0 }
         try Data("theirs".utf8).write(to: URL(filePath: names[0]))
@@ -151,7 +151,7 @@ import Testing
         #expect(try directory.file(for: peer)?.load() == cache)
     }
 
-    /// What others keep under a temporary name is not taken for ours; what killed writers of ours left goes.
+    /// Temporary files of others are not taken for ours; those of our killed writers are removed.
     @Test func leavesOtherTemporaryFiles() throws {
         let names = ["one.gatt.1.tmp", "one.gatt.1.x.tmp", "one.gatt.tmp", "two.gatt.1.1.tmp"]
         let remains = (1...2_000).map { "one.gatt.\(getpid()).\($0).tmp" }

@@ -89,7 +89,7 @@ import Testing
         #expect(await peripheral.requestCount > whole)
     }
 
-    /// What a lazy caller has found is worth keeping too.
+    /// The discoveries of a lazy caller are stored too.
     @Test func aPartIsCachedAsWell() async throws {
         let virtual = CachingTests.device(.battery(level: 50), .deviceInformation(manufacturer: "M", model: "1"))
         let peripheral = VirtualPeripheral(virtual)

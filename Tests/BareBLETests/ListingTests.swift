@@ -59,7 +59,7 @@ import Testing
         #expect(try await device.discoverServices(limit: 1) == [first])
     }
 
-    /// Who lists by hand is not asked to pay for a discovery.
+    /// A caller that lists by hand does not need a discovery.
     @Test func whatWasListedCanBeWrittenByItsUUID() async throws {
         let peripheral = VirtualPeripheral(listed)
         let device = try await central.attach(to: peripheral)

@@ -55,7 +55,7 @@ import Testing
         #expect(report.isComplete, "\(report)")
     }
 
-    /// Where changes are announced is found out when one seems to be.
+    /// The handle of announcements is discovered when one seems to arrive.
     @Test func aLazyCallerLearnsOfIt() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
@@ -118,7 +118,7 @@ import Testing
         for handle in changed { #expect(told.contains { $0.contains(AttributeHandle(handle)) }) }
     }
 
-    /// Who has subscribed to announcements gets the one that ends the subscription.
+    /// A subscriber to announcements gets the one that ends the subscription.
     @Test func theAnnouncementIsDeliveredBeforeItIsObeyed() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)

@@ -36,7 +36,7 @@ import Testing
             let change = try await changes.next()
             #expect(change?.handles == range)
             #expect(change?.formerServices == old && old.count == 1)
-            // Single services are found again when somebody wants them.
+            // Single services are rediscovered when a call needs them.
             #expect(change?.services == [])
             #expect(try await device.read(key) == 1)
             await device.disconnect()
@@ -84,7 +84,7 @@ import Testing
                 descriptor: peripheral.connect(), ConnectOptions(cache: cache))
             _ = try await again.read(reference)
             try await time.clock.sleep(for: .seconds(2))
-            // The hash, and behind the read what a robust client is and the configuration.
+            // The hash, and after the read the client's features and the configuration.
             #expect(await peripheral.transcript.requests.dropFirst(before) == ["02", "08", "0a", "12", "12"])
             await again.disconnect()
         }
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    /// What a change says of services, where all of them are known.
+    /// The services of a change, if all of them are known.
     @Test func aChangeNamesTheServices() async throws {
         let gatt = VirtualService.genericAttribute(databaseHash: nil)
         func device(_ services: VirtualService...) -> VirtualDevice {

@@ -99,7 +99,7 @@ import Testing
                 0x23, first, 0, 1, 0, 1, second, 0, 2, 0, 0xB1, 0xB2, first, 0, 0, 0, first, 0, 1, 0, 3, 0x63, 0, 1, 0,
                 7,
             ])
-        // A list that does not add up is nobody's.
+        // A list with inconsistent lengths has no recipient.
         await peripheral.send(raw: [0x23, first, 0, 1, 0, 8, second, 0, 9, 0, 1])
         await peripheral.send(raw: [0x1B, first, 0, 4])
         for sequence in [one, also] {

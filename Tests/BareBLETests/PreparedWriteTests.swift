@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// The peer has one queue for prepared writes; what is left in it would be written by whoever executes it next.
+/// The peer has one queue for prepared writes; leftovers in it would be written by the next execute request.
 @Suite(.timeLimit(.minutes(1))) struct PreparedWriteTests {
     private let central = Central()
 
@@ -20,7 +20,7 @@ import Testing
             }
             try await group.waitForAll()
         }
-        // Every Execute is behind the pieces of one write only: they have one fill.
+        // Every Execute follows the pieces of one write only: they have one fill.
         var fills: Set<UInt8> = []
         var writes: [UInt8] = []
         for step in await peripheral.transcript.steps {
@@ -36,7 +36,8 @@ import Testing
         #expect(writes.count == 12)
     }
 
-    /// The first write's second piece is refused (Prepare Queue Full); the other write begins behind the clearing.
+    /// The first write's second piece is refused (Prepare Queue Full); the other write begins after the queue was
+    /// emptied.
     @Test func aFailedWriteLeavesAnEmptyQueue() async throws {
         let first = String(repeating: "11", count: 18)
         let second = String(repeating: "22", count: 18)
@@ -58,7 +59,7 @@ import Testing
         let peer = ScriptedPeripheral(script)
         let device = try await central.attach(descriptor: peer.connect(), ConnectOptions(mtu: 23))
         async let failing: Void = device.write([UInt8](repeating: 0x11, count: 21), to: .handle(7))
-        // In line behind it, whichever of the tasks runs first here.
+        // In the queue after it, whichever of the tasks runs first here.
         while await device.statistics.requestsSent == 0 { await Task.yield() }
         async let other: Void = device.writeReliably([([UInt8](repeating: 0x22, count: 20), .handle(9))])
         do {

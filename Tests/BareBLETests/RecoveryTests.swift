@@ -6,7 +6,7 @@ import Testing
 /// Security errors, and the hook that may do something about them. The exchanges are the `auto` cases of BlueZ's
 /// unit/test-gatt.c, and their like for writes and subscriptions.
 @Suite(.timeLimit(.minutes(1))) struct RecoveryTests {
-    /// Remembers what the hook was asked, and answers.
+    /// Remembers the requests to the hook, and responds.
     private final class Hook: Sendable {
         let requests = Lock<[SecurityRequest]>([])
         let answer: Bool
@@ -150,7 +150,7 @@ import Testing
 
     // MARK: While the hook is asked
 
-    /// A hook that answers when the test says so, and says when it has been asked.
+    /// A hook that returns when the test lets it, and reports when it was called.
     private final class SlowHook: Sendable {
         private let (asked, askedInput) = AsyncStream.makeStream(of: Void.self)
         private let (answers, answersInput) = AsyncStream.makeStream(of: Bool.self)
@@ -208,7 +208,7 @@ import Testing
         #expect(await peripheral.errorCount == 4)
     }
 
-    /// What the peer refused for ever may be something else by now.
+    /// An attribute that the peer refused permanently may be another one by now.
     @Test func aChangeOfTheServicesIsAReasonToAskAgain() async throws {
         let hook = Hook(answers: true)
         var virtual = locked
@@ -249,7 +249,7 @@ import Testing
             _ = try await link.read(.handle(3))
         }
         #expect(heard.withLock { $0 } == [.insufficientSecurity, .insufficientSecurity])
-        // Refused, twice inside the hook, and once more behind it.
+        // Refused, twice inside the hook, and once more after it.
         #expect(await peripheral.errorCount == 4)
         device.withLock { $0 = nil }
     }

@@ -83,7 +83,7 @@ import Testing
         #expect(await device.database?.characteristic(valueHandle: same.valueHandle) == same)
     }
 
-    /// The application's first request goes first; what the library wants goes behind it, once.
+    /// The application's first request goes first; the library's own follow it, once.
     @Test func asksBehindTheFirstRequest() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)

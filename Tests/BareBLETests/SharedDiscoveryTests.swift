@@ -25,7 +25,7 @@ import Testing
         async let level = device.subscribe(to: 0x2A19)
         let keptToo = try await (beats, level)
         #expect(await both.transcript.requests == one.transcript.requests)
-        // Who lets go of a sequence unsubscribes.
+        // Releasing a sequence unsubscribes.
         withExtendedLifetime((kept, keptToo)) {}
     }
 
@@ -38,7 +38,7 @@ import Testing
         #expect(await peripheral.requestCount == 6)
     }
 
-    /// What is being looked for is not asked for again, and what is not is.
+    /// A service that is being discovered is not requested again, and others are.
     @Test func aCallLooksForWhatNobodyElseDoes() async throws {
         let (device, peripheral) = try await attach()
         async let one = device.discover(services: [0x180F], level: .structure)
@@ -50,7 +50,7 @@ import Testing
         #expect(searched.count == 4)
     }
 
-    /// Who shares a discovery does not share its fate.
+    /// A caller that shares a discovery does not share its failure.
     @Test func aSharedDiscoveryThatIsCancelledIsMadeByTheOther() async throws {
         try await VirtualTime.run { time in
             let (device, peripheral) = try await attach(in: time)

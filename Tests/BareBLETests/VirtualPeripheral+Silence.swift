@@ -1,7 +1,7 @@
 import BareBLETestKit
 
 extension VirtualPeripheral {
-    /// Answers nothing from now on, and has somebody make a call; returns when its request has come.
+    /// Does not respond from now on, and starts a call; returns when its request has come.
     func leaveUnanswered<Value: Sendable>(
         _ call: @Sendable @escaping () async throws -> Value
     ) async -> Task<Value, any Error> {

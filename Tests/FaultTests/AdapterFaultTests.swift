@@ -4,7 +4,7 @@ import BareBLE
 import Glibc
 import Testing
 
-/// What the kernel does to those who open the sockets of an adapter, and to a connect.
+/// Faults of the kernel when an adapter's sockets are opened, and in a connect.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterFaultTests {
     private func failures(
         _ bench: FaultyAdapter
@@ -180,7 +180,7 @@ import Testing
         await bench.end()
     }
 
-    /// What the kernel says when it is over.
+    /// The kernel's result at its end.
     // Row O14.
     @Test(
         "a connect that fails later",

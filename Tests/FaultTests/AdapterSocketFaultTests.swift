@@ -4,7 +4,7 @@ import BareBLE
 import Glibc
 import Testing
 
-/// What one scan was told.
+/// The events of one scan.
 private final class ToldScan: Sendable {
     let isHeard = Lock(false)
     let notices = Lock<[ScanNotice]>([])
@@ -18,7 +18,7 @@ private final class ToldScan: Sendable {
     }
 }
 
-/// What the kernel does to the sockets of an adapter that is in use.
+/// Faults of the kernel on the sockets of an adapter that is in use.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterSocketFaultTests {
     // Row O11.
     @Test("no memory for a command", arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32) async throws {

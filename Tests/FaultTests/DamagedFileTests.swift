@@ -3,7 +3,8 @@ import BareBLE
 import Foundation
 import Testing
 
-/// O25, O26, O27, O28: files that are damaged, strange, old, or in somebody else's hands. States and caches; there are no bonds yet.
+/// O25, O26, O27, O28: files that are damaged, foreign, old, or in use by another process. States and caches; there
+/// are no bonds yet.
 @Suite(.serialized) struct DamagedFileTests {
     private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
         do throws(BLEError) {
@@ -14,7 +15,7 @@ import Testing
         }
     }
 
-    /// Loads `bytes`: a state is moved aside and told, a cache is refused.
+    /// Loads `bytes`: a state is moved aside and reported, a cache is refused.
     private func isRefused(_ thing: StoredThing, _ bytes: [UInt8], in folder: Folder) throws -> Bool {
         try Data(bytes).write(to: URL(filePath: thing.path(in: folder)))
         do throws(BLEError) {

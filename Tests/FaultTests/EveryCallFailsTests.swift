@@ -9,7 +9,8 @@ import Testing
 ///
 /// Whatever fails: no trap, one outcome for each call, an end in time, no descriptor left, and no spin.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EveryCallFailsTests {
-    /// What each kind of call may fail with, on a machine that is short of something, a link that ends, an adapter that goes.
+    /// The errors of each kind of call, on a machine that is short of resources, a link that ends, an adapter that
+    /// goes.
     private static let table: [(SystemCall, [Int32])] = [
         (.recvmsg, [EAGAIN, EINTR, ENOMEM, ENOBUFS, ECONNRESET, ETIMEDOUT, ENOTCONN, ENOSYS, EPIPE, EBADFD, ENODEV]),
         (.recv, [EAGAIN, EINTR, ECONNRESET]),

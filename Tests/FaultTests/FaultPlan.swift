@@ -27,7 +27,7 @@ struct SystemCalls: OptionSet, Hashable, Sendable {
     static let all = SystemCalls(rawValue: (1 << UInt64(SystemCall.allCases.count)) - 1)
     static let receiving = SystemCalls(.recvmsg, .recv)
     static let sending = SystemCalls(.send, .sendmsg)
-    /// What changes what a directory holds.
+    /// The calls that change a directory.
     static let changing = SystemCalls(.open, .write, .fchmod, .fsync, .rename, .unlink, .ftruncate)
 }
 
@@ -55,7 +55,7 @@ final class FaultPlan: Sendable {
         case drops(Int32)
         /// A packet that the kernel drops.
         case lose
-        /// What `poll` tells.
+        /// The result of `poll`.
         case state(Int32)
         /// The process is killed; a write has got so many bytes out.
         case stop(Int32)
@@ -162,7 +162,7 @@ final class FaultPlan: Sendable {
         faulty_count(number, calls.rawValue)
     }
 
-    /// How many calls a rule has hit.
+    /// The number of calls that a rule has hit.
     var hits: Int { faulty_hits(number) }
 
     var notes: [Note] {
@@ -175,7 +175,7 @@ final class FaultPlan: Sendable {
         return notes
     }
 
-    /// How many descriptors are open that belong to it.
+    /// The number of its open descriptors.
     var openCount: Int { Int(faulty_open_count(number)) }
 
     var isStopped: Bool { faulty_is_stopped(number) != 0 }

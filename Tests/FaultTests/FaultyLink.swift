@@ -43,7 +43,7 @@ final class FaultyLink: Sendable {
         descriptor = try await peripheral.connect()
         plan.take(descriptor)
         device = try await Self.central(loop, responseTime).attach(descriptor: descriptor, name: "faulty")
-        // All that the link asks by itself is behind it.
+        // The link's own requests are over.
         _ = try await device.read(Self.value)
     }
 
@@ -53,7 +53,7 @@ final class FaultyLink: Sendable {
         return Central(configuration, loop: loop)
     }
 
-    /// Ends the link, and looks for what it has left behind.
+    /// Ends the link, and checks for leftovers.
     func end() async {
         await device.disconnect()
         await checkEnded()
@@ -82,7 +82,7 @@ final class FaultyLink: Sendable {
     }
 }
 
-/// What a call ended with: nothing, or its error.
+/// The result of a call: nothing, or its error.
 func failure(_ body: () async throws(BLEError) -> Void) async -> BLEError? {
     do throws(BLEError) {
         try await body()

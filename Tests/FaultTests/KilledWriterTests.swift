@@ -17,7 +17,7 @@ import Testing
         return (folder, plan)
     }
 
-    /// How many calls a save makes.
+    /// The number of calls of a save.
     private func calls(_ thing: StoredThing, _ before: StoredThing.Version, _ kinds: SystemCalls) throws -> Int {
         let (folder, plan) = try disk(thing, before)
         try thing.save(.new, in: folder)
@@ -73,7 +73,7 @@ import Testing
         #expect(!copy.names.contains { $0.hasSuffix(".tmp") }, "the next writer leaves nothing")
     }
 
-    /// A name like that of a writer's own file, which the library did not make, is nobody's remain.
+    /// A name like that of a writer's temporary file, which the library did not make, is not removed.
     // Row O22.
     @Test("what killed writers left goes, and nothing else", arguments: StoredThing.all) func remains(
         thing: StoredThing

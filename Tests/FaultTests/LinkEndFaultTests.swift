@@ -5,7 +5,7 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-/// How the kernel ends a link, and when it says so.
+/// The ways in which the kernel ends a link, and when it reports the end.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LinkEndFaultTests {
     /// Every waiting call fails once, then `disconnected()` returns; the reason is the kernel's.
     // Rows O13, L04.
@@ -74,7 +74,7 @@ import Testing
     // Row O13.
     @Test("the peer closes while packets wait; no signal") func brokenPipe() async throws {
         let link = try await FaultyLink()
-        // As long as the peer is there; a packet that goes out may be answered.
+        // As long as the peer is there; a sent packet may get a response.
         link.plan.set(.sending, .fail(EAGAIN), times: 100_000)
         let device = link.device
         async let first = failure { () async throws(BLEError) in _ = try await device.read(FaultyLink.value) }

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-/// What the kernel does to the socket of a link that is up.
+/// Faults of the kernel on the socket of a link that is up.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LinkFaultTests {
     // MARK: Interrupted, delayed, out of memory
 
@@ -54,7 +54,7 @@ import Testing
     /// The values of the commands that the peer has got.
     private static func commands(_ link: FaultyLink) async -> [[UInt8]] {
         await link.peripheral.transcript.steps.compactMap { step -> [UInt8]? in
-            // The peer's transcript is told from the client's side: what the client sent.
+            // The peer's transcript is from the client's side: what the client sent.
             guard case .sent(let pdu) = step.event, pdu.first == 0x52 else { return nil }
             return Array(pdu.dropFirst(3))
         }

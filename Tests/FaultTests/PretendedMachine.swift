@@ -7,8 +7,9 @@ import Logging
 import Testing
 
 /// A machine with one adapter, as far as system calls tell: the sockets that the code under test opens through the library's own way to
-/// the kernel are ends of socket pairs, and this is at the other ends. It answers commands as a controller does, calls every peer
-/// that it is told to call, and is that peer too.
+/// the kernel are ends of socket pairs, and this is at the other ends. It responds to commands as a controller does,
+/// connects every peer
+/// that it is asked to connect, and is that peer too.
 actor PretendedMachine {
     static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
     static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
@@ -19,7 +20,7 @@ actor PretendedMachine {
     private var commands: LinkSocket?
     private var reports: LinkSocket?
     private var link: LinkSocket?
-    /// The ends of links that are up without a word.
+    /// The ends of links that are up silently.
     private var parked: [Int32] = []
     private var isSilent = false
     private var server = AttributeServer(FaultyLink.device)
@@ -79,7 +80,7 @@ actor PretendedMachine {
         parked.append(link.release())
     }
 
-    /// Has the controller answer no command from now on.
+    /// Makes the controller ignore all commands from now on.
     func fallSilent() { isSilent = true }
 
     private func unplug() {
@@ -200,7 +201,7 @@ final class FaultyAdapter: Sendable {
         return Adapter(.first, loop: loop, logger: logger, system: system)
     }
 
-    /// What the next program on this machine has of the adapter.
+    /// The adapter as the next program on this machine finds it.
     func nextAdapter() -> Adapter { Self.adapter(on: loop, mayCommand: true) }
 
     /// Connects, reads, and disconnects.
@@ -235,7 +236,7 @@ final class FaultyAdapter: Sendable {
         }
     }
 
-    /// Lets go of everything, and looks for what was left behind.
+    /// Releases everything, and checks for leftovers.
     func end() async {
         plan.clear()
         await adapter.unsubscribeAll()

@@ -12,7 +12,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
 
     let description: String
     let file: String
-    /// What a full disk is called.
+    /// The error of a full disk.
     let fullDisk: BLEError.Code
     let bytes: @Sendable (Version) -> [UInt8]
     private let write: @Sendable (String, Version) throws(BLEError) -> Void
@@ -26,7 +26,7 @@ struct StoredThing: Sendable, CustomStringConvertible {
         try write(folder.path, version)
     }
 
-    /// What is there; `nil` for what is neither of the versions.
+    /// The stored version; `nil` if it is neither of them.
     func load(from folder: Folder) throws(BLEError) -> Version? {
         try read(folder.path)
     }

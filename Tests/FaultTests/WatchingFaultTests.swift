@@ -29,7 +29,7 @@ import Testing
         let before = plan.count(SystemCalls(.epollWait))
         _ = loop.schedule(at: loop.now() + .milliseconds(20)) { calls.append("time") }
         plan.joined { loop.run { !calls.isEmpty } }
-        // What nobody waits for any more does not wake the loop.
+        // A descriptor without a waiter does not wake the loop.
         #expect(calls == ["time"])
         #expect(plan.count(SystemCalls(.epollWait)) - before < 10)
         let outcome = peer.send([1])

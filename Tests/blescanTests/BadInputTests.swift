@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What people get wrong on the command line, and what they are told: one paragraph and the status of the contract.
+/// Mistakes on the command line, and their messages: one paragraph and the documented status.
 @Suite struct BadInputTests {
     /// No connection is made for these.
     @Test func wrongUsage() async throws {

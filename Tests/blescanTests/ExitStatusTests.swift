@@ -103,7 +103,7 @@ import Testing
         #expect(try await program.outcome().status == 130)
     }
 
-    /// What is promised is tested here, each of it.
+    /// Tests each promise.
     @Test func noneIsLeftOut() {
         let tested = Set(Self.endings.map(\.status) + [74, 75, 76, 77, 130])
         let known = (0...255 as ClosedRange<Int32>).filter { blescan.ExitStatus(rawValue: $0) != nil }

@@ -23,7 +23,7 @@ import Testing
         #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
     }
 
-    /// The link lives on beside a reader that takes nothing, and the first ^C ends both.
+    /// The link stays up beside a reader that does not read, and the first ^C ends both.
     @Test func listeningNeedsNoReader() async throws {
         let folder = try TestFolder()
         try #require(unsafe mkfifo(folder["lines"], 0o600) == 0)
@@ -47,7 +47,7 @@ import Testing
         program.signal(SIGINT)
         let outcome = try await program.outcome()
         #expect(outcome.status == 0)
-        // A last confirmation may come behind it.
+        // A last confirmation may come after it.
         #expect(peer.packets.contains(Self.switchedOff(0x0004)))
     }
 
@@ -75,7 +75,7 @@ import Testing
         #expect(outcome.errors == "blescan: interrupted\n")
     }
 
-    /// The peer does not even answer the farewell: the second ^C does not wait for it.
+    /// The peer does not even respond to the unsubscribe: the second ^C does not wait for it.
     @Test func theSecondInterruptEndsAtOnce() async throws {
         let peer = try await SocketPeer(.heartRate)
         let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37"])
@@ -96,7 +96,7 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
-    /// What cannot be written any more is no reason to leave the peer without a farewell.
+    /// Even if output cannot be written any more, the peer is asked to stop.
     @Test(arguments: [(Sink.closedPipe, Int32(0)), (.file("/dev/full"), 74)])
     func listeningEndsWithItsReader(_ sink: Sink, _ status: Int32) async throws {
         let peer = try await SocketPeer(.heartRate)

@@ -41,7 +41,7 @@ import Testing
         #expect(mended.output.hasPrefix("fix   no adapter is off\n"))
     }
 
-    /// True on every machine: nobody has ten thousand adapters.
+    /// True on every machine: none has ten thousand adapters.
     @Test(arguments: [["scan"], ["explore", "AA:BB:CC:DD:EE:FF/public"]])
     func thatAdapterIsNotThere(_ arguments: [String]) async throws {
         let outcome = try await BuiltProgram.run(arguments + ["--adapter", "hci9999"])

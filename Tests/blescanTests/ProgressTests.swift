@@ -118,12 +118,12 @@ import Testing
         #expect(unknown.text == "standard input: 3 MB")
     }
 
-    /// A pipe that nobody writes to for a while.
+    /// A pipe without a writer for a while.
     @Test func waitingForAFileHasALine() async throws {
         let folder = try TestFolder()
         #expect(unsafe mkfifo(folder["pipe"], 0o600) == 0)
         let terminal = try PseudoTerminal()
-        // Read and write: opening it waits for nobody, and so does the program.
+        // Read and write: opening it does not wait, and neither does the program.
         let writer = unsafe open(folder["pipe"], O_RDWR | O_CLOEXEC)
         let program = try RunningProgram(["replay", folder["pipe"]], errors: terminal)
         try await terminal.shown("reading pipe, ")

@@ -27,7 +27,7 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    /// What failed before its first packet can be tried again as it was.
+    /// A recording that failed before its first packet can be repeated unchanged.
     @Test func aRecordingOfNothingIsNotLeftBehind() async throws {
         let folder = try TestFolder()
         for _ in 0..<2 {
@@ -110,7 +110,7 @@ import Testing
     }
 }
 
-/// What Wireshark makes of a recorded session.
+/// Wireshark's reading of a recorded session.
 @Suite(
     .enabled(if: Referee.available(Referee.tshark, "tshark", for: "RecordedByWiresharkTests")), .timeLimit(.minutes(3)))
 struct RecordedByWiresharkTests {
@@ -136,7 +136,7 @@ struct RecordedByWiresharkTests {
             let kind = ATTOpcode(rawValue: pdu[0])
             if let handle = Self.handle(of: pdu) { #expect(columns[2].hasPrefix(handle)) }
             if kind.isRequest { request = step.line }
-            // tshark knows no pair for an error, and none for what nobody asked for.
+            // tshark has no pair for an error, and none for an unsolicited PDU.
             if kind.isResponse, kind != .errorResponse { #expect(columns[3] == "\(request)") }
         }
     }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// Who runs the tests.
+/// The user who runs the tests.
 private enum Runner {
     static func isRoot(for suite: String) -> Bool {
         if geteuid() == 0 { return true }
@@ -15,7 +15,7 @@ private enum Runner {
 private let forRadio: UInt64 = 3 << 12
 private let nothing: UInt64 = 0
 
-/// On an adapter that nobody has, and that so is not on.
+/// On an adapter that does not exist, and so is not on.
 private let radio = ["write", "AA:BB:CC:DD:EE:FF", "2a19", "--adapter", "hci9999", "--file"]
 private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
 
@@ -134,7 +134,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         let folder = try Self.folder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let capture = folder.appending(path: "visit.dialogue")
-        // Asked for the name of a device, and answered.
+        // A request for the name of a device, and its response.
         try Data("mtu: 23\n< 0a 03 00\n> 0b 41 42\n".utf8).write(to: capture)
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: capture.path)
         let made = folder.appending(path: "made.dialogue").path
@@ -165,7 +165,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
                 + "ran it: let that user read it.\n")
     }
 
-    /// What is no number is nobody: root stays root.
+    /// An invalid number is no user: root stays root.
     @Test func aCallerWhoIsNoNumberIsNone() async throws {
         let threads = try await Self.threads(["SUDO_UID=\(Self.nobody)", "SUDO_GID=nonsense"], ["decode"])
         #expect(!threads.isEmpty)

@@ -19,7 +19,7 @@ import Testing
                 ])
         ])
 
-    /// The configurations that the peer was told, by handle.
+    /// The configurations that were written to the peer, by handle.
     private func configurations(_ peer: SocketPeer) -> [[UInt8]] {
         peer.packets.filter { $0.first == 0x12 }.map { Array($0.dropFirst()) }
     }
@@ -86,7 +86,7 @@ import Testing
         #expect(peer.packets.count == 4, "the MTU, and one request a value")
     }
 
-    /// What one reading has told of a handle, the other needs not ask.
+    /// The second read uses what the first one has learnt of a handle.
     @Test func oneTypeTellsOfBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output
         #expect(lines == "0x0018 Battery Level  57  87 %\n0x0018 Battery Level  57  87 %\n")
@@ -95,7 +95,7 @@ import Testing
         #expect(objects.allSatisfy { $0["value"] != nil })
     }
 
-    /// What the cache knows of a handle is told.
+    /// The cache's knowledge of a handle is shown.
     @Test func theCacheTellsOfHandles() async throws {
         let folder = try TestFolder()
         _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", folder["cache"]])

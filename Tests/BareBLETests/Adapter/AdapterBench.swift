@@ -11,7 +11,7 @@ struct AdapterBench: Sendable {
     let kernel = Lock(Kernel())
     let adapter: Adapter
 
-    /// What the kernel says of the machine.
+    /// The kernel's data about the machine.
     struct Kernel {
         var controllers = [
             ControllerInfo(index: 0, name: "hci0", address: StandInController.ownAddress, isUp: true)
@@ -23,7 +23,7 @@ struct AdapterBench: Sendable {
         var farEnds: [LinkSocketBox] = []
         /// Whether there is a link, once one has been made.
         var isLinked = false
-        /// What opening a channel ends with, once each, before it succeeds.
+        /// The errors of opening a channel, once each, before it succeeds.
         var channelErrors: [Int32] = []
         /// Whether a channel waits for its peer's response.
         var holdsChannels = false
@@ -31,7 +31,7 @@ struct AdapterBench: Sendable {
         var holdsLinks = false
         /// Whether the radio is blocked.
         var isBlocked = false
-        /// What asking for the adapters ends with.
+        /// The error of listing the adapters.
         var listError: Int32?
         var channels = 0
         var channelEnd: LinkSocketBox?
@@ -131,7 +131,7 @@ extension AdapterSystem {
     }
 }
 
-/// Collects what a scan is told, and lets a test wait for it.
+/// Collects the events of a scan, and lets a test wait for them.
 final class Deliveries: Sendable {
     private struct State {
         var all: [ScanDelivery] = []

@@ -18,7 +18,7 @@ import Testing
         await link.controls.disconnect()
         #expect(await bench.sent.last == .disconnect)
         #expect(await link.controls.lastReason() == .localHostTerminated)
-        // The handle may belong to somebody else by now.
+        // The handle may belong to another link by now.
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.controls.rssi() }
     }
 
@@ -178,7 +178,7 @@ import Testing
         #expect(try await handle(bench, address) == 0x40)
     }
 
-    /// The kernel has the old link until the controller has told its end; nobody may attach to it meanwhile.
+    /// The kernel has the old link until the controller has reported its end; it must not be used meanwhile.
     @Test func aLinkThatIsBeingEndedIsOverBeforeTheNext() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
@@ -213,7 +213,7 @@ import Testing
         async let first = handle(bench, address)
         async let second = handle(bench, other)
         #expect(try await [first, second] == [0x40, 0x41])
-        // A turn that does not come in time, and one that nobody waits for any more.
+        // A turn that does not come in time, and one whose caller was cancelled.
         let nobody = BluetoothAddress(rawValue: 0xC000_0000_0009)
         let absent = Task { try await handle(bench, nobody, timeout: .seconds(3_600)) }
         await bench.controller.commandsArrived(6)

@@ -73,7 +73,7 @@ import Testing
             await deliveries.wait { $0.count == number }
         }
         await bench.controller.advertise(Self.address(DeviceTable.capacity + 1), [2, 1, 6])
-        // Known already, and behind the newcomer.
+        // Known already, and after the newcomer.
         await bench.controller.advertise(Self.address(1), [2, 1, 5])
         await deliveries.wait { $0.count == DeviceTable.capacity + 1 }
         #expect(await statistics(bench).refusedDevices == 1)

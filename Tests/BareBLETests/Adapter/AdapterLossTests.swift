@@ -11,7 +11,7 @@ import Testing
 
     // MARK: Scans
 
-    /// What becomes of calls that have no reason to last.
+    /// The end of calls without a reason to last.
     private final class Outcomes: Sendable {
         private let all = Lock<[BLEError.Code?]>([])
 
@@ -86,7 +86,7 @@ import Testing
 
     // MARK: What the controller can do
 
-    /// What keeps one of the three responses from the program.
+    /// The reasons for which one of the three responses does not reach the program.
     enum Trouble: CaseIterable {
         case cancelled, unplugged, late
     }
@@ -194,7 +194,7 @@ import Testing
             await bench.controller.set { $0.peers = [address: 0x40] }
             let told = Lock<[Int]>([])
             var links: [LinkControls] = []
-            // The first one ends without a word.
+            // The first one ends without a notice.
             for number in 1...2 {
                 let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
                 #expect(link.handle == 0x40)

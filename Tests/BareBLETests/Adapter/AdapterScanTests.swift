@@ -23,7 +23,7 @@ import Testing
         #expect(await bench.sent.count == count)
     }
 
-    /// The program may end with the task, and nobody would switch off what is just being switched on.
+    /// The program may end with the task, and the scan that is being switched on would stay on.
     @Test func aScanThatIsCancelledWhileItBeginsIsOffBeforeItsTaskEnds() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set { $0.ignored = [.leSetScanEnable] }
@@ -90,7 +90,7 @@ import Testing
         await bench.controller.sendRaw([0x02, 0x00])
         await bench.controller.advertise(thermometer, [])
         await deliveries.wait { $0.count == 1 }
-        // And a report of which one byte has been left out, and an event that nobody knows.
+        // And a report without one of its bytes, and an unknown event.
         await bench.controller.sendRaw([0x04, 0x3E, 0x0B, 0x02, 0x01, 0x00, 0x01, 1, 2, 3, 4, 5, 6, 0])
         await bench.controller.sendRaw([0x04, 0xFE, 0x01, 0x00])
         await bench.controller.advertise(thermometer, [1, 2])
@@ -203,7 +203,7 @@ import Testing
         await bench.controller.commandsArrived(5)
         task.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
-        // The parameters are never answered; then the scan is switched off.
+        // The parameters get no response; then the scan is switched off.
         await bench.controller.commandsArrived(6)
         #expect(await bench.sent.last == .leSetScanEnable)
     }
@@ -228,7 +228,7 @@ import Testing
             let scan = try await bench.adapter.subscribe(.balanced, lostAfter: .seconds(2), deliveries.receive)
             await bench.controller.advertise(thermometer, [])
             await deliveries.wait { $0.count == 1 }
-            // Nothing responds: the radio initiates for longer than a silent device would be waited for.
+            // No response: the radio initiates for longer than the wait for a silent device.
             let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0009), type: .random)
             await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
                 _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(3))

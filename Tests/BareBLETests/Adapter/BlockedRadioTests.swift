@@ -56,7 +56,7 @@ import Testing
             await bench.controller.commandsArrived(4)
             await block(bench, true)
             isTold(try #require(try await task.value))
-            // Whoever tries again is told at once, and the controller hears nothing of it.
+            // A further attempt fails at once, without a command to the controller.
             let count = await bench.sent.count
             do throws(BLEError) {
                 _ = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))

@@ -2,7 +2,7 @@ import BLECore
 import BareBLE
 import Testing
 
-/// What applications see of a scan: order, loss, its end, and several scans on one radio.
+/// A scan as applications see it: order, loss, its end, and several scans on one radio.
 @Suite(.timeLimit(.minutes(1))) struct CentralScanTests {
     private let thermometer = BluetoothAddress(rawValue: 0xC000_0000_0001)
     private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
@@ -69,7 +69,7 @@ import Testing
         await first.value
         for number in 1...100 { await bench.controller.advertise(thermometer, [2, 1, UInt8(number)]) }
         await deliveries.wait { $0.count == 101 }
-        // Everybody has been served when the adapter answers.
+        // Every task has been resumed when the adapter responds.
         _ = await bench.adapter.statistics
         #expect(try await events.next() == .dropped(92))
         for number in 93...100 {
@@ -122,7 +122,7 @@ import Testing
         await first.value
         await deliveries.wait { $0.count == 3 }
         let peer = try #require(found.peer)
-        // One more of it waits already, behind it one of another device.
+        // One more of it waits already, followed by one of another device.
         scan.excluded.insert(peer)
         #expect(scan.excluded.contains(peer) && scan.excluded.peers == [peer])
         #expect(try await address(of: events.next()) == lamp)

@@ -137,7 +137,7 @@ import Testing
     }
 }
 
-/// Fills the adapter's table with devices that nobody has heard before.
+/// Fills the adapter's table with new devices.
 func crowd(_ bench: AdapterBench) async {
     let heard = await bench.adapter.statistics.reports
     let first = 0xC100_0000_0000 + UInt64(heard) << 16

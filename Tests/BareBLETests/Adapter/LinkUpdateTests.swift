@@ -20,7 +20,7 @@ import Testing
         let parameters = try await link.parameters()
         #expect(parameters.interval == .milliseconds(30)...(.milliseconds(30)))
         #expect(parameters.latency == 0 && parameters.supervisionTimeout == .seconds(5))
-        // The peer may have them changed; nobody asked for it here.
+        // The peer may have them changed; this side did not request it.
         await bench.controller.sendRaw([0x04, 0x3E, 10, 0x03, 0x00, 0x40, 0x00, 80, 0, 2, 0, 0x58, 0x02])
         while try await link.parameters() == parameters { await Task.yield() }
         #expect(try await link.parameters().latency == 2)

@@ -90,7 +90,7 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let absent = absent
-            // The answer comes too late for the peer.
+            // The response comes too late for the peer.
             await bench.controller.set {
                 $0.ignored = []
                 $0.peers[absent] = 0x40

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Logging
 import Testing
 
-/// The test kit's controller behind socketpairs: what is heard, and when a call or a change ends, is what a test makes of it.
+/// The test kit's controller behind socketpairs: the test decides what is heard, and when an attempt or a change ends.
 actor StandInController {
     static let ownAddress = BluetoothAddress(rawValue: 0x00AA_0100_0042)
 
@@ -22,11 +22,11 @@ actor StandInController {
     var statuses: [HCIOpcode: [HCIStatus]] = [:]
     /// Commands that get no response at all.
     var ignored: Set<HCIOpcode> = []
-    /// Whether the peer is quicker than the command that takes a call back.
+    /// Whether the peer is quicker than the cancel of an attempt.
     var answersCancelsWithLinks = false
-    /// What calls end with, once each, before they succeed.
+    /// The statuses of attempts, once each, before they succeed.
     var callFailures: [HCIStatus] = []
-    /// What links end with as soon as they are there, once each, before one lasts.
+    /// The reasons for which links end as soon as they are up, once each, before one lasts.
     var earlyEnds: [HCIStatus] = []
     /// Whether links stay for a while when they are to be ended: until `endLink`.
     var holdsEnds = false

@@ -13,7 +13,7 @@ import Testing
         let waiting = Task { try await bench.rest() }
         await bench.channel.close()
         await bench.channel.close()
-        // Whether the packet came before the end is a matter of time; nothing comes behind it.
+        // The packet may or may not come before the end; nothing comes after it.
         #expect([[], [[1]]].contains(try await waiting.value))
         await bench.far.ended()
         #expect(await !bench.channel.isOpen)
@@ -31,7 +31,7 @@ import Testing
         await bench.far.ended()
     }
 
-    /// What the kernel has taken arrives; what waits fails.
+    /// Packets that the kernel has taken arrive; waiting ones fail.
     @Test func closingWaitsForWhatWasSent() async throws {
         let bench = try await ChannelBench()
         let sent = try await bench.fill()

@@ -90,7 +90,7 @@ import Testing
         return (bench, link.controls)
     }
 
-    /// Waits until nobody holds the socket of an attempt any more.
+    /// Waits until the socket of an attempt has been released.
     private func closed(_ bench: AdapterBench) async {
         while bench.kernel.withLock({ $0.channelEnd?.isHungUp }) == false { await Task.yield() }
     }

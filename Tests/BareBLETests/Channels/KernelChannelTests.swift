@@ -172,7 +172,7 @@ struct KernelChannelTests {
         await link.disconnect()
     }
 
-    /// How many channels with a PSM the kernel keeps: source, type, destination, type, state, PSM, ...
+    /// The number of channels with a PSM in the kernel: source, type, destination, type, state, PSM, ...
     private func channelCount() -> Int {
         let file = unsafe open("/sys/kernel/debug/bluetooth/l2cap", O_RDONLY)
         defer { close(file) }

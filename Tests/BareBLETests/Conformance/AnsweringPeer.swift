@@ -6,7 +6,7 @@ import TestSupport
 /// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the recorded
 /// answers, the others are answered from the attributes that the recording speaks of.
 struct RecordedServer: Sendable {
-    /// Stands before everything else; `nil` from it: continue.
+    /// Handles a request before everything else; `nil` continues.
     typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
 
     private var recorded: [[UInt8]: [[[UInt8]]]] = [:]
@@ -53,7 +53,7 @@ actor AnsweringPeer {
     private let loop = EventLoop.peers
     private var server: RecordedServer
     private var link: PeerLink?
-    /// What the client has sent, in order.
+    /// The packets from the client, in order.
     private(set) var received: [[UInt8]] = []
 
     init(_ server: RecordedServer) {

@@ -253,7 +253,7 @@ extension ClientCaseRun {
             descriptor: descriptor, name: recorded.name, ConnectOptions(mtu: recorded.clientMtu))
     }
 
-    /// The recording as a dialogue, behind the exchange of the MTU that `attach` makes.
+    /// The recording as a dialogue, after the MTU exchange that `attach` makes.
     func script(withMTU: Bool = true) throws -> [Dialogue.Step] {
         var steps: [Dialogue.Step] = []
         if withMTU, recorded.clientMtu > 23 {

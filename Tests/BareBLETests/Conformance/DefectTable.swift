@@ -1,4 +1,4 @@
-/// What was found wrong in other clients, and where this project shows that it does it right.
+/// Defects of other clients, and the tests of this project for them.
 ///
 /// The first part comes from a comparison of clients for Linux, the second from a reading of one client in Swift. A row is a
 /// finding about another program, read or reproduced once; it may have been fixed there since.
@@ -108,7 +108,7 @@ enum DefectTable {
     ]
 }
 
-/// Where the proof of a row is.
+/// The place of a row's test.
 enum Proof {
     /// Fixtures/att/defects/NAME.dialogue, through the public interface.
     case fixture(String)

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What other clients got wrong about peers, each as a fixture or a test of this project.
+/// Defects of other clients in handling peers, each as a fixture or a test of this project.
 @Suite("Defects of other clients", .timeLimit(.minutes(1)))
 struct DefectTests {
     private static let fixtures: [String] = {

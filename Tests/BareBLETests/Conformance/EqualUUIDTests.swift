@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Two services of one kind, each with a characteristic of one kind: what is told apart by its handle stays apart.
+/// Two services with one UUID, each with a characteristic with one UUID: handles keep them apart.
 @Suite("Equal UUIDs", .timeLimit(.minutes(1)))
 struct EqualUUIDTests {
     private let peripheral = VirtualPeripheral(

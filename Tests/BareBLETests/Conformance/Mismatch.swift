@@ -1,6 +1,6 @@
 import BLECore
 
-/// What a run did otherwise than the recording.
+/// A difference between a run and the recording.
 struct Mismatch: Error, CustomStringConvertible {
     var description: String
 

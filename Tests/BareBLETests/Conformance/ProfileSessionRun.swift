@@ -45,7 +45,7 @@ struct ProfileSessionRun {
         [0x0A, 0x0C, 0x0E, 0x12, 0x16, 0x18, 0x52].contains(pdu.first)
     }
 
-    /// What the recorded client found, and the configurations that it wrote without having found them.
+    /// The discoveries of the recorded client, and the configurations that it wrote without having discovered them.
     private func table(_ requests: [[UInt8]]) throws -> AttributeTable {
         let discovered = recorded.expect.discovered
         var known = Set((discovered.characteristics ?? []).map(\.valueHandle))

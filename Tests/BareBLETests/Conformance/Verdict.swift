@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import TestSupport
 
-/// What became of one recorded case.
+/// The result of one recorded case.
 enum Verdict: Hashable, Sendable, CustomStringConvertible {
     /// As recorded; the note says what is special about it.
     case passed(note: String? = nil)
@@ -35,7 +35,7 @@ enum RecordedOutcome: Hashable, Sendable {
     case echoMismatch
     case other(BLEError.Code)
 
-    /// What the recording expects of an operation with one value, or none.
+    /// The recording's expectation for an operation with one value, or none.
     init(_ expected: GATTVectors.Expectation) throws {
         switch expected.result {
         case "ok" where expected.values != nil:

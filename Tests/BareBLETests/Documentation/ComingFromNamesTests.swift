@@ -22,7 +22,7 @@ import Testing
         }
     }()
 
-    /// What is declared in the products' sources, and every label.
+    /// The names declared in the products' sources, and every label.
     private static let words: (declared: Set<String>, labels: Set<String>) = {
         var declared = foreign
         var labels: Set<String> = []

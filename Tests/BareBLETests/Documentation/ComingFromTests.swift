@@ -2,9 +2,9 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// What coming-from.md shows beside the idioms of other libraries. All of it runs, on a radio without hardware.
+/// The samples of coming-from.md. All of them run on a simulated radio.
 @Suite(.timeLimit(.minutes(1))) struct ComingFromTests {
-    /// A device that answers at one characteristic what is written to another, and the keys for it.
+    /// A device that responds at one characteristic to writes at another, and the keys for it.
     private static let echo = VirtualDevice(
         name: "Echo",
         services: [

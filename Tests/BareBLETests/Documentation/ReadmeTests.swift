@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// What the README and the articles on single links show.
+/// The samples of the README and of the articles on single links.
 @Suite struct ReadmeTests {
     // MARK: What needs a radio is compiled only
 

@@ -3,7 +3,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// What RecordingAndReplaying.md shows, as one session.
+/// The samples of RecordingAndReplaying.md, as one session.
 @Suite(.timeLimit(.minutes(1))) struct RecordingTests {
     @Test func aRecordedVisitIsATest() async throws {
         let folder = NSTemporaryDirectory() + "bareble-recording-" + UUID().uuidString

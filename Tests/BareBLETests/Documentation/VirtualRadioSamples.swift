@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// What the test kit's article on whole daemons shows.
+/// The samples of the test kit's article on whole daemons.
 @Suite struct VirtualRadioSamples {
     @Test func aWholeDaemon() async throws {
         // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md

@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// What applications do to themselves, rows C of the catalogue; and to their threads.
+/// Faults that applications cause themselves, rows C of the catalogue; and those of their threads.
 @Suite("Ends of calls", .timeLimit(.minutes(1)))
 struct CallEndTests {
     @Test("C01: calls, the end of the subscription and the end of the link from inside the loop over values")
@@ -92,7 +92,7 @@ struct CallEndTests {
     }
 
     /// Whether the thread of a link stood before the response time was over. It stands until then, and until the response is there,
-    /// behind more packets than one turn takes.
+    /// after more packets than one turn takes.
     private func answerCounts(after responseTime: Duration) async throws -> Bool {
         var configuration = Configuration()
         configuration.responseTime = responseTime

@@ -18,7 +18,7 @@ struct HostileRow: Sendable, CustomStringConvertible {
 }
 
 extension HostileRow {
-    /// A peer that answers one read with `answer`, and the next one well.
+    /// A peer that responds to one read with `answer`, and correctly to the next one.
     static func read(
         _ id: String, _ what: String, answeredBy answer: String, is outcome: String, offer: Int = 23
     ) -> HostileRow {
@@ -35,7 +35,7 @@ extension HostileRow {
             """)
     }
 
-    /// A peer that sends `packets` before it answers a read; then `name` counts `count`.
+    /// A peer that sends `packets` before its response to a read; then `name` counts `count`.
     static func beforeAnAnswer(
         _ id: String, _ what: String, _ packets: [String], counts name: String, _ count: Int
     ) -> HostileRow {
@@ -51,7 +51,7 @@ extension HostileRow {
             """)
     }
 
-    /// A peer that answers the offer of an MTU with `answer`; a read works after it.
+    /// A peer that responds to the MTU request with `answer`; a read works after it.
     static func mtu(_ what: String, _ answer: String, is mtu: Int) -> HostileRow {
         HostileRow(
             "T22", what,

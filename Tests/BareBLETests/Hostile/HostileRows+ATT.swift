@@ -1,7 +1,7 @@
 import BareBLE
 
 extension HostileRow {
-    /// What a peer may do to the Attribute Protocol, played over a socketpair.
+    /// Faults of a peer in the Attribute Protocol, played over a socketpair.
     ///
     /// A response that belongs to nothing is dropped and counted, because devices in the field send such; three of them within one
     /// request end the link, and the first one where the application wants it strict.

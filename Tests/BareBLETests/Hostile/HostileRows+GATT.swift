@@ -1,5 +1,5 @@
 extension HostileRow {
-    /// What a peer may do to reads and writes of values, played over a socketpair.
+    /// Faults of a peer in reads and writes of values, played over a socketpair.
     static let values22 = (0..<22).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 
     static let procedures: [HostileRow] = longReads + reliableWrites

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BareBLE
 
-/// What should not happen is counted for the program and told in the log, and a peer cannot fill the log.
+/// Problems are counted for the program and logged, and a peer cannot fill the log.
 @Suite(.timeLimit(.minutes(1))) struct TroubleTests {
     private static let device = VirtualDevice(
         name: "Sender",
@@ -130,7 +130,7 @@ import Testing
         var next = LinkTroubles(of: book.page(of: "peer"))
         #expect(next.line(counts: counts(2), isEnd: false, at: start + .seconds(3)) == nil)
         #expect(next.line(counts: counts(3), isEnd: true, at: start + .seconds(4)) == nil)
-        // Beside it, somebody else.
+        // Beside it, another peer.
         var other = LinkTroubles(of: book.page(of: "other"))
         #expect(other.line(counts: counts(1), isEnd: false, at: start + .seconds(4)) == "faults: 1")
         var last = LinkTroubles(of: book.page(of: "peer"))
@@ -183,7 +183,7 @@ import Testing
         #expect(warnings.all == ["link given up: "])
     }
 
-    /// What a phone does that looks for services here, and what it does not.
+    /// The behaviour of a phone that looks for services here.
     @Test(arguments: [100, 101]) func aFloodOfWhatAPeerMayDoIsATrouble(count: Int) async throws {
         let warnings = KeptLog(detail: "so far")
         try await VirtualTime.run { time in

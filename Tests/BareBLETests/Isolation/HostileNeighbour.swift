@@ -4,7 +4,7 @@ import BareBLE
 import BareBLETestKit
 import TestSupport
 
-/// What a peer does that means no good, all the time.
+/// The continuous activity of a malicious peer.
 enum Hostility: String, CaseIterable, Sendable {
     case silence, notifications, lists, indications, unknownHandles, garbage
     case requests, responses, serviceChanges, drops, advertisements, everything

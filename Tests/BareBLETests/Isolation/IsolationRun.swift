@@ -4,9 +4,10 @@ import BareBLE
 import BareBLETestKit
 
 // Applications with links to four honest peers, in virtual time; beside them, on the same adapter and the same thread, a session with
-// a peer that misbehaves, or nobody. What the four have seen is told with its moments, so that two runs can be compared byte by byte.
+// a peer that misbehaves, or none. The events of the four are recorded with their times, so that two runs can be
+// compared byte by byte.
 
-/// What the links of honest peers, and the applications on them, have seen.
+/// The events of honest peers' links, and of the applications on them.
 struct IsolationRun: Sendable {
     /// One PDU, or one result of a call, with its moment.
     struct Entry: Equatable, Sendable {
@@ -17,17 +18,17 @@ struct IsolationRun: Sendable {
 
     /// All that crossed a link, by the address of its peer.
     private(set) var links: [String: [Entry]] = [:]
-    /// What the calls of an application have given, by its name.
+    /// The results of an application's calls, by its name.
     private(set) var results: [String: [Entry]] = [:]
-    /// How long the calls of all applications took together, and how many they were.
+    /// The total time and number of the calls of all applications.
     private(set) var latency = Duration.zero
     private(set) var calls = 0
-    /// How many PDUs the misbehaving peer has sent.
+    /// The number of PDUs from the misbehaving peer.
     private(set) var hostilePDUs = 0
-    /// How many links the misbehaving peer has had.
+    /// The number of links of the misbehaving peer.
     private(set) var hostileLinks = 0
 
-    /// How long the applications are at work.
+    /// The time for which the applications run.
     static let duration: Duration = .seconds(10)
 
     /// Plays one run: with `hostility` on another link, or without that link.
@@ -76,7 +77,7 @@ struct IsolationRun: Sendable {
         }
     }
 
-    /// Where this run and another one differ first, in any link or application; `nil` when they are equal.
+    /// The first difference between this run and another one, in any link or application; `nil` if they are equal.
     func difference(from other: IsolationRun) -> String? {
         for (name, mine, others) in paired(links, other.links) + paired(results, other.results) where mine != others {
             let place = zip(mine, others).enumerated().first { $0.element.0 != $0.element.1 }
@@ -105,7 +106,7 @@ struct IsolationRun: Sendable {
     }
 }
 
-/// What an application does with its link all the time.
+/// The activity of an application on its link.
 private struct Application: Sendable {
     typealias Tell = @Sendable (_ name: String, _ result: [UInt8], _ since: BootInstant?) -> Void
     typealias Work = @Sendable (Peripheral, BootInstant, VirtualTime, Tell) async throws -> Void

@@ -37,7 +37,7 @@ struct IsolationTests {
         #expect(again.difference(from: try await Self.alone.value) == nil)
     }
 
-    /// What virtual time hides: how much of a flood is taken before somebody else has a turn.
+    /// Hidden by virtual time: how much of a flood is read before others have a turn.
     @Test("P10: a request waits for two turns of 64 packets of each flood at most", arguments: [1, 8])
     func turnsAreShared(floods: Int) async throws {
         try await VirtualTime.run { time in

@@ -4,7 +4,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Consumers that take less than there is: memory stays bounded, losses are told to the last one, nothing else waits.
+/// Slow consumers: memory stays bounded, every loss is reported, nothing else waits.
 @Suite("Slow consumers", .timeLimit(.minutes(5)))
 struct SlowConsumerTests {
     @Test("H18: a consumer that sleeps for an hour finds the newest, and the number of dropped ones")

@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Giving up everything, and ending the link after everything.
+/// Cancelling everything, and disconnecting after the pending operations.
 @Suite(.timeLimit(.minutes(1))) struct CancelAllTests {
     private let central = Central()
 
@@ -41,7 +41,7 @@ import Testing
         #expect(await first.value == .cancelled)
         #expect(codes == calls.map { _ in .cancelled })
         #expect(await device.isConnected)
-        // Only the one that was under way had been sent; its response, when it comes at last, is nobody's.
+        // Only the one that was under way had been sent; its late response is discarded.
         #expect(await peripheral.receivedCount == before + 1)
         await peripheral.resumeAnswering()
         let next = Task { try await device.read(.handle(8)) }
@@ -61,7 +61,7 @@ import Testing
             async let own = code { _ = try await device.read(.handle(3)) }
             let others = Task.detached { await code { _ = try await device.read(.handle(5)) } }
             while await device.waitingCallCount < 1 { await Task.yield() }
-            // A request that the peripheral meets only when it answers again would be answered twice.
+            // A request that the peripheral handles only when it responds again would get two responses.
             while await peripheral.receivedCount == before { await Task.yield() }
             await device.cancelAll()
             #expect(await own == .cancelled)
@@ -97,7 +97,7 @@ import Testing
         await device.cancelAll()
     }
 
-    // MARK: The end behind the queue
+    // MARK: The end after the pending operations
 
     @Test func whatWasCalledBeforeEndsFirst() async throws {
         let peripheral = VirtualPeripheral(.battery)

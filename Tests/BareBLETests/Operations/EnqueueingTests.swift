@@ -51,7 +51,7 @@ import Testing
             for call in calls { try await call.value }
             let written = await Self.written(peripheral)
             #expect(written.filter { $0 != 0xFF } == Array(0...20))
-            // The read stands behind the twentieth, which it goes beside.
+            // The read is after the twentieth, and runs concurrently with it.
             #expect(written.firstIndex(of: 0xFF) == 20)
         }
     }

@@ -26,7 +26,7 @@ import Testing
             var others: [Task<[UInt8]?, Never>] = []
             for (index, handle) in handles.enumerated() {
                 let handle = AttributeHandle(handle)
-                // Most of these handles do not exist, which matters to nobody here.
+                // Most of these handles do not exist, which does not matter here.
                 others.append(Task.detached { try? await device.read(.handle(handle)) })
                 await wait(for: index + 1, toWaitOn: device)
             }
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    /// The values keep coming, and the peer is told to stop, while somebody else has the link.
+    /// The values keep coming, and the peer is asked to stop, while another task has exclusive access.
     @Test func subscriptionsDoNotWaitForIt() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
@@ -155,7 +155,8 @@ import Testing
         }
     }
 
-    /// The hook is asked for a call that is inside; what it calls itself must not wait behind the lease that waits for that call.
+    /// The hook is called for a call that is inside; its own calls must not wait for the exclusive access that waits
+    /// for that call.
     @Test func theSecurityHookMayCallWhileALeaseWaits() async throws {
         let locked = VirtualDevice(
             name: "Locked",

@@ -2,7 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 
-/// What happened in one run, in the order in which it did, and whether that keeps the rules.
+/// The events of one run, in their order, and whether they keep the rules.
 ///
 /// Everything is on one thread, so the order of the events is that of the run.
 final class OrderBook: Sendable {
@@ -35,10 +35,10 @@ final class OrderBook: Sendable {
         }
     }
 
-    /// Where call `number` reads or writes.
+    /// The handle that call `number` reads or writes.
     static func handle(_ number: Int) -> AttributeHandle { AttributeHandle(3 + 2 * number) }
 
-    /// What is there, and what is written there.
+    /// The value there, and the value to write.
     static func value(_ number: Int) -> [UInt8] {
         [UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8), 0xCA]
     }
@@ -52,7 +52,7 @@ final class OrderBook: Sendable {
 
     // MARK: The rules
 
-    /// What is wrong with the run; empty when nothing is.
+    /// The violations of the run; empty if there are none.
     func complaints() -> [String] {
         var complaints: [String] = []
         var began: [Int: (task: Int, lease: Int?)] = [:]
@@ -107,14 +107,14 @@ final class OrderBook: Sendable {
         return complaints + endComplaints()
     }
 
-    /// Streams end before the end of the link is told.
+    /// Streams end before the end of the link is reported.
     private func endComplaints() -> [String] {
         let ends = events.withLock { $0 }.filter { $0 == .streamEnded || $0 == .disconnectTold }
         return ends.last == .disconnectTold && ends.filter { $0 == .streamEnded }.count == 2
             ? [] : ["the link's end was told as \(ends)"]
     }
 
-    /// How many calls were answered, and how many failed: a run in which nothing happens proves nothing.
+    /// The number of calls that succeeded and failed: a run without any proves nothing.
     func counts() -> (answered: Int, failed: Int, leases: Int) {
         events.withLock { events in
             events.reduce(into: (0, 0, 0)) { counts, event in

@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func itListensBeforeItAsks() async throws {
-        // The answer is ahead of the confirmation, and after the first value that the subscription brought about.
+        // The response is before the confirmation, and after the first value that the subscription caused.
         let script = try Dialogue(
             """
             < 10 0100 ffff 0028

@@ -3,7 +3,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Who gets which values: several listeners of one characteristic, and several characteristics for one listener.
+/// Delivery of values: several listeners of one characteristic, and several characteristics for one listener.
 @Suite(.timeLimit(.minutes(1))) struct SharingTests {
     private static let panel = VirtualDevice(
         name: "Panel",
@@ -47,7 +47,7 @@ import Testing
         _ = try await device.read(0xFFF3)
         let requests = await peripheral.requestCount
         let last = try await device.subscribe(to: 0xFFF1, SubscribeOptions(sharing: .replacing))
-        // The peer has not been told anything.
+        // Nothing was sent to the peer.
         #expect(await peripheral.requestCount == requests)
         try await peripheral.notify(0xFFF1, [2])
         for values in [one, two] {

@@ -4,13 +4,14 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// What lay in the socket, or was sent, before a request was written is not taken for what it asked for. In virtual time.
+/// Values that were in the socket, or sent, before a request was written are not taken for its response. In virtual
+/// time.
 @Suite(.timeLimit(.minutes(1))) struct StaleValueTests {
     private static let control: CharacteristicReference = 0xFFF1
     private static let reply: CharacteristicReference = 0xFFF2
     private static let slow: CharacteristicReference = 0xFFF3
 
-    /// A device that continues with an old value as soon as somebody subscribes, where `isTalkative`.
+    /// A device that sends an old value as soon as a client subscribes, if `isTalkative`.
     private static func module(isTalkative: Bool) -> VirtualDevice {
         let plan = isTalkative ? NotifyPlan([[0x55, 0x66]], every: .seconds(50), count: 1) : nil
         return VirtualDevice(
@@ -53,7 +54,7 @@ import Testing
         }
     }
 
-    // Row T30: the value lies behind the consent to the subscription when the request is written.
+    // Row T30: the value follows the response to the subscription when the request is written.
     @Test(arguments: [WriteKind.withResponse, .withoutResponse]) func aValueBehindTheConsent(_ kind: WriteKind)
         async throws
     {
@@ -73,7 +74,7 @@ import Testing
         }
     }
 
-    // Row T30: somebody listens already, and the value was sent right before the call.
+    // Row T30: there is a subscription already, and the value was sent right before the call.
     @Test func aValueInASubscriptionThatIsThere() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)

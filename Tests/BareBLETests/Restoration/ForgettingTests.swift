@@ -4,11 +4,11 @@ import BareBLETestKit
 import Logging
 import Testing
 
-/// What is not wanted any more is not there at the next start, however it ended before.
+/// An entry that was removed from the state is not restored at the next start, however it ended.
 @Suite struct ForgettingTests {
     private let limit = Duration.seconds(20)
 
-    /// What the disk has of the one peer.
+    /// The stored entry of the one peer.
     private func expectStored(
         _ subscriptions: [WantedSubscription], by central: Central, _ bench: RestorationBench,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct LinkHandOverTests {
     private let central = Central()
 
-    /// What another program would make of the link.
+    /// The link as another program would restore it.
     private func passed(_ link: DetachedLink) throws -> DetachedLink {
         let bytes = link.bytes
         return try DetachedLink(bytes: bytes, descriptor: try #require(link.release()))
@@ -74,7 +74,7 @@ import Testing
         _ = beats
         for level in 1...6 as ClosedRange<UInt8> { try await peripheral.notify(0x2A19, [level]) }
         let again = try await central.adopt(link, holding: SubscribeOptions(capacity: 2))
-        // Its answer comes behind the values.
+        // Its response comes after the values.
         _ = try await again.read(0x2A19)
         // An ordinary subscription takes the held one on.
         let requests = await peripheral.requestCount
@@ -170,7 +170,7 @@ import Testing
         #expect(link.fileDescriptor == nil)
         let again = try await central.adopt(DetachedLink(passedAcrossExec: text))
         #expect(try await again.read(0x2A19) == [64])
-        // Taken: the descriptors are not there for whoever is executed now.
+        // Taken: the descriptors are not open in a program that is executed now.
         for text in [text, "", "1", "1,x", "-1,-1", "3,3", "99999,99998"] {
             #expect(throws: BLEError(.invalidArgument, during: "", because: "")) {
                 try DetachedLink(passedAcrossExec: text)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct HandedLinkTests {
     private let limit = Duration.seconds(20)
 
-    /// What a daemon that runs holds on to.
+    /// The objects that a running daemon holds.
     private struct Daemon {
         let central: Central
         let session: Session
@@ -72,7 +72,7 @@ import Testing
         let restoration = try await second.restore(
             from: ServiceEnvironment(
                 descriptors: await manager.takeStored(), variables: manager.environment().variables))
-        // Its copies would keep the link up behind its end.
+        // Its copies would keep the link up after its end.
         await manager.wait { $0.contains("FDSTOREREMOVE=1") }
         try await check(restoration, peer, sensor, requests: requests)
         await second.suspend()
@@ -99,7 +99,7 @@ import Testing
         await second.suspend()
     }
 
-    /// What cannot be gone on with is told, or found out, and the session connects.
+    /// A link that cannot be resumed is reported, or discovered, and the session connects.
     @Test(arguments: [false, true]) func aLinkThatIsOverIsMadeAnew(isGivenAway: Bool) async throws {
         let bench = try RestorationBench()
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)

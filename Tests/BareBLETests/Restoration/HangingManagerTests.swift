@@ -6,7 +6,7 @@ import Testing
 
 /// A service manager that has stopped to read, and as many messages before it as its socket takes.
 @Suite(.timeLimit(.minutes(1))) struct HangingManagerTests {
-    /// Its copies cannot be removed, which is told of each. The 5 s that it has for that are waited for once.
+    /// Its copies cannot be removed, which is logged for each. The 5 s for that are waited for once.
     @Test func isWaitedForOnceForManyLinks() async throws {
         let keeper = try VirtualServiceManager()
         let store = DescriptorStore(try #require(ServiceNotifier(keeper.environment())))

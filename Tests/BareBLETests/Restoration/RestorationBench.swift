@@ -56,7 +56,7 @@ struct RestorationBench: Sendable {
         }
     }
 
-    /// What the disk has now.
+    /// The present contents of the disk.
     func stored() throws -> DaemonState {
         try DaemonState(bytes: Array(Data(contentsOf: URL(filePath: store.path))))
     }

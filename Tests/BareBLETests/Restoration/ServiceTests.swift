@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// A kernel may let no more than ten messages wait for a process. Who asks whether all were seen can wait for room as well.
+    /// A kernel may let no more than ten messages wait for a process. The barrier can wait for room as well.
     @Test func aBarrierWaitsForRoom() async throws {
         let address = "@bareble-\(getpid())-full"
         let descriptor = try #require(ServiceSocket(address)).listen()
@@ -173,7 +173,8 @@ import Testing
         for other in contents.others { MemoryFile.close(other.number) }
     }
 
-    /// What the next run of the daemon finds: the descriptors get the numbers that a manager gives, from 3 on, in this test any.
+    /// The environment of the daemon's next run: a manager passes descriptors from 3 on; in this test their numbers
+    /// are arbitrary.
     private func passed(_ manager: VirtualServiceManager) async throws -> DescriptorStore.Contents {
         DescriptorStore.take(from: ServiceEnvironment(descriptors: await manager.takeStored()))
     }

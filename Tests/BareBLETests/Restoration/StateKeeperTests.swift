@@ -5,7 +5,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// What is on the disk, and a disk that fails.
+/// The contents of the disk, and a disk that fails.
 @Suite(.timeLimit(.minutes(1))) struct KeptStateTests {
     private let limit = Duration.seconds(20)
 
@@ -125,7 +125,7 @@ import Testing
         PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0000 + $0), type: .random)
     }
 
-    /// A disk that answers what it is told to, and keeps what it got.
+    /// A disk that returns what the test sets, and keeps what was written.
     private final class Disk: Sendable {
         let written = Lock<[Int]>([])
         let failures = Lock<[BLEError.Code]>([])
@@ -163,7 +163,7 @@ import Testing
     }
 
     // Row O24.
-    /// Who asks for longer than the central's end waits must not take that for success.
+    /// A caller that waits longer than the central's end must not take that for success.
     @Test func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
         await VirtualTime.run { time in
             let disk = HangingDisk()
@@ -238,7 +238,7 @@ import Testing
     }
 
     // Row O24.
-    /// What it is writing still gets there, and nobody else has the store before.
+    /// The write in progress completes, and no other process gets the store before.
     @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
         await VirtualTime.run { time in
             let disk = HangingDisk()

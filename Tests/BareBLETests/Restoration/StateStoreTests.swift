@@ -58,7 +58,7 @@ import Testing
         #expect(try store.open().load().state == state)
     }
 
-    /// The holder is named by the number in the file; a number that nobody wrote names nobody.
+    /// The number in the file names the holder; an invalid number names none.
     @Test(arguments: [("123\n", "process 123 has it"), ("", "another process has it"), ("x", "another process has it")])
     func theHolderIsNamed(text: String, reason: String) throws {
         let held = try store.open()
@@ -149,7 +149,7 @@ import Testing
         #expect(try open.load().state == state)
     }
 
-    /// What is cut would be missing after the restart, without a word.
+    /// What is cut would be missing after the restart, without a notice.
     @Test func aStateIsStoredWholeOrNotAtAll() throws {
         let open = try store.open()
         var full = state

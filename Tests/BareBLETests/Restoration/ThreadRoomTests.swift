@@ -2,7 +2,7 @@ import BareBLE
 import Glibc
 import Testing
 
-/// What becomes of work that blocks where the system has no thread for it. In a process of its own, which has given up its rights.
+/// Blocking work if the system has no thread for it. In a process of its own, which has dropped its privileges.
 @Suite(.timeLimit(.minutes(1))) struct ThreadRoomTests {
     @Test func aStateThatNoThreadCanReadIsNoEmptyState() async {
         await #expect(processExitsWith: .success) {
@@ -11,7 +11,7 @@ import Testing
             let central = Central(configuration)
             // The loop has its thread from here on.
             #expect(await central.stateStatus == nil)
-            // Root may have any number of threads; nobody else may have more than this process has already.
+            // Root may have any number of threads; other users may have no more than this process has already.
             if getuid() == 0 { #expect(setuid(65_534) == 0) }
             var limit = rlimit(rlim_cur: 1, rlim_max: 1)
             #expect(unsafe setrlimit(Int32(__RLIMIT_NPROC.rawValue), &limit) == 0)

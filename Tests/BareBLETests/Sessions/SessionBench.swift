@@ -38,7 +38,7 @@ struct SessionBench: Sendable {
         }
     }
 
-    /// What stands between a session and its peripheral.
+    /// The stand-in between a session and its peripheral.
     actor Door {
         private var failures: [BLEError.Code] = []
         private var isClosed = false

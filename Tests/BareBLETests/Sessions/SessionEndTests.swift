@@ -12,7 +12,7 @@ import Testing
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         let end = Task { await session.disconnect(.afterQueue) }
-        // Who waits for a link is told at once; the link is there until the call is over.
+        // A task that waits for a link fails at once; the link stays until the call has ended.
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -102,7 +102,7 @@ import Testing
         let calls = (0..<3).map { _ in Task { try await device.read(.handle(3)) } }
         while await bench.peripheral.receivedCount == count { await Task.yield() }
         await session.cancelAll()
-        // Those that come behind are as any others; there may be some by now.
+        // Later ones are not affected; there may be some by now.
         for call in calls.prefix(1) {
             await #expect(throws: error(.cancelled)) { try await call.value }
         }

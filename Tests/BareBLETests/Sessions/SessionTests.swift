@@ -143,7 +143,7 @@ import Testing
         let task = Task { try await session.ready() }
         task.cancel()
         await #expect(throws: error(.cancelled)) { try await task.value }
-        // Who gives up waiting does not end the connect.
+        // A caller that stops waiting does not end the connect.
         await bench.door.open()
         _ = try await session.ready()
         #expect(await bench.door.knocks == 1)

@@ -115,7 +115,7 @@ import Testing
         await session.disconnect()
     }
 
-    /// What was dropped is counted also where a mark is what comes next.
+    /// Dropped values are counted also if a mark follows.
     @Test func lossesBeforeMarksAreCounted() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
@@ -156,7 +156,7 @@ import Testing
         #expect(values.droppedInTotal == 11)
     }
 
-    /// What may pass does not end it.
+    /// A temporary failure does not end it.
     @Test func aSubscriptionThatWasCancelledIsMadeAgain() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
@@ -167,14 +167,14 @@ import Testing
         var values = await session.values(of: 0x2A19).makeAsyncIterator()
         while await bench.peripheral.receivedCount == before { await Task.yield() }
         await link.cancelAll()
-        // Success, which answers the write that was given up.
+        // Success, the response to the cancelled write.
         await bench.peripheral.send(raw: [0x13])
         await bench.peripheral.resumeAnswering()
         #expect(try await values.word() == "began")
         await session.disconnect()
     }
 
-    /// There is no way back to what was found in a database that is no more; looking for it for ever would help nobody.
+    /// A characteristic of a replaced database cannot be found again; searching for it for ever would be useless.
     @Test func aCharacteristicThatHasChangedEndsTheSequence() async throws {
         let gatt = VirtualService.genericAttribute(databaseHash: nil)
         let bench = SessionBench(VirtualDevice(name: "Changing", services: [gatt, .battery(level: 50)]))

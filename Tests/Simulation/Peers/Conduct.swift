@@ -2,7 +2,7 @@ import BLECore
 
 // How a peer that is not honest treats a request. What it does is drawn from a stream of its own, request by request.
 
-/// What a peer makes of each PDU of the client's.
+/// A peer's reaction to each PDU of the client.
 struct Conduct {
     typealias Reaction = (delay: Duration, pdu: [UInt8])
     typealias Server = ([UInt8]) -> [[UInt8]]
@@ -13,10 +13,10 @@ struct Conduct {
     private let quirks: [Quirk]
     /// How many of hundred PDUs are treated badly.
     private let badness: Int
-    /// What it has answered lately, to say it again.
+    /// Its latest responses, to repeat them.
     private var said: [[UInt8]] = []
     private var readsAnswered = 0
-    /// How often the client has answered it since its last request.
+    /// The number of responses from the client since its last request.
     private var reactions = 0
     /// The longest MTU of the device, and the one in force.
     private let ownMTU: Int

@@ -5,9 +5,9 @@
 // - A step names peers and other steps by numbers that stay the same when something is left out.
 // - The seed stays in it: what a peer is, and what an adversary does with a request, is drawn from streams of their own.
 
-/// What happens in one simulation.
+/// The script of one simulation.
 struct Script: Hashable, Sendable {
-    /// What kind of device a peer is.
+    /// The kind of a peer.
     enum PeerKind: String, CaseIterable, Sendable {
         /// It does what the specification says.
         case honest
@@ -42,7 +42,7 @@ struct Script: Hashable, Sendable {
         var verb: Verb
         /// The peer, or the adapter.
         var subject = 0
-        /// What the verb says.
+        /// The argument of the verb.
         var first = 0
         var second = 0
         /// How long the call may take, in milliseconds; 0 for no such limit.
@@ -83,7 +83,7 @@ extension Script {
         // Peers.
         /// First: which value; second: how many values, 10 ms apart.
         case notify
-        /// A PDU that nobody asked for.
+        /// An unsolicited PDU.
         case provoke
         /// First: 1 when it is announced.
         case changeServices

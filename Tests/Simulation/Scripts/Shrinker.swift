@@ -69,7 +69,7 @@ enum Shrinker {
         return await World.play(script).failure
     }
 
-    /// What is wrong, without its numbers.
+    /// The failure, without its numbers.
     private static func kind(_ failure: String) -> String {
         String(failure.filter { $0.isLetter || $0 == " " }.prefix(60))
     }

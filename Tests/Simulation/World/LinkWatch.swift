@@ -15,7 +15,7 @@ struct LinkWatch {
         self.peer = peer
     }
 
-    /// What is wrong with an event; `nil` when it may happen.
+    /// The violation by an event; `nil` if it is allowed.
     mutating func see(_ event: TracedLink.Event) -> String? {
         if isOver { return "something happened on a link that had ended (\(peer))" }
         switch event {

@@ -15,7 +15,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-/// What came of one simulation.
+/// The result of one simulation.
 struct Outcome: Sendable {
     let hash: UInt64
     let events: Int

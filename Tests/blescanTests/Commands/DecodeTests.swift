@@ -1,6 +1,6 @@
 import Testing
 
-/// What of its input `blescan decode` could not decode, and how it says so.
+/// Input that `blescan decode` cannot decode, and its messages.
 @Suite struct DecodeTests {
     private static let good = "02010603030d18060950756c7365"
 

@@ -39,7 +39,7 @@ struct ForeignCapturesByWiresharkTests {
         for address in Set(seen.map { $0[0] }) where !address.isEmpty {
             #expect(page.contains(address.uppercased()), "\(address)")
         }
-        // One of the answers was sent twice.
+        // One of the responses was sent twice.
         let opcodes = seen.map { $0[1] }.filter { !$0.isEmpty }
         #expect(opcodes == ["0x02", "0x03", "0x03", "0x0a", "0x0b"])
         let told = page.split(separator: "\n").compactMap {

@@ -128,7 +128,7 @@ struct Ailment: Sendable, CustomStringConvertible {
             $0.radio.openers = [SocketOpener(program: "hcidump\u{1B}[2J", kind: .raw, adapter: 0)]
         },
         Ailment("another program's management socket", "management-socket") {
-            // Each socket is listed; its program is told once.
+            // Each socket is listed; its program is named once.
             $0.radio.openers = [SocketOpener](repeating: SocketOpener(program: "btmgmt", kind: .management), count: 2)
         },
         Ailment("another program's user channel", "taken") {

@@ -7,7 +7,7 @@ import Foundation
 /// As it is made it is in perfect order; a test breaks what it is about.
 final class FakeMachine {
     let root: URL
-    /// What the sockets tell; written by `write()`.
+    /// The responses of the sockets; written by `write()`.
     var radio: RadioFacts
 
     init() throws {

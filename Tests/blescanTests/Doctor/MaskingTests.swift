@@ -3,7 +3,7 @@ import Testing
 
 @testable import blescan
 
-/// What `--report` takes out, and what it leaves.
+/// The masked parts of `--report`, and the remaining ones.
 @Suite struct MaskingTests {
     private func masked(_ text: String, host: String = "annas-laptop") -> String {
         var masking = Masking(hostName: host)

@@ -53,7 +53,7 @@ import Testing
             let times = objects.compactMap { $0["t"] as? String }
             #expect(times == times.sorted() && Set(times).count == 300)
         }
-        // Who ends in order is not told as dead.
+        // A regular end is not reported as a death.
         #expect(!messages.contains { $0.topic.hasSuffix("/state") })
         #expect(messages.count == 600)
     }
@@ -75,7 +75,7 @@ import Testing
         try await brain.printed(#""seq":300,"#)
         kill(try process(folder[dead]), SIGKILL)
         try await brain.printed("site/7/ble/attic/state 0 gone")
-        // Who comes later learns it too.
+        // A later subscriber receives it too.
         let late = try await broker.subscriber("site/7/ble/+/state", more: ["-C", "2"])
         let told = Broker.messages(try await late.outcome().output)
         #expect(told.map(\.topic) == ["site/7/ble/attic/state"])

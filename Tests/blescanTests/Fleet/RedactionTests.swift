@@ -5,7 +5,7 @@ import Testing
 
 @testable import blescan
 
-/// What `--redact` takes out, and what it leaves.
+/// The masked parts of `--redact`, and the remaining ones.
 @Suite struct RedactionTests {
     private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
 

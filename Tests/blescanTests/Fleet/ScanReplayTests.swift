@@ -61,7 +61,7 @@ import Testing
             try await scan(["--json", "--address", kitchen] + arguments).objects().compactMap { $0["event"] as? String }
         }
         #expect(try await lines(["--each", "device"]) == ["found"])
-        // The scan response with the name comes behind.
+        // The scan response with the name follows.
         #expect(try await lines([]) == ["found", "updated"])
         #expect(try await lines(["--each", "change"]) == ["found", "updated"])
         let packets = try await lines(["--each", "packet"])

@@ -19,16 +19,16 @@ enum BuiltProgram {
     }
 }
 
-/// Where standard output goes.
+/// The destination of standard output.
 enum Sink {
     case collected
-    /// To a pipe that nobody reads any more.
+    /// To a pipe whose reader is gone.
     case closedPipe
     case file(String)
     case terminal(PseudoTerminal)
 }
 
-/// What a finished program left behind.
+/// The result of a finished program.
 struct Outcome: Sendable {
     let status: Int32
     let output: String
@@ -151,7 +151,7 @@ final class RunningProgram: Sendable {
     }
 }
 
-/// What a test waited for and did not get.
+/// A condition that a test waited for without success.
 struct WaitedInVain: Error, CustomStringConvertible {
     let what: String
     var description: String { "waited in vain until \(what)" }

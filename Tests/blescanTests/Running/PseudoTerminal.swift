@@ -4,7 +4,7 @@ import Glibc
 
 /// A terminal without a screen: what is written to it is collected.
 final class PseudoTerminal: Sendable {
-    /// What a program gets as its terminal.
+    /// The terminal of a program.
     let side: FileHandle
     private let master: Int32
     private let written = Lock(Data())

@@ -5,20 +5,20 @@ import Glibc
 
 /// A peer behind a Unix SEQPACKET socket, as `blescan … unix:PATH` finds it. It serves one client.
 final class SocketPeer: Sendable {
-    /// What becomes of a packet from the client.
+    /// The reaction to a packet from the client.
     enum Reaction: Sendable {
         case answer([UInt8])
         case silence
         case hangUp
     }
 
-    /// What is written behind `unix:`.
+    /// The path after `unix:`.
     let path: String
     private let listener: Int32
     private let log = Lock<[[UInt8]]>([])
     private let client = Lock<Int32>(-1)
 
-    /// What the client has sent so far.
+    /// The packets from the client so far.
     var packets: [[UInt8]] { log.withLock { $0 } }
 
     /// A peer that reacts to each packet as `react` says.

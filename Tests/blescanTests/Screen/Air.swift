@@ -2,7 +2,7 @@ import BLECore
 
 @testable import blescan
 
-/// What is on air, and the live table that is told of it.
+/// The devices on air, and the live table that receives their reports.
 final class Air {
     private var table = DeviceTable()
     var screen: ScanScreen
@@ -27,7 +27,7 @@ final class Air {
         screen.take(table[outcome.place])
     }
 
-    /// Time passes, and the screen is told so.
+    /// Advances the time, and notifies the screen.
     func pass(_ duration: Duration) {
         now = now + duration
         screen.timePassed(at: now)
@@ -56,7 +56,7 @@ final class Air {
         }
     }
 
-    /// What stands in the table, from top to bottom: the names, or the addresses of those without.
+    /// The rows of the table, from top to bottom: the names, or the addresses of those without.
     func order() -> [String] {
         screen.visible.map { id in
             screen.devices[id]?.name ?? id.peer?.address.description ?? "anonymous"

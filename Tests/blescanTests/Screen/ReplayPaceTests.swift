@@ -7,7 +7,7 @@ import Testing
 
 /// The clock of a recording, by a clock that the tests put forward.
 @Suite struct ReplayPaceTests {
-    /// What time it is here.
+    /// The present time.
     private final class Here: Sendable {
         private let time = Lock(BootInstant(nanoseconds: 7_000_000_000_000))
 
@@ -18,7 +18,7 @@ import Testing
 
     private static func recorded(_ seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    /// Reading is slow: what was not read yet is nobody's silence.
+    /// Reading is slow: reports that were not read yet do not count as silence.
     @Test func theClockDoesNotRunAwayFromTheReader() {
         let here = Here()
         let pace = ReplayPace(100) { here.now() }

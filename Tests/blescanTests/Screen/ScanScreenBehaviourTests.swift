@@ -3,7 +3,7 @@ import Testing
 
 @testable import blescan
 
-/// What becomes of the table's rows while devices are heard and keys are pressed.
+/// The table's rows while devices are heard and keys are pressed.
 @Suite struct ScanScreenBehaviourTests {
     private static let near = "C0:00:00:00:00:01"
     private static let middle = "C0:00:00:00:00:02"

@@ -25,7 +25,7 @@ import Testing
                 if open { air.press(.enter) }
                 for line in air.frame() {
                     #expect(ScreenText.width(line.text) <= 80)
-                    // The columns behind uncertain text are reached by number, all else is text.
+                    // The columns after uncertain text are reached by number, all else is text.
                     let rest = line.sequences.replacing(/\u{1B}\[[0-9]+G/, with: "")
                     for scalar in rest.unicodeScalars {
                         let category = scalar.properties.generalCategory

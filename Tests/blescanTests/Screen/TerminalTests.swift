@@ -214,7 +214,7 @@ struct TerminalTests {
         #expect(try await terminal.line(in: "before") == (try await terminal.line(in: "after")))
     }
 
-    /// What came before the damage can be looked at as long as one likes.
+    /// The part before the damage can be viewed without a time limit.
     @Test func theTableOfADamagedRecordingStands() async throws {
         let terminal = try await TmuxTerminal()
         let file = terminal.folder["damaged.btsnoop"]
