@@ -39,7 +39,7 @@ extension BLEError {
             self.init(failure, subject: subject, during: operation)
         case .taken:
             self.init(
-                .busy, subject: subject, during: operation, because: "another subscription to it is exclusive",
+                .busy, subject: subject, during: operation, because: "it has another subscription, one is exclusive",
                 hint: "End the other subscription first, or replace it.")
         case .replaced:
             self.init(

@@ -94,9 +94,7 @@ extension GATTDiscovery {
 }
 
 extension GATTCharacteristic {
-    /// Decodes the value of a declaration: properties 1
-    /// value handle 2
-    /// UUID 2 or 16.
+    /// Decodes the value of a declaration: properties 1 | value handle 2 | UUID 2 or 16.
     init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let properties = reader.u8(), let value = reader.u16(), let uuid = reader.uuid(reader.remaining) else {

@@ -70,9 +70,7 @@ extension GATTDiscovery {
 }
 
 extension GATTInclude {
-    /// Decodes the value of a declaration: first handle 2
-    /// last handle 2
-    /// UUID 2 or nothing.
+    /// Decodes the value of a declaration: first handle 2 | last handle 2 | UUID 2 or nothing.
     init?(_ entry: ATTReadByTypeResponse.Entry) {
         var reader = ByteReader(entry.value.span)
         guard let first = reader.u16(), let last = reader.u16(), first > 0, first <= last else { return nil }
