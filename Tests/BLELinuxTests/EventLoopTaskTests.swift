@@ -5,7 +5,7 @@ import Testing
 
 @testable import BLELinux
 
-/// An actor that lives on a loop, as the library's own do.
+/// An actor on a loop, as the library's own are.
 private actor Resident {
     nonisolated let loop: EventLoop
     private(set) var events: [String] = []
@@ -43,12 +43,12 @@ private actor Resident {
         return events
     }
 
-    /// How often another job ran between looking and waiting.
+    /// The number of times that another job ran between the check and the wait.
     func gaps(_ rounds: Int) async -> Int {
         var gaps = 0
         for _ in 0..<rounds {
             let seen = events.count
-            // Queued behind this job: it runs as soon as the actor lets go of the thread.
+            // Queued after this job: it runs as soon as the actor releases the thread.
             Task { note("other") }
             await withCheckedContinuation { continuation in
                 if events.count != seen { gaps += 1 }
@@ -110,7 +110,7 @@ private func expectWakes(_ resident: Resident, after pause: Duration) async thro
         }
     }
 
-    /// What a task sees before it waits on its own actor is still so inside the continuation's closure.
+    /// A condition that a task checks before it waits on its own actor still holds inside the continuation's closure.
     @Test(arguments: [false, true]) func waitingOnTheSameActorLetsNothingIn(prefersLoop: Bool) async {
         let loop = EventLoop()
         loop.start()

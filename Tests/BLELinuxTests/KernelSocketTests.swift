@@ -161,7 +161,7 @@ struct KernelSocketTests {
     }
 
     // Row L06.
-    /// Not reading makes the kernel drop, which it tells with the first packet that it queues afterwards.
+    /// Not reading makes the kernel drop packets, which it reports with the first packet that it queues afterwards.
     @Test func lossIsCounted() throws {
         _ = try KernelPeripheral.ready(adapter, loop)
         let peripheral = try KernelPeripheral(adapter: 1, loop: loop)
@@ -172,7 +172,7 @@ struct KernelSocketTests {
         #expect(exchange([0x0A, 3, 0], on: &link).count == 5)
         var sent = 0
         var settled = 0
-        // Nothing tells this side that all has arrived: a while without progress on the other must do.
+        // This side does not know when all has arrived: a time without progress on the other must do.
         while sent < 600, settled < 100 {
             let count = peripheral.notify(600 - sent)
             sent += count

@@ -2,7 +2,7 @@ import Testing
 
 @testable import BLELinux
 
-/// What becomes of the process is seen from outside: tests of `blescan`, and of the kernel's Bluetooth.
+/// The effects on the process are tested from outside: by tests of `blescan`, and of the kernel's Bluetooth.
 @Suite struct PrivilegeDroppingTests {
     private struct Variables: Sendable {
         let user: String?

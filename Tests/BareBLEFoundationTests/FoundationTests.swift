@@ -5,7 +5,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// What code that was written with Foundation in mind finds.
+/// The behaviour for code that uses Foundation.
 @Suite(.timeLimit(.minutes(1))) struct FoundationTests {
     @Test func anErrorDescribesItself() throws {
         let error: any Error = BLEError(

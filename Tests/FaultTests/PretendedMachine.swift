@@ -8,8 +8,7 @@ import Testing
 
 /// A machine with one adapter, as far as system calls tell: the sockets that the code under test opens through the library's own way to
 /// the kernel are ends of socket pairs, and this is at the other ends. It responds to commands as a controller does,
-/// connects every peer
-/// that it is asked to connect, and is that peer too.
+/// connects every peer that it is asked to, and is that peer too.
 actor PretendedMachine {
     static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
     static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)

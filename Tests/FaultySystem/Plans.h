@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-// The call behind ours. Where a sanitizer has put one of its own in between, that one: it must not miss anything.
+// The original call. If a sanitizer has wrapped it, the wrapper: it must not miss anything.
 #define BEHIND(name)                                                            \
     extern __typeof(name) __interceptor_##name __attribute__((weak));           \
     static __typeof(&name) behind_##name(void) {                                \
@@ -76,7 +76,7 @@ void far_end_is(int plan, int fd, const struct sockaddr *peer, socklen_t length)
 int pretended_name(int plan, int fd, int is_peer, struct sockaddr *name, socklen_t *length);
 void near_end_closed(int fd);
 
-// The common form: fails, returns what the rule says, or is the call behind.
+// The common form: fails, returns the rule's value, or makes the original call.
 #define JUDGED(call, fd, path, failure, behind)                                          \
     struct verdict verdict = judge(call, fd, path);                                      \
     if (failed(verdict)) return noted(verdict, call, fd, -1), failure;                   \

@@ -67,7 +67,7 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length) {
     struct verdict verdict = judge(FAULTY_GETSOCKOPT, fd, NULL);
     if (failed(verdict)) return (int)noted(verdict, FAULTY_GETSOCKOPT, fd, -1);
     int result;
-    // A rule of a value makes any socket a Bluetooth one, to whoever asks.
+    // A rule of a value makes any socket appear as a Bluetooth one.
     if (level == SOL_SOCKET && name == SO_DOMAIN && (pretending(fd) || verdict.effect == FAULTY_RETURN)) {
         *(int *)value = AF_BLUETOOTH, result = 0;
     } else if (level == SOL_SOCKET && name == SO_ERROR && verdict.effect == FAULTY_RETURN) {

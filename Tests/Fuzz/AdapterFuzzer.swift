@@ -4,7 +4,7 @@
 // What holds in every run:
 // - one command is on the wire at a time, and each ticket ends exactly once;
 // - the scan has one command out at a time; what it was asked for gets a response once, and it sends nothing while the adapter is down;
-// - an attempt ends exactly once, and by itself once it was cancelled and the clock continues.
+// - an attempt ends exactly once, and by itself once it was cancelled and time passes.
 
 @testable import BLECore
 

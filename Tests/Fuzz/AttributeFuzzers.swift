@@ -5,7 +5,7 @@ func fuzzATTPacket(_ input: [UInt8]) {
     require(packet.bytes == input, "what was decoded encodes to the same bytes")
 }
 
-/// A peer that answers a discovery and a long read with whatever the input holds.
+/// A peer whose responses to a discovery and a long read are those of the input.
 func fuzzGATTClient(_ input: [UInt8]) {
     var client = GATTClient()
     var now = BootInstant(nanoseconds: 0)
@@ -63,7 +63,7 @@ func fuzzLists(_ input: [UInt8]) {
 
 private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout Script) {
     let goesToTheEnd = script.byte() == 0xFF
-    // Some answers that come once, then those that come for ever.
+    // Some responses that come once, then those that come for ever.
     var opening: [ListedAnswer] = []
     for _ in 0..<(script.byte() % 8) { opening.append(ListedAnswer(&script)) }
     var pattern: [ListedAnswer] = []

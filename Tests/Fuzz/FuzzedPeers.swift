@@ -28,7 +28,7 @@ func hasPossibleHandles(_ request: [UInt8]) -> Bool {
     }
 }
 
-/// How a peer answers whatever it is asked: with a list that is well-formed, and that may be impossible all the same.
+/// A peer's response to any request: a list that is well-formed, and that may be impossible all the same.
 struct ListedAnswer {
     private let style: UInt8
     private let count: Int

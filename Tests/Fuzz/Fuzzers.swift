@@ -15,7 +15,7 @@ func require(_ condition: Bool, _ promise: StaticString) {
 /// Keeps the optimiser from leaving out what is only read.
 @inline(never) func use<Value>(_ value: Value) {}
 
-/// What is played step by step, as an input tells it.
+/// A step-by-step run of an input.
 protocol FuzzedRun: ~Copyable {
     var script: Script { get }
 
@@ -38,7 +38,7 @@ extension FuzzedRun where Self: ~Copyable {
     }
 }
 
-/// Walks over an input; behind its end there are only zeros.
+/// Walks over an input; after its end there are only zeros.
 struct Script {
     private let bytes: [UInt8]
     private var place = 0
@@ -78,7 +78,7 @@ struct Script {
 
     mutating func rest() -> [UInt8] { bytes(bytes.count) }
 
-    /// How far a clock continues: mostly little, sometimes to either side of what a deadline is.
+    /// The step of a clock: mostly small, sometimes to either side of a deadline.
     mutating func pause() -> Duration {
         let pauses: [Duration] = [
             .zero, .milliseconds(1), .milliseconds(50), .milliseconds(500), .seconds(1), .milliseconds(1_999),
@@ -115,7 +115,7 @@ let chosen: @Sendable ([UInt8]) -> Void = {
     return fuzzer
 }()
 
-/// What libFuzzer calls first: an unknown name is told before any input is tried.
+/// Called by libFuzzer first: an unknown name is reported before any input is tried.
 @_cdecl("LLVMFuzzerInitialize")
 public func initializeFuzzer(_ count: UnsafeMutablePointer<Int32>?, _ words: UnsafeMutableRawPointer?) -> Int32 {
     _ = chosen

@@ -4,18 +4,19 @@
 //
 // What holds in every session:
 // - one request is out at a time, and one `send` is in the owner's hands;
-// - each operation ends exactly once, and all end by themselves once the clock continues, whatever the peer does;
-// - each subscriber is told once how it went; one that left or was ended hears nothing more;
-// - a closed link sends and delivers nothing; every indication is confirmed once, every request of the peer answered once at most;
+// - each operation ends exactly once, and all end by themselves as time passes, whatever the peer does;
+// - each subscriber is notified once of its result; one that left or was ended receives nothing more;
+// - a closed link sends and delivers nothing; every indication is confirmed once, every request of the peer gets at
+//   most one response;
 // - packets fit the MTU, handles and ranges are possible, values are 512 bytes at most, what a discovery finds is in order;
-// - behind `timePassed` nothing is due any more: no owner is called again and again.
+// - after `timePassed` nothing is due any more: no owner is called again and again.
 
 @testable import BLECore
 
 func fuzzSession(_ input: [UInt8]) { FuzzedSession.play(input, atMost: 256) }
 
 struct FuzzedSession: ~Copyable, FuzzedRun {
-    /// What becomes of an operation's result.
+    /// The result of an operation.
     enum Purpose {
         case plain
         case configuration(AttributeHandle)

@@ -3,7 +3,7 @@
 @testable import BLECore
 
 extension FuzzedSession {
-    /// What an application asks for.
+    /// The request of an application.
     enum Call {
         case exchangeMTU
         case discover(DiscoveryLevel)
@@ -268,7 +268,7 @@ extension FuzzedSession {
         }
     }
 
-    /// The link goes to another program: all calls fail, the wire continues.
+    /// The link goes to another program: all calls fail, the wire stays.
     private mutating func handOver() {
         guard !isClosed else { return }
         var state = LinkState(peer: nil, name: "fuzzed")

@@ -1,12 +1,12 @@
 import BareBLE
 import Glibc
 
-/// What the kernel tests need a program for that is no daemon and no tool: one process that does one thing often, for long, or
-/// over its own end, or with the rights that it is given.
+/// A program for the kernel tests that is neither a daemon nor a tool: one process that does one thing often, for long,
+/// over its own end, or with the privileges that it is given.
 ///
 ///     link-trials cycles COUNT PAUSE PEER     connects and disconnects so often
 ///     link-trials idle PEER...                one session and one subscription for each, and nothing else
-///     link-trials execute AFTER TIMES PEER    follows heart rates; behind AFTER of them it executes itself again, with the link
+///     link-trials execute AFTER TIMES PEER    follows heart rates; after AFTER of them it executes itself again, with the link
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///

@@ -73,7 +73,8 @@ def suite(*options, environment={}, left_out=()):
     yield ["swift", "build", "--build-tests", *options], {}
     test = ["swift", "test", "--skip-build", "--disable-xctest", *options]
     yield [*test, *CORE], environment
-    # Each adapter in there keeps the descriptors of its loop, 1,300 in all, whose thread has ended: no other test has to bear that.
+    # Each adapter in there keeps the descriptors of its loop, 1,300 in all, whose thread has ended: no other test
+    # should be affected.
     yield [*test, "--no-parallel", "--filter", "^FaultTests"], environment
     # Tests that wait for other programs run one by one: beside others, on few processors, their peers would time out.
     # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.

@@ -169,7 +169,7 @@ class Bed:
                 self.pack(in_memory, exchange / "system.tar")
             kernel_log = Path(log) if log else exchange / "kernel.log"
             # Under emulation a kernel now and then dies of itself, as often while it boots as later: nothing in the guest can have
-            # killed it without a fault of its own. What the next boot repeats is not told twice.
+            # killed it without a fault of its own. Repetitions of the next boot are not reported twice.
             told = set()
             for attempt in range(BOOTS):
                 names = []

@@ -56,7 +56,7 @@ enum DiscoveryBenchmark {
         }
     }
 
-    /// What a connection with a cache costs until the database is known to be what it was.
+    /// The cost of a connection with a cache until the database is validated.
     private static func reconnect(_ name: String, _ services: [VirtualService], mtu: Int) async -> Int {
         do {
             let hashed = VirtualDevice(name: name, services: services + [.genericAttribute(databaseHash: nil)])

@@ -1,7 +1,7 @@
 import BareBLE
 import Glibc
 
-/// Talks to the peer behind a descriptor through the public interface, as a program would.
+/// Communicates with the peer at a descriptor through the public interface, as a program would.
 ///
 /// Orders: `read-loop N` and `read-task N` (one awaited read after the other, from a task on the central's loop and from a
 /// task of the global pool), `notify-loop N` and `notify-task N` (the peer sends N notifications in a row; all are taken

@@ -7,7 +7,7 @@ import BareBLETestKit
 enum CycleTrial: Trial {
     static let name = "cycles"
     static let what = "connect-disconnect cycles leave no descriptor, no thread, no object and no memory behind"
-    /// How many bytes more may be allocated, and how many more may be in memory, at the end than behind the warm-up.
+    /// The limits for the growth of allocated and resident bytes from the warm-up to the end.
     private static let tolerance = 64 * 1024
 
     private struct Use {

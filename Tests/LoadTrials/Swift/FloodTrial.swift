@@ -3,11 +3,12 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-/// What a flood on one link costs the requests of another, in real time: a figure. What must hold is in the suite IsolationTests.
+/// The cost of a flood on one link for the requests of another, in real time: a figure. The suite IsolationTests has
+/// the limits.
 enum FloodTrial: Trial {
     static let name = "flood"
     static let what = "requests beside a link that floods: every answer came"
-    /// What a controller's radio can carry, by the fastest packets that there are.
+    /// The capacity of a controller's radio, with the fastest packets.
     private static let rate = 2_000
 
     static func run(_ scale: Scale) async throws -> [Figure] {

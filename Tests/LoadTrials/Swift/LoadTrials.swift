@@ -5,7 +5,7 @@ import Glibc
 ///     load-trials [--short] [TRIAL...]
 ///
 /// All trials without a name. Each prints `ok NAME` with its figures, or `not ok NAME: why`; `--short` is a fraction of each. Status 1
-/// when one was not ok. What is asserted are counts and bytes; times are only told.
+/// when one was not ok. Counts and bytes are asserted; times are only reported.
 @main
 enum LoadTrials {
     private static var trials: [any Trial.Type] {
@@ -50,18 +50,18 @@ enum LoadTrials {
     }
 }
 
-/// How much of everything.
+/// The size of each trial.
 enum Scale {
     /// For every change: together less than a minute.
     case short
-    /// What Docs/reliability.md says.
+    /// The limits of Docs/reliability.md.
     case full
 }
 
 /// One kind of load.
 protocol Trial {
     static var name: String { get }
-    /// What must hold, in a line.
+    /// Prints a checked condition in a line.
     static var what: String { get }
     /// Runs it; throws when something does not hold.
     static func run(_ scale: Scale) async throws -> [Figure]
@@ -80,7 +80,7 @@ struct Figure: CustomStringConvertible {
     var description: String { "\(name): \(value)" }
 }
 
-/// What did not hold.
+/// The failed conditions.
 struct TrialFailure: Error, CustomStringConvertible {
     let description: String
 }

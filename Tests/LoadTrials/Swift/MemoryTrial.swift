@@ -91,7 +91,7 @@ enum MemoryTrial: Trial {
         return bytes / count
     }
 
-    /// One link with everything that it keeps at its bound: attributes, values that nobody takes, calls that wait.
+    /// One link with everything at its limit: attributes, unconsumed values, waiting calls.
     private static func fullLink() async throws -> Int {
         let central = Central()
         let identifiers = (0..<UInt64(2_046)).map { BluetoothUUID(high: 0xB1E5_0000_7D1C_4F0A + $0 << 32, low: $0) }
@@ -149,7 +149,7 @@ enum MemoryTrial: Trial {
     }
 }
 
-/// What the library may need at most, as Docs publishes it.
+/// The memory limits of the library, as Docs publishes them.
 enum MemoryLimit: String, CaseIterable {
     case idleLink = "idle link"
     case knownLink = "link with known services and a subscription"

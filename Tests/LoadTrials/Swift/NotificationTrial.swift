@@ -82,7 +82,7 @@ enum NotificationTrial: Trial {
     }
 }
 
-/// How long things took, counted by tenths of a millisecond.
+/// Durations, counted by tenths of a millisecond.
 struct Delays {
     private var counts = [Int](repeating: 0, count: 1001)
     private(set) var longest: Int64 = 0
@@ -100,7 +100,7 @@ struct Delays {
         total += other.total
     }
 
-    /// How many of a hundred took less, with two digits behind the point.
+    /// The percentage that took less, with two decimal places.
     func share(below nanoseconds: Int64) -> Double {
         let below = counts.prefix(Int(nanoseconds / 100_000)).reduce(0, +)
         return Double(below * 10_000 / max(total, 1)) / 100

@@ -2,7 +2,7 @@ import BLELinux
 import CHeapUse
 import Glibc
 
-/// What this process has of the system's.
+/// The system resources of this process.
 struct ProcessState: Equatable, CustomStringConvertible {
     let descriptors: Int
     let threads: Int

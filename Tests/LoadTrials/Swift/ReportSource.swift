@@ -4,12 +4,12 @@ import BareBLE
 import BareBLETestKit
 import Logging
 
-/// A controller behind socketpairs that reports whatever it is told to, beside the test kit's answers to commands.
+/// A controller behind socketpairs that sends the given reports, beside the test kit's responses to commands.
 actor ReportSource {
     private var controller = VirtualController(address: address, isExtended: true)
     private var commands: PeerLink?
     private var reports: LinkSocket?
-    /// How often the socket had no room for a report: where the kernel would have dropped one.
+    /// The number of times that the socket had no room for a report, which the kernel would have dropped.
     private(set) var refusals = 0
 
     private static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)

@@ -84,7 +84,7 @@ enum ReportTrial: Trial {
     }
 }
 
-/// A consumer of a scan, with what it was told, counted.
+/// A consumer of a scan that counts its events.
 private final class Listener: Sendable {
     struct Tally {
         var found = 0

@@ -60,7 +60,7 @@ actor ServedPeer {
     }
 }
 
-/// Does something again and again on the peers' thread, at a pace that is kept on the whole: what was missed is made up for.
+/// Repeats an action on the peers' thread, at a constant average pace: missed steps are repeated later.
 actor Pacer {
     private static let pause: Duration = .milliseconds(5)
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A millisecond for whoever else is at work.
+/// A pause of a millisecond for other threads.
 enum ShortPause {
     static func take() {
         usleep(1_000)

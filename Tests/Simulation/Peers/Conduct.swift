@@ -11,7 +11,7 @@ struct Conduct {
     private var numbers: Numbers
     private let violations: [Violation]
     private let quirks: [Quirk]
-    /// How many of hundred PDUs are treated badly.
+    /// The percentage of PDUs that are mishandled.
     private let badness: Int
     /// Its latest responses, to repeat them.
     private var said: [[UInt8]] = []
@@ -57,7 +57,7 @@ struct Conduct {
         }
     }
 
-    /// What it sends without a request.
+    /// Its unsolicited packets.
     mutating func provocation(seen: (String) -> Void) -> [[UInt8]] {
         let violation = numbers.pick(Violation.unasked)
         seen("violation.\(violation.rawValue)")

@@ -10,15 +10,15 @@ final class SimulatedPeer {
     struct Value {
         let uuid: BluetoothUUID
         let properties: CharacteristicProperties
-        /// How many different values it has been given.
+        /// The number of different values that were written to it.
         var versions = 1
-        /// How many values it has sent without a request.
+        /// The number of values that it has sent without a request.
         var sent: UInt32 = 0
         /// The writes of this value that may take effect at any moment.
         var writes = 0
-        /// Whether a write was given up, so that nobody knows when it takes effect.
+        /// Whether a write was cancelled, so that it may take effect at any time.
         var isUncertain = false
-        /// How many writes have begun.
+        /// The number of writes that have begun.
         var writesBegun = 0
     }
 
@@ -57,7 +57,7 @@ final class SimulatedPeer {
         conduct = Conduct(kind, mtu: device.maximumMTU, Numbers(seed: script.seed, .conduct, number))
     }
 
-    /// How it advertises: an adversary, by random bytes.
+    /// Its advertisement: random bytes for an adversary.
     func advertisement(_ script: Script) -> VirtualAdvertisement {
         var numbers = Numbers(seed: script.seed, .device, 1000 + number)
         let interval = Duration.milliseconds(numbers.pick([100, 500, 1000, 1500]))
@@ -125,7 +125,7 @@ final class SimulatedPeer {
         return head + rest
     }
 
-    /// What is wrong with a value that was read; `nil` when it is one that this characteristic has had.
+    /// The error in a value that was read; `nil` if this characteristic has had it.
     func fault(_ bytes: [UInt8], of value: Int, mayBeTorn: Bool) -> String? {
         guard bytes.count >= 4, bytes[0] == UInt8(truncatingIfNeeded: number),
             bytes[1] == UInt8(truncatingIfNeeded: value)

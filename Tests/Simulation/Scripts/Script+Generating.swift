@@ -26,7 +26,7 @@ extension Script {
             step.number = steps.count
             steps.append(step)
         }
-        // Who wants a link, and how.
+        // The peers that need a link, and how.
         for peer in peers.indices {
             let verb: Verb = numbers.chance(50) ? .session : .connect
             add(Step(number: 0, time: schedule.pick(0...1500), verb: verb, subject: peer))
@@ -78,7 +78,7 @@ extension Script {
         return steps
     }
 
-    /// What brings out the nature of a kind of peer.
+    /// The steps that are typical for a kind of peer.
     private static let favourites: [PeerKind: [Verb]] = [
         .amnesiac: [.subscribe, .changeServices, .changeServices, .outOfSync], .adversary: [.provoke, .provoke],
         .vendor: [.discover, .write, .write],

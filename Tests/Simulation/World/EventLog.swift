@@ -1,6 +1,6 @@
 import BLECore
 
-/// Everything that happened, as one number; the lines themselves are kept only where somebody wants to read them.
+/// Everything that happened, as one number; the lines themselves are kept only on request.
 struct EventLog {
     /// FNV-1a over all that was said, with the times.
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -39,7 +39,8 @@ struct EventLog {
     }
 }
 
-/// How often each thing happened, over one run or many: a run in which something never happens has shown nothing about it.
+/// The number of times that each event happened, over one run or many: a run without an event has shown nothing about
+/// it.
 struct Sightings {
     private(set) var counts: [String: Int] = [:]
 

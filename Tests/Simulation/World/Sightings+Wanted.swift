@@ -1,5 +1,5 @@
 extension Sightings {
-    /// What has to have happened in a run of a thousand seeds and more; else the run says little about it.
+    /// The events that are required in a run of a thousand seeds and more; otherwise the run shows little about them.
     static let wanted: [String] =
         Script.faults.map { "fault.\($0.rawValue)" }
         + Conduct.Violation.allCases.map { "violation.\($0.rawValue)" }
@@ -22,6 +22,6 @@ extension Sightings {
         + ["done.neighbourScan", "done.neighbourConnect", "done.neighbourRead"]
         + ["recovered.link", "recovered.read", "recovered.scan"]
 
-    /// What is wanted and has not happened.
+    /// The required events that have not happened.
     var missing: [String] { Self.wanted.filter { counts[$0] == nil } }
 }

@@ -96,7 +96,7 @@ extension World {
 
     /// Whether a scan runs: somebody who advertises is heard.
     private func checkScan(_ host: Host, _ number: Int, until end: BootInstant) async {
-        // A peer of its own, that nobody connects to.
+        // A separate peer, without connections.
         let beacon = VirtualPeripheral(VirtualDevice(name: "Beacon", services: []), time: time)
         let id = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0900 + UInt64(number)), type: .random)
         let beat = VirtualAdvertisement([0x02, 0x01, 0x06], interval: .milliseconds(700))

@@ -22,7 +22,7 @@ struct Outcome: Sendable {
     let failure: String?
     let sightings: Sightings
     let lines: [String]
-    /// How much time passed in it.
+    /// The simulated time.
     let duration: Duration
 }
 
@@ -53,11 +53,11 @@ actor World {
     var tasks: [Int: Task<Void, any Error>] = [:]
     /// Calls that are under way, by their steps.
     var pending: [Int: String] = [:]
-    /// How much time was leapt over by being suspended.
+    /// The simulated time of suspensions.
     var suspended = Duration.zero
     /// Whether the faults are over.
     var isHealed = false
-    /// How many scans have heard something since then.
+    /// The number of scans that have heard something since then.
     var scansHeard = 0
 
     struct WeakLink {

@@ -75,7 +75,7 @@ class VirtualController(Controller):
     def on_hci_reset_command(self, command):
         self.le_scan_enable, self.pending_le_connection = False, None
         self.accept_list.clear()
-        # The host forgets its links without a word; the other ends find out when nothing comes any more.
+        # The host forgets its links silently; the other ends detect that nothing comes any more.
         for connection in list(self.le_connections.values()):
             self.drop_far_end(connection, Status.CONNECTION_TIMEOUT_ERROR)
         self.le_connections.clear()

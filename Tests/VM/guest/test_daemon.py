@@ -12,9 +12,10 @@ from tracing import SystemCalls
 
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
 CYCLE_PAUSE = max(50, CYCLES // 10)
-# kB. 900 cycles behind the warm-up were measured to add 4; one object of a link that stayed in each would be more than this in 50.
+# kB. 900 cycles after the warm-up were measured to add 4; one object of a link that stayed in each would be more than
+# this in 50.
 MEMORY_TOLERANCE = 128
-# Of 10 s each: longer than the 30 s in which a request is answered.
+# Of 10 s each: longer than the 30 s for the response to a request.
 QUIET_STRETCHES = 4
 
 
@@ -68,7 +69,7 @@ def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
     log = BeltLog()
     program.child.kill()
     program.finish()
-    # Nobody has told the controller; the kernel lets go of a link without an owner by itself.
+    # The controller was not notified; the kernel releases a link without an owner by itself.
     until(lambda: log.count("disconnected") == 1, "the kernel ends the link of a program that is no more")
     # The belt is named by the state alone from here on.
     program = daemon("--state", str(STATE / "logger"))

@@ -154,7 +154,7 @@ def somebody_elses_scan_is_named():
         same(findings["raw-socket"]["level"], "warn", "other users")
         assert "python" in findings["foreign-scan"]["text"], findings["foreign-scan"]
         same(findings["test-scan"]["level"], "skip", "test scan")
-        # It is somebody's, so nothing ends it.
+        # It has an owner, so nothing ends it.
         objects = doctor("--fix", "stale-scan")[1].must(DONE).objects
         assert "no scan" in objects[0]["text"], objects[0]
         same(command(raw, SCAN_ENABLE, struct.pack("<BBHH", 0, 0, 0, 0)), 0, "status of ending it")
@@ -194,7 +194,7 @@ def links_in_use_are_listed():
 
 @test
 def a_connection_is_timed():
-    # The link of the test before lives on for two seconds.
+    # The link of the previous test stays up for two seconds.
     findings, outcome = doctor("--no-scan", "--connect", PULSE)
     outcome.must(DONE)
     assert "MTU" in findings["connect"]["text"] and "requests" in findings["connect"]["text"], findings["connect"]

@@ -171,7 +171,7 @@ def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
 def connecting_to_nobody_ends_in_its_deadline():
     outcome = blescan("read", NOBODY, "2a19", "--timeout", "3s").must(TIMED_OUT)
     assert outcome.seconds > 2.5, f"took {outcome.seconds:.1f} s"
-    # And leaves nothing behind: the next connect works.
+    # And leaves nothing: the next connect works.
     blescan("read", PULSE, "2a19").must(DONE)
 
 

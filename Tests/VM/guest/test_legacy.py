@@ -108,7 +108,7 @@ def what_works(*capabilities):
     """Which features of a link a plain user with these capabilities may use, and what the others fail with."""
     if not os.path.exists(TRIALS):
         shutil.copy(os.environ["LINK_TRIALS"], TRIALS)
-    # Down and up ends the kernel's belief that somebody still scans actively, which would keep a plain connect() waiting.
+    # After a power cycle the kernel no longer assumes an active scan, which would keep a plain connect() waiting.
     control(HCI_DOWN)
     control(HCI_UP)
     program = Program("rights", COURIER, str(ECHO), program=TRIALS, user=PLAIN_USER, capabilities=capabilities)

@@ -160,13 +160,13 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
             until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
             bluetoothd = launch("bluetoothd", "--nodetach", "--noplugin=*")
-            # It sets the adapter up behind our back for a while.
+            # It sets the adapter up unnoticed for a while.
             time.sleep(5)
             same(bluetoothd.poll(), None, "bluetoothd's end")
             settled("beside bluetoothd")
             bluetoothd.terminate()
             bluetoothd.wait(WAIT)
-            # It may leave the adapter off; then somebody switches it on.
+            # It may leave the adapter off; then another program switches it on.
             set_powered(True)
             settled("after bluetoothd")
         finally:
@@ -196,7 +196,7 @@ def another_program_scans_under_the_daemon():
             recovers(program, link, f"a lost link beside {' '.join(command)}")
             other.kill()
             other.wait()
-        # What they have left behind: a controller that scans on, and a kernel that takes it for discovering.
+        # Their leftovers: a controller that keeps scanning, and a kernel that takes it for discovering.
         link += 1
         radio("drop 0")
         recovers(program, link, "a lost link after the scans of others")

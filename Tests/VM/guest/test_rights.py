@@ -26,7 +26,7 @@ def a_plain_user_may_not_scan():
 
 @test
 def a_plain_user_reads_on_an_adapter_that_is_up():
-    # Down and up ends the kernel's belief that somebody still scans actively, which would keep a plain connect() waiting.
+    # After a power cycle the kernel no longer assumes an active scan, which would keep a plain connect() waiting.
     control(HCI_DOWN)
     control(HCI_UP)
     values = blescan("read", PULSE, "2a19", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE).values
@@ -44,7 +44,7 @@ def a_plain_user_writes_and_subscribes():
 
 @test
 def a_plain_user_is_told_what_another_scan_has_left_behind():
-    # The link of the test before lives on for two seconds, and would serve this one as well.
+    # The link of the previous test stays up for two seconds, and would serve this one as well.
     until(lambda: not doing()["links"], "the link of the test before goes on")
     blescan("scan", "--count", "1").must(DONE)
     outcome = blescan("read", PULSE, "2a19", "--timeout", "3s", user=PLAIN_USER)
