@@ -5,24 +5,24 @@
 ///     0x04 | start 2 | end 2                   reply: ATTFindInformationResponse
 ///
 /// Spec: ATT_FIND_INFORMATION_REQ, Core Vol 3 Part F, 3.4.3.1.
-public struct ATTFindInformationRequest: ATTRequest {
+package struct ATTFindInformationRequest: ATTRequest {
     /// The response on success.
-    public typealias Response = ATTFindInformationResponse
+    package typealias Response = ATTFindInformationResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.findInformationRequest
+    package static let opcode = ATTOpcode.findInformationRequest
     /// The first handle of the range.
-    public var startHandle: AttributeHandle
+    package var startHandle: AttributeHandle
     /// The last handle of the range.
-    public var endHandle: AttributeHandle
+    package var endHandle: AttributeHandle
 
     /// Creates a request for an inclusive range of handles.
-    public init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
+    package init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
         self.startHandle = startHandle
         self.endHandle = endHandle
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
         try Self.finish(reader)
@@ -30,7 +30,7 @@ public struct ATTFindInformationRequest: ATTRequest {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 4)
         writer.u16(startHandle)
         writer.u16(endHandle)
@@ -44,36 +44,36 @@ public struct ATTFindInformationRequest: ATTRequest {
 ///     0x05 | format 1 = 2 | (handle 2 | type 16) ...
 ///
 /// Spec: ATT_FIND_INFORMATION_RSP, Core Vol 3 Part F, 3.4.3.2.
-public struct ATTFindInformationResponse: ATTPDU {
+package struct ATTFindInformationResponse: ATTPDU {
     /// One attribute.
-    public struct Entry: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         /// The attribute's handle.
-        public var handle: AttributeHandle
+        package var handle: AttributeHandle
         /// The attribute's type.
-        public var type: BluetoothUUID
+        package var type: BluetoothUUID
 
         /// Creates an entry.
-        public init(handle: AttributeHandle, type: BluetoothUUID) {
+        package init(handle: AttributeHandle, type: BluetoothUUID) {
             self.handle = handle
             self.type = type
         }
     }
 
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.findInformationResponse
+    package static let opcode = ATTOpcode.findInformationResponse
     /// The attributes in packet order; at least one when decoded.
-    public var entries: [Entry]
+    package var entries: [Entry]
     /// A Boolean value that indicates whether the types are encoded as 16 bytes each (format 2).
-    public var usesLongTypes: Bool
+    package var usesLongTypes: Bool
 
     /// Creates a response; types are encoded as 16 bytes each if any of them has no short form.
-    public init(entries: [Entry]) {
+    package init(entries: [Entry]) {
         self.entries = entries
         usesLongTypes = entries.contains { $0.type.short == nil }
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let format = reader.u8() else { throw Self.tooShort(reader) }
         guard format == 1 || format == 2 else { throw Self.malformed(at: 1, .invalidField("format")) }
@@ -88,7 +88,7 @@ public struct ATTFindInformationResponse: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u8(usesLongTypes ? 2 : 1)
         for entry in entries {
@@ -104,22 +104,22 @@ public struct ATTFindInformationResponse: ATTPDU {
 ///     0x06 | start 2 | end 2 | type 2 | value 0...      reply: ATTFindByTypeValueResponse
 ///
 /// Spec: ATT_FIND_BY_TYPE_VALUE_REQ, Core Vol 3 Part F, 3.4.3.3.
-public struct ATTFindByTypeValueRequest: ATTRequest {
+package struct ATTFindByTypeValueRequest: ATTRequest {
     /// The response on success.
-    public typealias Response = ATTFindByTypeValueResponse
+    package typealias Response = ATTFindByTypeValueResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.findByTypeValueRequest
+    package static let opcode = ATTOpcode.findByTypeValueRequest
     /// The first handle of the range.
-    public var startHandle: AttributeHandle
+    package var startHandle: AttributeHandle
     /// The last handle of the range.
-    public var endHandle: AttributeHandle
+    package var endHandle: AttributeHandle
     /// The 16-bit attribute type; the PDU cannot carry longer ones.
-    public var type: UInt16
+    package var type: UInt16
     /// The value to compare with.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates a request for `value` of `type` in an inclusive range of handles.
-    public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: UInt16, value: [UInt8]) {
+    package init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: UInt16, value: [UInt8]) {
         self.startHandle = startHandle
         self.endHandle = endHandle
         self.type = type
@@ -127,7 +127,7 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16(), let type = reader.u16() else {
             throw Self.tooShort(reader)
@@ -136,7 +136,7 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u16(startHandle)
         writer.u16(endHandle)
@@ -151,33 +151,33 @@ public struct ATTFindByTypeValueRequest: ATTRequest {
 ///     0x07 | (handle 2 | group end 2) ...
 ///
 /// Spec: ATT_FIND_BY_TYPE_VALUE_RSP, Core Vol 3 Part F, 3.4.3.4.
-public struct ATTFindByTypeValueResponse: ATTPDU {
+package struct ATTFindByTypeValueResponse: ATTPDU {
     /// One group.
-    public struct Entry: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         /// The handle of the attribute found.
-        public var startHandle: AttributeHandle
+        package var startHandle: AttributeHandle
         /// The last handle of its group; 0xFFFF if the group is the last in the database.
-        public var endHandle: AttributeHandle
+        package var endHandle: AttributeHandle
 
         /// Creates an entry for an inclusive range of handles.
-        public init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
+        package init(startHandle: AttributeHandle, endHandle: AttributeHandle) {
             self.startHandle = startHandle
             self.endHandle = endHandle
         }
     }
 
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.findByTypeValueResponse
+    package static let opcode = ATTOpcode.findByTypeValueResponse
     /// The groups in packet order; at least one when decoded.
-    public var entries: [Entry]
+    package var entries: [Entry]
 
     /// Creates a response.
-    public init(entries: [Entry]) {
+    package init(entries: [Entry]) {
         self.entries = entries
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var entries: [Entry] = []
         repeat {
@@ -188,7 +188,7 @@ public struct ATTFindByTypeValueResponse: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         for entry in entries {
             writer.u16(entry.startHandle)

@@ -7,25 +7,25 @@
 /// The handle is that of the attribute that caused the error, or 0. Peers often send another one.
 ///
 /// Spec: ATT_ERROR_RSP, Core Vol 3 Part F, 3.4.1.1.
-public struct ATTErrorResponse: ATTPDU {
+package struct ATTErrorResponse: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.errorResponse
+    package static let opcode = ATTOpcode.errorResponse
     /// The opcode of the rejected request.
-    public var requestOpcode: ATTOpcode
+    package var requestOpcode: ATTOpcode
     /// The handle of the attribute that caused the error, or 0.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The error code.
-    public var code: ATTErrorCode
+    package var code: ATTErrorCode
 
     /// Creates an error response.
-    public init(requestOpcode: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode) {
+    package init(requestOpcode: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode) {
         self.requestOpcode = requestOpcode
         self.handle = handle
         self.code = code
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let opcode = reader.u8(), let handle = reader.u16(), let code = reader.u8() else {
             throw Self.tooShort(reader)
@@ -36,7 +36,7 @@ public struct ATTErrorResponse: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 4)
         writer.u8(requestOpcode.rawValue)
         writer.u16(handle)
@@ -50,16 +50,16 @@ public struct ATTErrorResponse: ATTPDU {
 ///     0x02 | client MTU 2                      reply: ATTExchangeMTUResponse
 ///
 /// Spec: ATT_EXCHANGE_MTU_REQ, Core Vol 3 Part F, 3.4.2.1.
-public struct ATTExchangeMTURequest: ATTRequest, ATTExchangeMTUPDU {
+package struct ATTExchangeMTURequest: ATTRequest, ATTExchangeMTUPDU {
     /// The response on success.
-    public typealias Response = ATTExchangeMTUResponse
+    package typealias Response = ATTExchangeMTUResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.exchangeMTURequest
+    package static let opcode = ATTOpcode.exchangeMTURequest
     /// The maximum PDU size that the sender can receive, in bytes.
-    public var mtu: UInt16
+    package var mtu: UInt16
 
     /// Creates a request.
-    public init(mtu: UInt16) {
+    package init(mtu: UInt16) {
         self.mtu = mtu
     }
 }
@@ -69,14 +69,14 @@ public struct ATTExchangeMTURequest: ATTRequest, ATTExchangeMTUPDU {
 ///     0x03 | server MTU 2
 ///
 /// Spec: ATT_EXCHANGE_MTU_RSP, Core Vol 3 Part F, 3.4.2.2.
-public struct ATTExchangeMTUResponse: ATTExchangeMTUPDU {
+package struct ATTExchangeMTUResponse: ATTExchangeMTUPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.exchangeMTUResponse
+    package static let opcode = ATTOpcode.exchangeMTUResponse
     /// The maximum PDU size that the sender can receive, in bytes.
-    public var mtu: UInt16
+    package var mtu: UInt16
 
     /// Creates a response.
-    public init(mtu: UInt16) {
+    package init(mtu: UInt16) {
         self.mtu = mtu
     }
 }

@@ -3,17 +3,17 @@
 /// The set is open: any byte is valid, and unnamed values still have a `kind`.
 ///
 /// Spec: Core Vol 3 Part F, 3.3.1 and 3.4.8.
-public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+package struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The raw value.
-    public let rawValue: UInt8
+    package let rawValue: UInt8
 
     /// Creates an opcode from its raw value.
-    public init(rawValue: UInt8) {
+    package init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
     /// The type of a PDU.
-    public enum Kind: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         /// Requires a response; at most one may be outstanding in each direction.
         case request
         /// Completes a request.
@@ -29,7 +29,7 @@ public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
     }
 
     /// The type of the PDU. Unnamed opcodes are classified by the command flag, then odd (response) or even (request).
-    public var kind: Kind {
+    package var kind: Kind {
         if isCommand { return .command }
         switch self {
         case .handleValueNotification, .multipleHandleValueNotification: return .notification
@@ -41,24 +41,24 @@ public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
 
     /// A Boolean value that indicates whether the command flag (bit 6) is set. A receiver ignores commands that it does
     /// not support and never responds to one.
-    public var isCommand: Bool { rawValue & 0x40 != 0 }
+    package var isCommand: Bool { rawValue & 0x40 != 0 }
 
     /// A Boolean value that indicates whether the PDU ends with a 12-byte signature (bit 7).
-    public var isSigned: Bool { rawValue & 0x80 != 0 }
+    package var isSigned: Bool { rawValue & 0x80 != 0 }
 
     /// A Boolean value that indicates whether the receiver must send a response or an Error Response.
-    public var isRequest: Bool { kind == .request }
+    package var isRequest: Bool { kind == .request }
 
     /// A Boolean value that indicates whether the PDU completes a request.
-    public var isResponse: Bool { kind == .response }
+    package var isResponse: Bool { kind == .response }
 
     /// The opcode of the response to this request, or `nil` if this is not a request.
-    public var response: ATTOpcode? {
+    package var response: ATTOpcode? {
         isRequest ? ATTOpcode(rawValue: rawValue | 1) : nil
     }
 
     /// The specification's name, such as `ATT_READ_REQ`, or `nil` for unassigned values.
-    public var specificationName: String? {
+    package var specificationName: String? {
         switch self {
         case .errorResponse: "ATT_ERROR_RSP"
         case .exchangeMTURequest: "ATT_EXCHANGE_MTU_REQ"
@@ -96,72 +96,72 @@ public struct ATTOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
     }
 
     /// The specification's name, or the raw value, such as "0x2a".
-    public var description: String {
+    package var description: String {
         specificationName ?? "0x\(Hex.encode([rawValue]))"
     }
 }
 
 extension ATTOpcode {
     /// ATT_ERROR_RSP, 0x01.
-    public static let errorResponse = ATTOpcode(rawValue: 0x01)
+    package static let errorResponse = ATTOpcode(rawValue: 0x01)
     /// ATT_EXCHANGE_MTU_REQ, 0x02.
-    public static let exchangeMTURequest = ATTOpcode(rawValue: 0x02)
+    package static let exchangeMTURequest = ATTOpcode(rawValue: 0x02)
     /// ATT_EXCHANGE_MTU_RSP, 0x03.
-    public static let exchangeMTUResponse = ATTOpcode(rawValue: 0x03)
+    package static let exchangeMTUResponse = ATTOpcode(rawValue: 0x03)
     /// ATT_FIND_INFORMATION_REQ, 0x04.
-    public static let findInformationRequest = ATTOpcode(rawValue: 0x04)
+    package static let findInformationRequest = ATTOpcode(rawValue: 0x04)
     /// ATT_FIND_INFORMATION_RSP, 0x05.
-    public static let findInformationResponse = ATTOpcode(rawValue: 0x05)
+    package static let findInformationResponse = ATTOpcode(rawValue: 0x05)
     /// ATT_FIND_BY_TYPE_VALUE_REQ, 0x06.
-    public static let findByTypeValueRequest = ATTOpcode(rawValue: 0x06)
+    package static let findByTypeValueRequest = ATTOpcode(rawValue: 0x06)
     /// ATT_FIND_BY_TYPE_VALUE_RSP, 0x07.
-    public static let findByTypeValueResponse = ATTOpcode(rawValue: 0x07)
+    package static let findByTypeValueResponse = ATTOpcode(rawValue: 0x07)
     /// ATT_READ_BY_TYPE_REQ, 0x08.
-    public static let readByTypeRequest = ATTOpcode(rawValue: 0x08)
+    package static let readByTypeRequest = ATTOpcode(rawValue: 0x08)
     /// ATT_READ_BY_TYPE_RSP, 0x09.
-    public static let readByTypeResponse = ATTOpcode(rawValue: 0x09)
+    package static let readByTypeResponse = ATTOpcode(rawValue: 0x09)
     /// ATT_READ_REQ, 0x0A.
-    public static let readRequest = ATTOpcode(rawValue: 0x0A)
+    package static let readRequest = ATTOpcode(rawValue: 0x0A)
     /// ATT_READ_RSP, 0x0B.
-    public static let readResponse = ATTOpcode(rawValue: 0x0B)
+    package static let readResponse = ATTOpcode(rawValue: 0x0B)
     /// ATT_READ_BLOB_REQ, 0x0C.
-    public static let readBlobRequest = ATTOpcode(rawValue: 0x0C)
+    package static let readBlobRequest = ATTOpcode(rawValue: 0x0C)
     /// ATT_READ_BLOB_RSP, 0x0D.
-    public static let readBlobResponse = ATTOpcode(rawValue: 0x0D)
+    package static let readBlobResponse = ATTOpcode(rawValue: 0x0D)
     /// ATT_READ_MULTIPLE_REQ, 0x0E.
-    public static let readMultipleRequest = ATTOpcode(rawValue: 0x0E)
+    package static let readMultipleRequest = ATTOpcode(rawValue: 0x0E)
     /// ATT_READ_MULTIPLE_RSP, 0x0F.
-    public static let readMultipleResponse = ATTOpcode(rawValue: 0x0F)
+    package static let readMultipleResponse = ATTOpcode(rawValue: 0x0F)
     /// ATT_READ_BY_GROUP_TYPE_REQ, 0x10.
-    public static let readByGroupTypeRequest = ATTOpcode(rawValue: 0x10)
+    package static let readByGroupTypeRequest = ATTOpcode(rawValue: 0x10)
     /// ATT_READ_BY_GROUP_TYPE_RSP, 0x11.
-    public static let readByGroupTypeResponse = ATTOpcode(rawValue: 0x11)
+    package static let readByGroupTypeResponse = ATTOpcode(rawValue: 0x11)
     /// ATT_WRITE_REQ, 0x12.
-    public static let writeRequest = ATTOpcode(rawValue: 0x12)
+    package static let writeRequest = ATTOpcode(rawValue: 0x12)
     /// ATT_WRITE_RSP, 0x13.
-    public static let writeResponse = ATTOpcode(rawValue: 0x13)
+    package static let writeResponse = ATTOpcode(rawValue: 0x13)
     /// ATT_PREPARE_WRITE_REQ, 0x16.
-    public static let prepareWriteRequest = ATTOpcode(rawValue: 0x16)
+    package static let prepareWriteRequest = ATTOpcode(rawValue: 0x16)
     /// ATT_PREPARE_WRITE_RSP, 0x17.
-    public static let prepareWriteResponse = ATTOpcode(rawValue: 0x17)
+    package static let prepareWriteResponse = ATTOpcode(rawValue: 0x17)
     /// ATT_EXECUTE_WRITE_REQ, 0x18.
-    public static let executeWriteRequest = ATTOpcode(rawValue: 0x18)
+    package static let executeWriteRequest = ATTOpcode(rawValue: 0x18)
     /// ATT_EXECUTE_WRITE_RSP, 0x19.
-    public static let executeWriteResponse = ATTOpcode(rawValue: 0x19)
+    package static let executeWriteResponse = ATTOpcode(rawValue: 0x19)
     /// ATT_HANDLE_VALUE_NTF, 0x1B.
-    public static let handleValueNotification = ATTOpcode(rawValue: 0x1B)
+    package static let handleValueNotification = ATTOpcode(rawValue: 0x1B)
     /// ATT_HANDLE_VALUE_IND, 0x1D.
-    public static let handleValueIndication = ATTOpcode(rawValue: 0x1D)
+    package static let handleValueIndication = ATTOpcode(rawValue: 0x1D)
     /// ATT_HANDLE_VALUE_CFM, 0x1E.
-    public static let handleValueConfirmation = ATTOpcode(rawValue: 0x1E)
+    package static let handleValueConfirmation = ATTOpcode(rawValue: 0x1E)
     /// ATT_READ_MULTIPLE_VARIABLE_REQ, 0x20.
-    public static let readMultipleVariableRequest = ATTOpcode(rawValue: 0x20)
+    package static let readMultipleVariableRequest = ATTOpcode(rawValue: 0x20)
     /// ATT_READ_MULTIPLE_VARIABLE_RSP, 0x21.
-    public static let readMultipleVariableResponse = ATTOpcode(rawValue: 0x21)
+    package static let readMultipleVariableResponse = ATTOpcode(rawValue: 0x21)
     /// ATT_MULTIPLE_HANDLE_VALUE_NTF, 0x23.
-    public static let multipleHandleValueNotification = ATTOpcode(rawValue: 0x23)
+    package static let multipleHandleValueNotification = ATTOpcode(rawValue: 0x23)
     /// ATT_WRITE_CMD, 0x52.
-    public static let writeCommand = ATTOpcode(rawValue: 0x52)
+    package static let writeCommand = ATTOpcode(rawValue: 0x52)
     /// ATT_SIGNED_WRITE_CMD, 0xD2.
-    public static let signedWriteCommand = ATTOpcode(rawValue: 0xD2)
+    package static let signedWriteCommand = ATTOpcode(rawValue: 0xD2)
 }

@@ -4,26 +4,26 @@
 /// A PDU without parameters.
 ///
 ///     opcode 1
-public protocol ATTEmptyPDU: ATTPDU {
+package protocol ATTEmptyPDU: ATTPDU {
     /// Creates the PDU.
     init()
 }
 
 extension ATTEmptyPDU {
     /// Decodes the parameters, which must be empty.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         try Self.finish(ByteReader(parameters))
         self.init()
     }
 
     /// The encoded parameters: none.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 }
 
 /// A PDU that carries the sender's MTU.
 ///
 ///     opcode 1 | MTU 2
-public protocol ATTExchangeMTUPDU: ATTPDU {
+package protocol ATTExchangeMTUPDU: ATTPDU {
     /// The maximum PDU size that the sender can receive, in bytes.
     var mtu: UInt16 { get }
 
@@ -33,7 +33,7 @@ public protocol ATTExchangeMTUPDU: ATTPDU {
 
 extension ATTExchangeMTUPDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let mtu = reader.u16() else { throw Self.tooShort(reader) }
         try Self.finish(reader)
@@ -41,7 +41,7 @@ extension ATTExchangeMTUPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 2)
         writer.u16(mtu)
         return writer.bytes
@@ -51,7 +51,7 @@ extension ATTExchangeMTUPDU {
 /// A PDU with the value of one attribute, extending to the end of the PDU.
 ///
 ///     opcode 1 | handle 2 | value 0...
-public protocol ATTHandleValuePDU: ATTPDU {
+package protocol ATTHandleValuePDU: ATTPDU {
     /// The handle of the attribute.
     var handle: AttributeHandle { get }
     /// The value.
@@ -63,14 +63,14 @@ public protocol ATTHandleValuePDU: ATTPDU {
 
 extension ATTHandleValuePDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16() else { throw Self.tooShort(reader) }
         self.init(handle: handle, value: reader.rest())
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: value.count + 2)
         writer.u16(handle)
         writer.array(value)
@@ -81,7 +81,7 @@ extension ATTHandleValuePDU {
 /// A PDU with one part of a long value.
 ///
 ///     opcode 1 | handle 2 | offset 2 | part 0...
-public protocol ATTPreparedPartPDU: ATTPDU {
+package protocol ATTPreparedPartPDU: ATTPDU {
     /// The handle of the attribute to write.
     var handle: AttributeHandle { get }
     /// The offset of the part in the value, in bytes.
@@ -95,14 +95,14 @@ public protocol ATTPreparedPartPDU: ATTPDU {
 
 extension ATTPreparedPartPDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16(), let offset = reader.u16() else { throw Self.tooShort(reader) }
         self.init(handle: handle, offset: offset, part: reader.rest())
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: part.count + 4)
         writer.u16(handle)
         writer.u16(offset)
@@ -114,7 +114,7 @@ extension ATTPreparedPartPDU {
 /// A request for one attribute type in a range of handles.
 ///
 ///     opcode 1 | start 2 | end 2 | type 2 or 16
-public protocol ATTTypeInRangePDU: ATTPDU {
+package protocol ATTTypeInRangePDU: ATTPDU {
     /// The first handle of the range.
     var startHandle: AttributeHandle { get }
     /// The last handle of the range.
@@ -128,7 +128,7 @@ public protocol ATTTypeInRangePDU: ATTPDU {
 
 extension ATTTypeInRangePDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let start = reader.u16(), let end = reader.u16() else { throw Self.tooShort(reader) }
         guard let type = reader.attributeType() else { throw Self.invalid("type", reader) }
@@ -137,7 +137,7 @@ extension ATTTypeInRangePDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u16(startHandle)
         writer.u16(endHandle)
@@ -149,7 +149,7 @@ extension ATTTypeInRangePDU {
 /// A PDU with a list of handles, extending to the end of the PDU.
 ///
 ///     opcode 1 | handle 2 | handle 2 ...
-public protocol ATTHandleListPDU: ATTPDU {
+package protocol ATTHandleListPDU: ATTPDU {
     /// The handles in packet order; at least one when decoded.
     var handles: [AttributeHandle] { get }
 
@@ -159,7 +159,7 @@ public protocol ATTHandleListPDU: ATTPDU {
 
 extension ATTHandleListPDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var handles: [AttributeHandle] = []
         repeat {
@@ -170,7 +170,7 @@ extension ATTHandleListPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: handles.count * 2)
         for handle in handles { writer.u16(handle) }
         return writer.bytes
@@ -180,7 +180,7 @@ extension ATTHandleListPDU {
 /// A PDU with a list of entries of equal length, extending to the end of the PDU.
 ///
 ///     opcode 1 | length 1 | (head | value length-head) ...
-public protocol ATTEntryListPDU: ATTPDU {
+package protocol ATTEntryListPDU: ATTPDU {
     /// The type of the entries.
     associatedtype Entry: ATTListEntry
 
@@ -192,7 +192,7 @@ public protocol ATTEntryListPDU: ATTPDU {
 }
 
 /// An entry of an `ATTEntryListPDU`: a head of fixed length, followed by a value.
-public protocol ATTListEntry: Hashable, Sendable {
+package protocol ATTListEntry: Hashable, Sendable {
     /// The number of bytes before the value.
     static var headLength: Int { get }
 
@@ -208,7 +208,7 @@ public protocol ATTListEntry: Hashable, Sendable {
 
 extension ATTEntryListPDU {
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let length = reader.u8() else { throw Self.tooShort(reader) }
         let valueLength = Int(length) - Entry.headLength
@@ -222,7 +222,7 @@ extension ATTEntryListPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         writer.u8(UInt8(truncatingIfNeeded: Entry.headLength + (entries.first?.value.count ?? 0)))
         for entry in entries {
@@ -234,28 +234,28 @@ extension ATTEntryListPDU {
 }
 
 /// An attribute handle and its value, as an entry in a list.
-public struct ATTAttributeValue: ATTListEntry {
+package struct ATTAttributeValue: ATTListEntry {
     /// The length of the handle.
-    public static var headLength: Int { 2 }
+    package static var headLength: Int { 2 }
     /// The handle of the attribute.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The attribute's value.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates an entry with the `value` of `handle`.
-    public init(handle: AttributeHandle, value: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
 
     /// Reads the handle and a value of `valueLength` bytes, or returns `nil` if there are fewer.
-    public init?(reading reader: inout ByteReader, valueLength: Int) {
+    package init?(reading reader: inout ByteReader, valueLength: Int) {
         guard let handle = reader.u16(), let value = reader.array(valueLength) else { return nil }
         self.init(handle: handle, value: value)
     }
 
     /// Appends the handle.
-    public func writeHead(to writer: inout ByteWriter) {
+    package func writeHead(to writer: inout ByteWriter) {
         writer.u16(handle)
     }
 }

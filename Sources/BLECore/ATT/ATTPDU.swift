@@ -7,7 +7,7 @@ public typealias AttributeHandle = UInt16
 ///
 /// Decoding succeeds as a whole or not at all: one invalid entry in a list throws. Offsets in `MalformedPacket` count
 /// from the opcode, which is byte 0.
-public protocol ATTPDU: Hashable, Sendable {
+package protocol ATTPDU: Hashable, Sendable {
     /// The opcode of this PDU.
     static var opcode: ATTOpcode { get }
 
@@ -21,14 +21,14 @@ public protocol ATTPDU: Hashable, Sendable {
 }
 
 /// A PDU that the receiver must respond to, with `Response` or an `ATTErrorResponse`.
-public protocol ATTRequest: ATTPDU {
+package protocol ATTRequest: ATTPDU {
     /// The response on success.
     associatedtype Response: ATTPDU
 }
 
 extension ATTPDU {
     /// The encoded PDU: the opcode and the parameters.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         let parameters = parameters
         var packet: [UInt8] = []
         packet.reserveCapacity(parameters.count + 1)
@@ -40,7 +40,7 @@ extension ATTPDU {
     /// Decodes a PDU.
     ///
     /// - Throws: `MalformedPacket` for another opcode, for missing bytes and for trailing bytes.
-    public init(_ pdu: [UInt8]) throws(MalformedPacket) {
+    package init(_ pdu: [UInt8]) throws(MalformedPacket) {
         guard let first = pdu.first else { throw Self.malformed(at: 0, .tooShort) }
         guard first == Self.opcode.rawValue else { throw Self.malformed(at: 0, .wrongOpcode(first)) }
         try self.init(parameters: pdu.span.extracting(droppingFirst: 1))

@@ -3,7 +3,7 @@
 /// PDUs with undefined opcodes are preserved as bytes.
 ///
 /// Spec: Core Vol 3 Part F, 3.4.
-public enum ATTPacket: Hashable, Sendable {
+package enum ATTPacket: Hashable, Sendable {
     /// See `ATTErrorResponse`.
     case errorResponse(ATTErrorResponse)
     /// See `ATTExchangeMTURequest`.
@@ -72,7 +72,7 @@ public enum ATTPacket: Hashable, Sendable {
     /// Decodes a PDU.
     ///
     /// - Throws: `MalformedPacket` if the PDU is empty or does not match its opcode.
-    public init(_ pdu: [UInt8]) throws(MalformedPacket) {
+    package init(_ pdu: [UInt8]) throws(MalformedPacket) {
         guard let first = pdu.first else { throw MalformedPacket("ATT PDU", at: 0, .tooShort) }
         let opcode = ATTOpcode(rawValue: first)
         switch opcode {
@@ -114,7 +114,7 @@ public enum ATTPacket: Hashable, Sendable {
     }
 
     /// The PDU's opcode.
-    public var opcode: ATTOpcode {
+    package var opcode: ATTOpcode {
         switch self {
         case .unknown(let opcode, _): opcode
         case .errorResponse: ATTErrorResponse.opcode
@@ -152,7 +152,7 @@ public enum ATTPacket: Hashable, Sendable {
     }
 
     /// The encoded PDU.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         switch self {
         case .unknown(let opcode, let parameters): [opcode.rawValue] + parameters
         case .errorResponse(let pdu): pdu.bytes

@@ -5,20 +5,20 @@
 ///     0x08 | start 2 | end 2 | type 2 or 16    reply: ATTReadByTypeResponse
 ///
 /// Spec: ATT_READ_BY_TYPE_REQ, Core Vol 3 Part F, 3.4.4.1.
-public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
+package struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
     /// The response on success.
-    public typealias Response = ATTReadByTypeResponse
+    package typealias Response = ATTReadByTypeResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readByTypeRequest
+    package static let opcode = ATTOpcode.readByTypeRequest
     /// The first handle of the range.
-    public var startHandle: AttributeHandle
+    package var startHandle: AttributeHandle
     /// The last handle of the range.
-    public var endHandle: AttributeHandle
+    package var endHandle: AttributeHandle
     /// The attribute type; encoded in its short form if it has one.
-    public var type: BluetoothUUID
+    package var type: BluetoothUUID
 
     /// Creates a request for `type` in an inclusive range of handles.
-    public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
+    package init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
         self.startHandle = startHandle
         self.endHandle = endHandle
         self.type = type
@@ -30,17 +30,17 @@ public struct ATTReadByTypeRequest: ATTRequest, ATTTypeInRangePDU {
 ///     0x09 | length 1 | (handle 2 | value length-2) ...
 ///
 /// Spec: ATT_READ_BY_TYPE_RSP, Core Vol 3 Part F, 3.4.4.2.
-public struct ATTReadByTypeResponse: ATTEntryListPDU {
+package struct ATTReadByTypeResponse: ATTEntryListPDU {
     /// An attribute and its value, truncated to 253 bytes and at the end of the PDU.
-    public typealias Entry = ATTAttributeValue
+    package typealias Entry = ATTAttributeValue
 
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readByTypeResponse
+    package static let opcode = ATTOpcode.readByTypeResponse
     /// The attributes in packet order; at least one when decoded.
-    public var entries: [Entry]
+    package var entries: [Entry]
 
     /// Creates a response. The values of `entries` must all have the length of the first, at most 253 bytes.
-    public init(entries: [Entry]) {
+    package init(entries: [Entry]) {
         self.entries = entries
     }
 }
@@ -50,20 +50,20 @@ public struct ATTReadByTypeResponse: ATTEntryListPDU {
 ///     0x10 | start 2 | end 2 | type 2 or 16    reply: ATTReadByGroupTypeResponse
 ///
 /// Spec: ATT_READ_BY_GROUP_TYPE_REQ, Core Vol 3 Part F, 3.4.4.9.
-public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
+package struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
     /// The response on success.
-    public typealias Response = ATTReadByGroupTypeResponse
+    package typealias Response = ATTReadByGroupTypeResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readByGroupTypeRequest
+    package static let opcode = ATTOpcode.readByGroupTypeRequest
     /// The first handle of the range.
-    public var startHandle: AttributeHandle
+    package var startHandle: AttributeHandle
     /// The last handle of the range.
-    public var endHandle: AttributeHandle
+    package var endHandle: AttributeHandle
     /// The type of the declarations; encoded in its short form if it has one.
-    public var type: BluetoothUUID
+    package var type: BluetoothUUID
 
     /// Creates a request for groups of `type` in an inclusive range of handles.
-    public init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
+    package init(startHandle: AttributeHandle, endHandle: AttributeHandle, type: BluetoothUUID) {
         self.startHandle = startHandle
         self.endHandle = endHandle
         self.type = type
@@ -75,27 +75,27 @@ public struct ATTReadByGroupTypeRequest: ATTRequest, ATTTypeInRangePDU {
 ///     0x11 | length 1 | (handle 2 | group end 2 | value length-4) ...
 ///
 /// Spec: ATT_READ_BY_GROUP_TYPE_RSP, Core Vol 3 Part F, 3.4.4.10.
-public struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
+package struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
     /// One group.
-    public struct Entry: ATTListEntry {
+    package struct Entry: ATTListEntry {
         /// The length of the two handles.
-        public static var headLength: Int { 4 }
+        package static var headLength: Int { 4 }
         /// The handle of the declaration.
-        public var startHandle: AttributeHandle
+        package var startHandle: AttributeHandle
         /// The last handle of the group; 0xFFFF if the group is the last in the database.
-        public var endHandle: AttributeHandle
+        package var endHandle: AttributeHandle
         /// The value of the declaration: the UUID of a service.
-        public var value: [UInt8]
+        package var value: [UInt8]
 
         /// Creates an entry for an inclusive range of handles, declared with `value`.
-        public init(startHandle: AttributeHandle, endHandle: AttributeHandle, value: [UInt8]) {
+        package init(startHandle: AttributeHandle, endHandle: AttributeHandle, value: [UInt8]) {
             self.startHandle = startHandle
             self.endHandle = endHandle
             self.value = value
         }
 
         /// Reads the handles and a value of `valueLength` bytes, or returns `nil` if there are fewer.
-        public init?(reading reader: inout ByteReader, valueLength: Int) {
+        package init?(reading reader: inout ByteReader, valueLength: Int) {
             guard let start = reader.u16(), let end = reader.u16(), let value = reader.array(valueLength) else {
                 return nil
             }
@@ -103,19 +103,19 @@ public struct ATTReadByGroupTypeResponse: ATTEntryListPDU {
         }
 
         /// Appends the handles.
-        public func writeHead(to writer: inout ByteWriter) {
+        package func writeHead(to writer: inout ByteWriter) {
             writer.u16(startHandle)
             writer.u16(endHandle)
         }
     }
 
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readByGroupTypeResponse
+    package static let opcode = ATTOpcode.readByGroupTypeResponse
     /// The groups in packet order; at least one when decoded.
-    public var entries: [Entry]
+    package var entries: [Entry]
 
     /// Creates a response. The values of `entries` must all have the length of the first, at most 251 bytes.
-    public init(entries: [Entry]) {
+    package init(entries: [Entry]) {
         self.entries = entries
     }
 }

@@ -5,21 +5,21 @@
 ///     0x0A | handle 2                          reply: ATTReadResponse
 ///
 /// Spec: ATT_READ_REQ, Core Vol 3 Part F, 3.4.4.3.
-public struct ATTReadRequest: ATTRequest {
+package struct ATTReadRequest: ATTRequest {
     /// The response on success.
-    public typealias Response = ATTReadResponse
+    package typealias Response = ATTReadResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readRequest
+    package static let opcode = ATTOpcode.readRequest
     /// The handle of the attribute to read.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
 
     /// Creates a request for the value of `handle`.
-    public init(handle: AttributeHandle) {
+    package init(handle: AttributeHandle) {
         self.handle = handle
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16() else { throw Self.tooShort(reader) }
         try Self.finish(reader)
@@ -27,7 +27,7 @@ public struct ATTReadRequest: ATTRequest {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 2)
         writer.u16(handle)
         return writer.bytes
@@ -39,25 +39,25 @@ public struct ATTReadRequest: ATTRequest {
 ///     0x0B | value 0...
 ///
 /// Spec: ATT_READ_RSP, Core Vol 3 Part F, 3.4.4.4.
-public struct ATTReadResponse: ATTPDU {
+package struct ATTReadResponse: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readResponse
+    package static let opcode = ATTOpcode.readResponse
     /// The value or its beginning.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates a response.
-    public init(value: [UInt8]) {
+    package init(value: [UInt8]) {
         self.value = value
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         self.init(value: reader.rest())
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] { value }
+    package var parameters: [UInt8] { value }
 }
 
 /// Requests the value of one attribute from an offset.
@@ -65,24 +65,24 @@ public struct ATTReadResponse: ATTPDU {
 ///     0x0C | handle 2 | offset 2               reply: ATTReadBlobResponse
 ///
 /// Spec: ATT_READ_BLOB_REQ, Core Vol 3 Part F, 3.4.4.5.
-public struct ATTReadBlobRequest: ATTRequest {
+package struct ATTReadBlobRequest: ATTRequest {
     /// The response on success.
-    public typealias Response = ATTReadBlobResponse
+    package typealias Response = ATTReadBlobResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readBlobRequest
+    package static let opcode = ATTOpcode.readBlobRequest
     /// The handle of the attribute to read.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The number of bytes to skip.
-    public var offset: UInt16
+    package var offset: UInt16
 
     /// Creates a request for the value of `handle` from `offset`.
-    public init(handle: AttributeHandle, offset: UInt16) {
+    package init(handle: AttributeHandle, offset: UInt16) {
         self.handle = handle
         self.offset = offset
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16(), let offset = reader.u16() else { throw Self.tooShort(reader) }
         try Self.finish(reader)
@@ -90,7 +90,7 @@ public struct ATTReadBlobRequest: ATTRequest {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 4)
         writer.u16(handle)
         writer.u16(offset)
@@ -103,25 +103,25 @@ public struct ATTReadBlobRequest: ATTRequest {
 ///     0x0D | part 0...
 ///
 /// Spec: ATT_READ_BLOB_RSP, Core Vol 3 Part F, 3.4.4.6.
-public struct ATTReadBlobResponse: ATTPDU {
+package struct ATTReadBlobResponse: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readBlobResponse
+    package static let opcode = ATTOpcode.readBlobResponse
     /// The part of the value.
-    public var part: [UInt8]
+    package var part: [UInt8]
 
     /// Creates a response.
-    public init(part: [UInt8]) {
+    package init(part: [UInt8]) {
         self.part = part
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         self.init(part: reader.rest())
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] { part }
+    package var parameters: [UInt8] { part }
 }
 
 /// Requests several values of known length in one PDU.
@@ -129,16 +129,16 @@ public struct ATTReadBlobResponse: ATTPDU {
 ///     0x0E | handle 2 | handle 2 ...           reply: ATTReadMultipleResponse
 ///
 /// Spec: ATT_READ_MULTIPLE_REQ, Core Vol 3 Part F, 3.4.4.7.
-public struct ATTReadMultipleRequest: ATTRequest, ATTHandleListPDU {
+package struct ATTReadMultipleRequest: ATTRequest, ATTHandleListPDU {
     /// The response on success.
-    public typealias Response = ATTReadMultipleResponse
+    package typealias Response = ATTReadMultipleResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readMultipleRequest
+    package static let opcode = ATTOpcode.readMultipleRequest
     /// The handles of the attributes to read, in this order; two or more.
-    public var handles: [AttributeHandle]
+    package var handles: [AttributeHandle]
 
     /// Creates a request.
-    public init(handles: [AttributeHandle]) {
+    package init(handles: [AttributeHandle]) {
         self.handles = handles
     }
 }
@@ -148,25 +148,25 @@ public struct ATTReadMultipleRequest: ATTRequest, ATTHandleListPDU {
 ///     0x0F | values 0...
 ///
 /// Spec: ATT_READ_MULTIPLE_RSP, Core Vol 3 Part F, 3.4.4.8.
-public struct ATTReadMultipleResponse: ATTPDU {
+package struct ATTReadMultipleResponse: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readMultipleResponse
+    package static let opcode = ATTOpcode.readMultipleResponse
     /// The concatenated values; only the client knows where each begins.
-    public var values: [UInt8]
+    package var values: [UInt8]
 
     /// Creates a response.
-    public init(values: [UInt8]) {
+    package init(values: [UInt8]) {
         self.values = values
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         self.init(values: reader.rest())
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] { values }
+    package var parameters: [UInt8] { values }
 }
 
 /// Requests several values of any length in one PDU.
@@ -174,16 +174,16 @@ public struct ATTReadMultipleResponse: ATTPDU {
 ///     0x20 | handle 2 | handle 2 ...           reply: ATTReadMultipleVariableResponse
 ///
 /// Spec: ATT_READ_MULTIPLE_VARIABLE_REQ, Core Vol 3 Part F, 3.4.4.11.
-public struct ATTReadMultipleVariableRequest: ATTRequest, ATTHandleListPDU {
+package struct ATTReadMultipleVariableRequest: ATTRequest, ATTHandleListPDU {
     /// The response on success.
-    public typealias Response = ATTReadMultipleVariableResponse
+    package typealias Response = ATTReadMultipleVariableResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readMultipleVariableRequest
+    package static let opcode = ATTOpcode.readMultipleVariableRequest
     /// The handles of the attributes to read, in this order; two or more.
-    public var handles: [AttributeHandle]
+    package var handles: [AttributeHandle]
 
     /// Creates a request.
-    public init(handles: [AttributeHandle]) {
+    package init(handles: [AttributeHandle]) {
         self.handles = handles
     }
 }
@@ -196,29 +196,29 @@ public struct ATTReadMultipleVariableRequest: ATTRequest, ATTHandleListPDU {
 /// with `init(_:mtu:)` accepts that in a PDU of full size; otherwise it is an error.
 ///
 /// Spec: ATT_READ_MULTIPLE_VARIABLE_RSP, Core Vol 3 Part F, 3.4.4.12.
-public struct ATTReadMultipleVariableResponse: ATTPDU {
+package struct ATTReadMultipleVariableResponse: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.readMultipleVariableResponse
+    package static let opcode = ATTOpcode.readMultipleVariableResponse
     /// The values in request order; fewer than requested if the PDU was full.
-    public var values: [[UInt8]]
+    package var values: [[UInt8]]
     /// The number of bytes of the last value that did not fit into the PDU.
-    public var missing: UInt16
+    package var missing: UInt16
 
     /// Creates a response; the last value lacks `missing` bytes.
-    public init(values: [[UInt8]], missing: UInt16 = 0) {
+    package init(values: [[UInt8]], missing: UInt16 = 0) {
         self.values = values
         self.missing = missing
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         try self.init(parameters: parameters, canBeCut: false)
     }
 
     /// Decodes a PDU received on a link with this MTU.
     ///
     /// - Throws: `MalformedPacket`, also for a truncated value in a PDU shorter than `mtu`.
-    public init(_ pdu: [UInt8], mtu: UInt16) throws(MalformedPacket) {
+    package init(_ pdu: [UInt8], mtu: UInt16) throws(MalformedPacket) {
         guard let first = pdu.first else { throw Self.malformed(at: 0, .tooShort) }
         guard first == Self.opcode.rawValue else { throw Self.malformed(at: 0, .wrongOpcode(first)) }
         try self.init(parameters: pdu.span.extracting(droppingFirst: 1), canBeCut: pdu.count >= Int(mtu))
@@ -246,7 +246,7 @@ public struct ATTReadMultipleVariableResponse: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         for (index, value) in values.enumerated() {
             let lost = index == values.count - 1 ? missing : 0

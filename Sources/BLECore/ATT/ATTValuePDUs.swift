@@ -5,16 +5,16 @@
 ///     0x1B | handle 2 | value 0...
 ///
 /// Spec: ATT_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.1.
-public struct ATTHandleValueNotification: ATTHandleValuePDU {
+package struct ATTHandleValueNotification: ATTHandleValuePDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.handleValueNotification
+    package static let opcode = ATTOpcode.handleValueNotification
     /// The handle of the attribute.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The value, truncated to MTU - 3 bytes.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates a notification.
-    public init(handle: AttributeHandle, value: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
@@ -25,16 +25,16 @@ public struct ATTHandleValueNotification: ATTHandleValuePDU {
 ///     0x1D | handle 2 | value 0...             reply: ATTHandleValueConfirmation
 ///
 /// Spec: ATT_HANDLE_VALUE_IND, Core Vol 3 Part F, 3.4.7.2.
-public struct ATTHandleValueIndication: ATTHandleValuePDU {
+package struct ATTHandleValueIndication: ATTHandleValuePDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.handleValueIndication
+    package static let opcode = ATTOpcode.handleValueIndication
     /// The handle of the attribute.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The value, truncated to MTU - 3 bytes.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates an indication.
-    public init(handle: AttributeHandle, value: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
@@ -45,12 +45,12 @@ public struct ATTHandleValueIndication: ATTHandleValuePDU {
 ///     0x1E
 ///
 /// Spec: ATT_HANDLE_VALUE_CFM, Core Vol 3 Part F, 3.4.7.3.
-public struct ATTHandleValueConfirmation: ATTEmptyPDU {
+package struct ATTHandleValueConfirmation: ATTEmptyPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.handleValueConfirmation
+    package static let opcode = ATTOpcode.handleValueConfirmation
 
     /// Creates a confirmation.
-    public init() {}
+    package init() {}
 }
 
 /// Sends several values without acknowledgment.
@@ -58,22 +58,22 @@ public struct ATTHandleValueConfirmation: ATTEmptyPDU {
 ///     0x23 | (handle 2 | length 2 | value length) ...
 ///
 /// Spec: ATT_MULTIPLE_HANDLE_VALUE_NTF, Core Vol 3 Part F, 3.4.7.4.
-public struct ATTMultipleHandleValueNotification: ATTPDU {
+package struct ATTMultipleHandleValueNotification: ATTPDU {
     /// An attribute and its complete value.
-    public typealias Entry = ATTAttributeValue
+    package typealias Entry = ATTAttributeValue
 
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.multipleHandleValueNotification
+    package static let opcode = ATTOpcode.multipleHandleValueNotification
     /// The values in packet order; the specification requires two or more, but one is accepted.
-    public var entries: [Entry]
+    package var entries: [Entry]
 
     /// Creates a notification.
-    public init(entries: [Entry]) {
+    package init(entries: [Entry]) {
         self.entries = entries
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         var entries: [Entry] = []
         repeat {
@@ -86,7 +86,7 @@ public struct ATTMultipleHandleValueNotification: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter()
         for entry in entries {
             writer.u16(entry.handle)

@@ -5,18 +5,18 @@
 ///     0x12 | handle 2 | value 0...             reply: ATTWriteResponse
 ///
 /// Spec: ATT_WRITE_REQ, Core Vol 3 Part F, 3.4.5.1.
-public struct ATTWriteRequest: ATTRequest, ATTHandleValuePDU {
+package struct ATTWriteRequest: ATTRequest, ATTHandleValuePDU {
     /// The response on success.
-    public typealias Response = ATTWriteResponse
+    package typealias Response = ATTWriteResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.writeRequest
+    package static let opcode = ATTOpcode.writeRequest
     /// The handle of the attribute to write.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The new value.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates a write of `value` to `handle`.
-    public init(handle: AttributeHandle, value: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
@@ -27,12 +27,12 @@ public struct ATTWriteRequest: ATTRequest, ATTHandleValuePDU {
 ///     0x13
 ///
 /// Spec: ATT_WRITE_RSP, Core Vol 3 Part F, 3.4.5.2.
-public struct ATTWriteResponse: ATTEmptyPDU {
+package struct ATTWriteResponse: ATTEmptyPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.writeResponse
+    package static let opcode = ATTOpcode.writeResponse
 
     /// Creates a response.
-    public init() {}
+    package init() {}
 }
 
 /// Writes an attribute's value without a response; errors are not reported.
@@ -40,16 +40,16 @@ public struct ATTWriteResponse: ATTEmptyPDU {
 ///     0x52 | handle 2 | value 0...
 ///
 /// Spec: ATT_WRITE_CMD, Core Vol 3 Part F, 3.4.5.3.
-public struct ATTWriteCommand: ATTHandleValuePDU {
+package struct ATTWriteCommand: ATTHandleValuePDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.writeCommand
+    package static let opcode = ATTOpcode.writeCommand
     /// The handle of the attribute to write.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The new value.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Creates a write of `value` to `handle`.
-    public init(handle: AttributeHandle, value: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8]) {
         self.handle = handle
         self.value = value
     }
@@ -60,28 +60,28 @@ public struct ATTWriteCommand: ATTHandleValuePDU {
 ///     0xD2 | handle 2 | value 0... | counter 4 | code 8
 ///
 /// Spec: ATT_SIGNED_WRITE_CMD, Core Vol 3 Part F, 3.4.5.4; the signature: Core Vol 3 Part H, 2.4.5.
-public struct ATTSignedWriteCommand: ATTPDU {
+package struct ATTSignedWriteCommand: ATTPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.signedWriteCommand
+    package static let opcode = ATTOpcode.signedWriteCommand
     /// The length of a signature in bytes.
-    public static let signatureLength = 12
+    package static let signatureLength = 12
 
     /// The handle of the attribute to write.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The new value.
-    public var value: [UInt8]
+    package var value: [UInt8]
     /// The sign counter and the message authentication code, 12 bytes.
-    public var signature: [UInt8]
+    package var signature: [UInt8]
 
     /// Creates a signed write.
-    public init(handle: AttributeHandle, value: [UInt8], signature: [UInt8]) {
+    package init(handle: AttributeHandle, value: [UInt8], signature: [UInt8]) {
         self.handle = handle
         self.value = value
         self.signature = signature
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let handle = reader.u16(), let value = reader.array(reader.remaining - Self.signatureLength) else {
             throw Self.tooShort(reader)
@@ -90,7 +90,7 @@ public struct ATTSignedWriteCommand: ATTPDU {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: value.count + signature.count + 2)
         writer.u16(handle)
         writer.array(value)
@@ -104,20 +104,20 @@ public struct ATTSignedWriteCommand: ATTPDU {
 ///     0x16 | handle 2 | offset 2 | part 0...   reply: ATTPrepareWriteResponse
 ///
 /// Spec: ATT_PREPARE_WRITE_REQ, Core Vol 3 Part F, 3.4.6.1.
-public struct ATTPrepareWriteRequest: ATTRequest, ATTPreparedPartPDU {
+package struct ATTPrepareWriteRequest: ATTRequest, ATTPreparedPartPDU {
     /// The response on success.
-    public typealias Response = ATTPrepareWriteResponse
+    package typealias Response = ATTPrepareWriteResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.prepareWriteRequest
+    package static let opcode = ATTOpcode.prepareWriteRequest
     /// The handle of the attribute to write.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The offset of the part in the value, in bytes.
-    public var offset: UInt16
+    package var offset: UInt16
     /// The part of the value.
-    public var part: [UInt8]
+    package var part: [UInt8]
 
     /// Creates a request to queue `part` for `handle` at `offset`.
-    public init(handle: AttributeHandle, offset: UInt16, part: [UInt8]) {
+    package init(handle: AttributeHandle, offset: UInt16, part: [UInt8]) {
         self.handle = handle
         self.offset = offset
         self.part = part
@@ -129,18 +129,18 @@ public struct ATTPrepareWriteRequest: ATTRequest, ATTPreparedPartPDU {
 ///     0x17 | handle 2 | offset 2 | part 0...
 ///
 /// Spec: ATT_PREPARE_WRITE_RSP, Core Vol 3 Part F, 3.4.6.2.
-public struct ATTPrepareWriteResponse: ATTPreparedPartPDU {
+package struct ATTPrepareWriteResponse: ATTPreparedPartPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.prepareWriteResponse
+    package static let opcode = ATTOpcode.prepareWriteResponse
     /// The handle of the attribute to write.
-    public var handle: AttributeHandle
+    package var handle: AttributeHandle
     /// The offset of the part in the value, in bytes.
-    public var offset: UInt16
+    package var offset: UInt16
     /// The part of the value.
-    public var part: [UInt8]
+    package var part: [UInt8]
 
     /// Creates a response that echoes `part` for `handle` at `offset`.
-    public init(handle: AttributeHandle, offset: UInt16, part: [UInt8]) {
+    package init(handle: AttributeHandle, offset: UInt16, part: [UInt8]) {
         self.handle = handle
         self.offset = offset
         self.part = part
@@ -152,14 +152,14 @@ public struct ATTPrepareWriteResponse: ATTPreparedPartPDU {
 ///     0x18 | flags 1                           reply: ATTExecuteWriteResponse
 ///
 /// Spec: ATT_EXECUTE_WRITE_REQ, Core Vol 3 Part F, 3.4.6.3.
-public struct ATTExecuteWriteRequest: ATTRequest {
+package struct ATTExecuteWriteRequest: ATTRequest {
     /// The response on success.
-    public typealias Response = ATTExecuteWriteResponse
+    package typealias Response = ATTExecuteWriteResponse
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.executeWriteRequest
+    package static let opcode = ATTOpcode.executeWriteRequest
 
     /// The action to take on the queue.
-    public enum Action: UInt8, Hashable, Sendable {
+    package enum Action: UInt8, Hashable, Sendable {
         /// Discards all prepared writes.
         case cancel = 0
         /// Writes all prepared values.
@@ -167,15 +167,15 @@ public struct ATTExecuteWriteRequest: ATTRequest {
     }
 
     /// The action to take on the queue.
-    public var action: Action
+    package var action: Action
 
     /// Creates a request for `action`.
-    public init(_ action: Action) {
+    package init(_ action: Action) {
         self.action = action
     }
 
     /// Decodes the parameters.
-    public init(parameters: Span<UInt8>) throws(MalformedPacket) {
+    package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)
         guard let flags = reader.u8() else { throw Self.tooShort(reader) }
         guard let action = Action(rawValue: flags) else { throw Self.malformed(at: 1, .invalidField("flags")) }
@@ -184,7 +184,7 @@ public struct ATTExecuteWriteRequest: ATTRequest {
     }
 
     /// The encoded parameters.
-    public var parameters: [UInt8] { [action.rawValue] }
+    package var parameters: [UInt8] { [action.rawValue] }
 }
 
 /// The response to `ATTExecuteWriteRequest`: the action was taken.
@@ -192,10 +192,10 @@ public struct ATTExecuteWriteRequest: ATTRequest {
 ///     0x19
 ///
 /// Spec: ATT_EXECUTE_WRITE_RSP, Core Vol 3 Part F, 3.4.6.4.
-public struct ATTExecuteWriteResponse: ATTEmptyPDU {
+package struct ATTExecuteWriteResponse: ATTEmptyPDU {
     /// The opcode of this PDU.
-    public static let opcode = ATTOpcode.executeWriteResponse
+    package static let opcode = ATTOpcode.executeWriteResponse
 
     /// Creates a response.
-    public init() {}
+    package init() {}
 }

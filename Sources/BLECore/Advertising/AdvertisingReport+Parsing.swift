@@ -26,7 +26,7 @@ extension AdvertisingReport {
         public var isEmpty: Bool { self == Losses() }
 
         /// Adds the losses of another event.
-        public static func += (left: inout Losses, right: Losses) {
+        package static func += (left: inout Losses, right: Losses) {
             left.missing &+= right.missing
             left.reserved &+= right.reserved
             left.oversized &+= right.oversized
@@ -35,11 +35,11 @@ extension AdvertisingReport {
     }
 
     /// The contents of one event.
-    public struct Batch: Hashable, Sendable {
+    package struct Batch: Hashable, Sendable {
         /// The reports in event order.
-        public var reports: [AdvertisingReport]
+        package var reports: [AdvertisingReport]
         /// The reports that could not be delivered.
-        public var losses: Losses
+        package var losses: Losses
     }
 
     /// Reads the reports of one LE Meta event.
@@ -48,7 +48,7 @@ extension AdvertisingReport {
     ///   - subevent: The subevent code: 0x02, 0x0B or 0x0D.
     ///   - parameters: The bytes after the subevent code.
     /// - Returns: The reports and the losses, or `nil` if the subevent carries no reports.
-    public static func parse(subevent: UInt8, parameters: Span<UInt8>) -> Batch? {
+    package static func parse(subevent: UInt8, parameters: Span<UInt8>) -> Batch? {
         var reports: [AdvertisingReport] = []
         guard let losses = parse(subevent: subevent, parameters: parameters, { reports.append($0) }) else { return nil }
         return Batch(reports: reports, losses: losses)
@@ -63,7 +63,7 @@ extension AdvertisingReport {
     ///     either way. Scans never need them; programs that display recordings do.
     ///   - receive: Called with each report, in event order.
     /// - Returns: The losses, or `nil` if the subevent carries no reports.
-    public static func parse(
+    package static func parse(
         subevent: UInt8, parameters: Span<UInt8>, keepingOversized: Bool = false, _ receive: (AdvertisingReport) -> Void
     ) -> Losses? {
         switch subevent {

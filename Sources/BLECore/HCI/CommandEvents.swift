@@ -3,16 +3,16 @@
 ///     0x0E | commands that the host may send 1 | opcode 2 | return parameters
 ///
 /// Spec: HCI_Command_Complete, Core Vol 4 Part E, 7.7.14.
-public struct HCICommandComplete: Hashable, Sendable {
+package struct HCICommandComplete: Hashable, Sendable {
     /// The number of commands that the host may send now; 0 means wait.
-    public let credits: UInt8
+    package let credits: UInt8
     /// The completed command, or `none` if only the credits changed.
-    public let opcode: HCIOpcode
+    package let opcode: HCIOpcode
     /// The return parameters; nearly always beginning with a status.
-    public let returnParameters: [UInt8]
+    package let returnParameters: [UInt8]
 
     /// Creates an event.
-    public init(credits: UInt8, opcode: HCIOpcode, returnParameters: [UInt8]) {
+    package init(credits: UInt8, opcode: HCIOpcode, returnParameters: [UInt8]) {
         self.credits = credits
         self.opcode = opcode
         self.returnParameters = returnParameters
@@ -26,14 +26,14 @@ public struct HCICommandComplete: Hashable, Sendable {
     }
 
     /// The status at the start of the return parameters, or `nil` if there are none.
-    public var status: HCIStatus? {
+    package var status: HCIStatus? {
         returnParameters.first.map { HCIStatus(rawValue: $0) }
     }
 
     /// Decodes the return parameters of a query after the status.
     ///
     /// - Throws: `HCICommandFailure` with the controller's status, or with the defect of the parameters.
-    public func answer<Query: HCIQuery>(to query: Query.Type) throws(HCICommandFailure) -> Query.Answer {
+    package func answer<Query: HCIQuery>(to query: Query.Type) throws(HCICommandFailure) -> Query.Answer {
         guard opcode == Query.opcode, let status else {
             throw HCICommandFailure(opcode: Query.opcode, reason: .noAnswer)
         }
@@ -51,16 +51,16 @@ public struct HCICommandComplete: Hashable, Sendable {
 ///     0x0F | status 1 | commands that the host may send 1 | opcode 2
 ///
 /// Spec: HCI_Command_Status, Core Vol 4 Part E, 7.7.15.
-public struct HCICommandStatus: Hashable, Sendable {
+package struct HCICommandStatus: Hashable, Sendable {
     /// Success if the command was started, otherwise the reason for its rejection.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The number of commands that the host may send now; 0 means wait.
-    public let credits: UInt8
+    package let credits: UInt8
     /// The command, or `none` if only the credits changed.
-    public let opcode: HCIOpcode
+    package let opcode: HCIOpcode
 
     /// Creates an event.
-    public init(status: HCIStatus, credits: UInt8, opcode: HCIOpcode) {
+    package init(status: HCIStatus, credits: UInt8, opcode: HCIOpcode) {
         self.status = status
         self.credits = credits
         self.opcode = opcode
@@ -76,9 +76,9 @@ public struct HCICommandStatus: Hashable, Sendable {
 }
 
 /// The failure of a command.
-public struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The cause of a failure.
-    public enum Reason: Hashable, Sendable {
+    package enum Reason: Hashable, Sendable {
         /// The controller returned an error status.
         case status(HCIStatus)
         /// The controller did not respond within 2 s.
@@ -98,24 +98,24 @@ public struct HCICommandFailure: Error, Hashable, Sendable, CustomStringConverti
     }
 
     /// The failed command.
-    public let opcode: HCIOpcode
+    package let opcode: HCIOpcode
     /// The cause.
-    public let reason: Reason
+    package let reason: Reason
 
     /// Creates a failure.
-    public init(opcode: HCIOpcode, reason: Reason) {
+    package init(opcode: HCIOpcode, reason: Reason) {
         self.opcode = opcode
         self.reason = reason
     }
 
     /// The controller's status, if that was the cause.
-    public var status: HCIStatus? {
+    package var status: HCIStatus? {
         if case .status(let status) = reason { return status }
         return nil
     }
 
     /// A message such as "LE Set Scan Enable (0x200c): Command Disallowed (0x0c)".
-    public var description: String {
+    package var description: String {
         let why =
             switch reason {
             case .status(let status): status.description

@@ -1,23 +1,23 @@
 /// The parameters of a connection attempt: the scan for the peer's advertisement, and the link's parameters.
 ///
 /// Spec: Core Vol 4 Part E, 7.8.12.
-public struct LEInitiation: Hashable, Sendable {
+package struct LEInitiation: Hashable, Sendable {
     /// The peer to connect to. An identity address type makes the controller resolve private addresses.
-    public let peerAddress: BluetoothAddress
+    package let peerAddress: BluetoothAddress
     /// The type of the peer's address.
-    public let peerAddressType: AddressType
+    package let peerAddressType: AddressType
     /// The type of the own address that the peer sees.
-    public let ownAddressType: AddressType
+    package let ownAddressType: AddressType
     /// The scan interval, in units of 0.625 ms.
-    public let scanInterval: UInt16
+    package let scanInterval: UInt16
     /// The scan window, in units of 0.625 ms.
-    public let scanWindow: UInt16
+    package let scanWindow: UInt16
     /// The connection parameters.
-    public let parameters: ConnectionParameters
+    package let parameters: ConnectionParameters
 
     /// Creates initiation parameters. By default, the scan is continuous (60 ms of every 60 ms), because an attempt is
     /// short.
-    public init(
+    package init(
         peer: PeerID, ownAddressType: AddressType = .public, scanInterval: UInt16 = 96, scanWindow: UInt16 = 96,
         parameters: ConnectionParameters = .balanced
     ) {
@@ -36,19 +36,19 @@ public struct LEInitiation: Hashable, Sendable {
 ///            | latency 2 | supervision timeout 2 | event length 2, 2      reply: Command Status, later LEConnectionComplete
 ///
 /// Spec: HCI_LE_Create_Connection, Core Vol 4 Part E, 7.8.12.
-public struct LECreateConnection: HCICommand {
+package struct LECreateConnection: HCICommand {
     /// HCI_LE_Create_Connection.
-    public static let opcode = HCIOpcode.leCreateConnection
+    package static let opcode = HCIOpcode.leCreateConnection
     /// The initiation parameters.
-    public let initiation: LEInitiation
+    package let initiation: LEInitiation
 
     /// Creates a command to connect to one peer by its address; the filter accept list is not used.
-    public init(_ initiation: LEInitiation) {
+    package init(_ initiation: LEInitiation) {
         self.initiation = initiation
     }
 
     /// The 25 bytes of parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 25)
         writer.u16(initiation.scanInterval)
         writer.u16(initiation.scanWindow)
@@ -68,22 +68,22 @@ public struct LECreateConnection: HCICommand {
 ///            | interval 2, 2 | latency 2 | supervision timeout 2 | event length 2, 2
 ///
 /// Spec: HCI_LE_Extended_Create_Connection, Core Vol 4 Part E, 7.8.66.
-public struct LEExtendedCreateConnection: HCICommand {
+package struct LEExtendedCreateConnection: HCICommand {
     /// HCI_LE_Extended_Create_Connection.
-    public static let opcode = HCIOpcode.leExtendedCreateConnection
+    package static let opcode = HCIOpcode.leExtendedCreateConnection
     /// The initiation parameters.
-    public let initiation: LEInitiation
+    package let initiation: LEInitiation
     /// The PHYs to scan on (1M, Coded), and those with initial connection parameters (also 2M).
-    public let phys: LEPHYs
+    package let phys: LEPHYs
 
     /// Creates a command to connect to one peer by its address; the filter accept list is not used.
-    public init(_ initiation: LEInitiation, phys: LEPHYs = .le1M) {
+    package init(_ initiation: LEInitiation, phys: LEPHYs = .le1M) {
         self.initiation = initiation
         self.phys = phys.intersection([.le1M, .le2M, .coded])
     }
 
     /// Ten bytes, then 16 bytes for each PHY, lowest bit first.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 58)
         writer.u8(0)
         writer.u8(initiation.ownAddressType.rawValue)
@@ -105,14 +105,14 @@ public struct LEExtendedCreateConnection: HCICommand {
 ///     0x200E | -      reply: status; 0x0C if no attempt is pending
 ///
 /// Spec: HCI_LE_Create_Connection_Cancel, Core Vol 4 Part E, 7.8.13.
-public struct LECreateConnectionCancel: HCICommand {
+package struct LECreateConnectionCancel: HCICommand {
     /// HCI_LE_Create_Connection_Cancel.
-    public static let opcode = HCIOpcode.leCreateConnectionCancel
+    package static let opcode = HCIOpcode.leCreateConnectionCancel
     /// Empty.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 
     /// Creates the command.
-    public init() {}
+    package init() {}
 }
 
 extension ByteWriter {

@@ -3,7 +3,7 @@
 /// Encoding: opcode 2, parameter length 1, parameters; little-endian.
 ///
 /// Spec: HCI Command packet, Core Vol 4 Part E, 5.4.1.
-public protocol HCICommand: Hashable, Sendable {
+package protocol HCICommand: Hashable, Sendable {
     /// The opcode.
     static var opcode: HCIOpcode { get }
     /// The encoded parameters.
@@ -12,16 +12,16 @@ public protocol HCICommand: Hashable, Sendable {
 
 extension HCICommand {
     /// The opcode.
-    public var opcode: HCIOpcode { Self.opcode }
+    package var opcode: HCIOpcode { Self.opcode }
 
     /// The complete packet, including the packet type 0x01.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         HCICommandPacket(opcode: opcode, parameters: parameters).bytes
     }
 }
 
 /// A command whose Command Complete carries more than a status.
-public protocol HCIQuery: HCICommand {
+package protocol HCIQuery: HCICommand {
     /// The decoded return parameters.
     associatedtype Answer: Hashable, Sendable
 
@@ -32,27 +32,27 @@ public protocol HCIQuery: HCICommand {
 }
 
 /// Any command as opcode and parameters, for queues, printers and servers that need not interpret it.
-public struct HCICommandPacket: Hashable, Sendable {
+package struct HCICommandPacket: Hashable, Sendable {
     /// The opcode.
-    public let opcode: HCIOpcode
+    package let opcode: HCIOpcode
     /// The encoded parameters.
-    public let parameters: [UInt8]
+    package let parameters: [UInt8]
 
     /// Creates a command packet; parameters beyond 255 bytes are truncated.
-    public init(opcode: HCIOpcode, parameters: [UInt8]) {
+    package init(opcode: HCIOpcode, parameters: [UInt8]) {
         self.opcode = opcode
         self.parameters = parameters.count <= 255 ? parameters : [UInt8](parameters.prefix(255))
     }
 
     /// Creates a type-erased command.
-    public init(_ command: some HCICommand) {
+    package init(_ command: some HCICommand) {
         self.init(opcode: command.opcode, parameters: command.parameters)
     }
 
     /// Decodes a command from the bytes after the packet type.
     ///
     /// - Throws: `MalformedPacket` if the length byte does not match the number of bytes.
-    public init(_ packet: Span<UInt8>) throws(MalformedPacket) {
+    package init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(packet)
         guard let opcode = reader.u16(), let length = reader.u8(), let parameters = reader.array(Int(length)) else {
             throw MalformedPacket("HCI command", at: packet.count, .tooShort)
@@ -62,7 +62,7 @@ public struct HCICommandPacket: Hashable, Sendable {
     }
 
     /// The complete packet, including the packet type 0x01.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var writer = ByteWriter(reserving: parameters.count + 4)
         writer.u8(HCIPacketType.command.rawValue)
         writer.u16(opcode.rawValue)

@@ -5,7 +5,7 @@
 /// layout is an error.
 ///
 /// Spec: HCI Event packet, Core Vol 4 Part E, 5.4.4 and 7.7.
-public enum HCIEvent: Hashable, Sendable {
+package enum HCIEvent: Hashable, Sendable {
     /// 0x05: a link was disconnected.
     case disconnectionComplete(HCIDisconnectionComplete)
     /// 0x08 and 0x59: a link's encryption changed, or the change failed.
@@ -43,7 +43,7 @@ public enum HCIEvent: Hashable, Sendable {
     ///
     /// - Throws: `MalformedPacket` if the length byte does not match the number of bytes, or if a known event does
     ///   not match its layout exactly.
-    public init(_ packet: Span<UInt8>) throws(MalformedPacket) {
+    package init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(packet)
         guard let code = reader.u8(), let length = reader.u8() else {
             throw MalformedPacket("HCI event", at: packet.count, .tooShort)

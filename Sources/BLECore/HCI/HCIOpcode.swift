@@ -1,23 +1,23 @@
 /// The opcode of an HCI command: a 6-bit group and a 10-bit command.
 ///
 /// Spec: OpCode, Core Vol 4 Part E, 5.4.1.
-public struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+package struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The raw value; 0x200C is command 0x00C of group 0x08.
-    public let rawValue: UInt16
+    package let rawValue: UInt16
 
     /// Creates an opcode from its raw value.
-    public init(rawValue: UInt16) {
+    package init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
     /// The opcode group field: 1 link control, 3 controller and baseband, 4 information, 5 status, 8 LE.
-    public var group: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 10) }
+    package var group: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 10) }
 
     /// The opcode command field: the number inside the group.
-    public var command: UInt16 { rawValue & 0x03FF }
+    package var command: UInt16 { rawValue & 0x03FF }
 
     /// The name and the number, such as `LE Set Scan Enable (0x200c)`.
-    public var description: String {
+    package var description: String {
         let digits = Hex.encode([UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue)])
         return "\(name ?? "Command") (0x\(digits))"
     }
@@ -25,52 +25,52 @@ public struct HCIOpcode: RawRepresentable, Hashable, Sendable, CustomStringConve
 
 extension HCIOpcode {
     /// No command: the controller uses it to update the number of commands that the host may send.
-    public static let none = HCIOpcode(rawValue: 0x0000)
+    package static let none = HCIOpcode(rawValue: 0x0000)
     /// HCI_Disconnect.
-    public static let disconnect = HCIOpcode(rawValue: 0x0406)
+    package static let disconnect = HCIOpcode(rawValue: 0x0406)
     /// HCI_Read_Remote_Version_Information.
-    public static let readRemoteVersion = HCIOpcode(rawValue: 0x041D)
+    package static let readRemoteVersion = HCIOpcode(rawValue: 0x041D)
     /// HCI_Reset. BareBLE never sends it: it would disconnect the links of every other program.
-    public static let reset = HCIOpcode(rawValue: 0x0C03)
+    package static let reset = HCIOpcode(rawValue: 0x0C03)
     /// HCI_Write_LE_Host_Support.
-    public static let writeLEHostSupport = HCIOpcode(rawValue: 0x0C6D)
+    package static let writeLEHostSupport = HCIOpcode(rawValue: 0x0C6D)
     /// HCI_Read_Local_Version_Information.
-    public static let readLocalVersion = HCIOpcode(rawValue: 0x1001)
+    package static let readLocalVersion = HCIOpcode(rawValue: 0x1001)
     /// HCI_Read_Local_Supported_Commands.
-    public static let readLocalSupportedCommands = HCIOpcode(rawValue: 0x1002)
+    package static let readLocalSupportedCommands = HCIOpcode(rawValue: 0x1002)
     /// HCI_Read_BD_ADDR.
-    public static let readAddress = HCIOpcode(rawValue: 0x1009)
+    package static let readAddress = HCIOpcode(rawValue: 0x1009)
     /// HCI_Read_RSSI.
-    public static let readRSSI = HCIOpcode(rawValue: 0x1405)
+    package static let readRSSI = HCIOpcode(rawValue: 0x1405)
     /// HCI_LE_Read_Local_Supported_Features.
-    public static let leReadLocalFeatures = HCIOpcode(rawValue: 0x2003)
+    package static let leReadLocalFeatures = HCIOpcode(rawValue: 0x2003)
     /// HCI_LE_Set_Scan_Parameters.
-    public static let leSetScanParameters = HCIOpcode(rawValue: 0x200B)
+    package static let leSetScanParameters = HCIOpcode(rawValue: 0x200B)
     /// HCI_LE_Set_Scan_Enable.
-    public static let leSetScanEnable = HCIOpcode(rawValue: 0x200C)
+    package static let leSetScanEnable = HCIOpcode(rawValue: 0x200C)
     /// HCI_LE_Create_Connection.
-    public static let leCreateConnection = HCIOpcode(rawValue: 0x200D)
+    package static let leCreateConnection = HCIOpcode(rawValue: 0x200D)
     /// HCI_LE_Create_Connection_Cancel.
-    public static let leCreateConnectionCancel = HCIOpcode(rawValue: 0x200E)
+    package static let leCreateConnectionCancel = HCIOpcode(rawValue: 0x200E)
     /// HCI_LE_Connection_Update.
-    public static let leConnectionUpdate = HCIOpcode(rawValue: 0x2013)
+    package static let leConnectionUpdate = HCIOpcode(rawValue: 0x2013)
     /// HCI_LE_Read_Remote_Features.
-    public static let leReadRemoteFeatures = HCIOpcode(rawValue: 0x2016)
+    package static let leReadRemoteFeatures = HCIOpcode(rawValue: 0x2016)
     /// HCI_LE_Set_Data_Length.
-    public static let leSetDataLength = HCIOpcode(rawValue: 0x2022)
+    package static let leSetDataLength = HCIOpcode(rawValue: 0x2022)
     /// HCI_LE_Read_PHY.
-    public static let leReadPHY = HCIOpcode(rawValue: 0x2030)
+    package static let leReadPHY = HCIOpcode(rawValue: 0x2030)
     /// HCI_LE_Set_PHY.
-    public static let leSetPHY = HCIOpcode(rawValue: 0x2032)
+    package static let leSetPHY = HCIOpcode(rawValue: 0x2032)
     /// HCI_LE_Set_Extended_Scan_Parameters.
-    public static let leSetExtendedScanParameters = HCIOpcode(rawValue: 0x2041)
+    package static let leSetExtendedScanParameters = HCIOpcode(rawValue: 0x2041)
     /// HCI_LE_Set_Extended_Scan_Enable.
-    public static let leSetExtendedScanEnable = HCIOpcode(rawValue: 0x2042)
+    package static let leSetExtendedScanEnable = HCIOpcode(rawValue: 0x2042)
     /// HCI_LE_Extended_Create_Connection.
-    public static let leExtendedCreateConnection = HCIOpcode(rawValue: 0x2043)
+    package static let leExtendedCreateConnection = HCIOpcode(rawValue: 0x2043)
 
     /// The specification's name of the command, or `nil` for commands that BareBLE does not send.
-    public var name: String? {
+    package var name: String? {
         switch self {
         case .none: "No Operation"
         case .disconnect: "Disconnect"

@@ -3,17 +3,17 @@
 ///     0x1001 | -                     reply: HCIVersion
 ///
 /// Spec: HCI_Read_Local_Version_Information, Core Vol 4 Part E, 7.4.1.
-public struct HCIReadLocalVersion: HCIQuery {
+package struct HCIReadLocalVersion: HCIQuery {
     /// HCI_Read_Local_Version_Information.
-    public static let opcode = HCIOpcode.readLocalVersion
+    package static let opcode = HCIOpcode.readLocalVersion
     /// Empty.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 
     /// Creates the command.
-    public init() {}
+    package init() {}
 
     /// Decodes the return parameters: HCI version 1, HCI revision 2, LMP version 1, company 2, LMP subversion 2.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
         var reader = ByteReader(returned)
         guard let version = reader.u8(), let revision = reader.u16(), let link = reader.u8(),
             let company = reader.u16(), let subversion = reader.u16()
@@ -27,23 +27,23 @@ public struct HCIReadLocalVersion: HCIQuery {
 /// The versions that a controller implements, and its manufacturer.
 ///
 /// Spec: HCI_Version and Company_Identifier, Core Vol 4 Part E, 7.4.1.
-public struct HCIVersion: Hashable, Sendable {
+package struct HCIVersion: Hashable, Sendable {
     /// The HCI version; `specification` is its name.
-    public let hciVersion: UInt8
+    package let hciVersion: UInt8
     /// The manufacturer's revision of the HCI implementation.
-    public let hciRevision: UInt16
+    package let hciRevision: UInt16
     /// The link layer version.
-    public let linkVersion: UInt8
+    package let linkVersion: UInt8
     /// The manufacturer's company identifier.
-    public let company: UInt16
+    package let company: UInt16
     /// The manufacturer's revision of the link layer.
-    public let linkSubversion: UInt16
+    package let linkSubversion: UInt16
 
     /// The version of the Core Specification, such as `5.2`, or `nil` for unassigned numbers.
-    public var specification: String? { Self.specification(of: hciVersion) }
+    package var specification: String? { Self.specification(of: hciVersion) }
 
     /// Returns the Core Specification version that a version number stands for.
-    public static func specification(of version: UInt8) -> String? {
+    package static func specification(of version: UInt8) -> String? {
         switch version {
         case 0: "1.0b"
         case 1: "1.1"
@@ -71,17 +71,17 @@ public struct HCIVersion: Hashable, Sendable {
 ///     0x1002 | -                     reply: HCISupportedCommands
 ///
 /// Spec: HCI_Read_Local_Supported_Commands, Core Vol 4 Part E, 7.4.2.
-public struct HCIReadLocalSupportedCommands: HCIQuery {
+package struct HCIReadLocalSupportedCommands: HCIQuery {
     /// HCI_Read_Local_Supported_Commands.
-    public static let opcode = HCIOpcode.readLocalSupportedCommands
+    package static let opcode = HCIOpcode.readLocalSupportedCommands
     /// Empty.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 
     /// Creates the command.
-    public init() {}
+    package init() {}
 
     /// Decodes the return parameters: a bit field of 64 bytes.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
         var reader = ByteReader(returned)
         guard let octets = reader.array(64) else {
             throw MalformedPacket("HCI_Read_Local_Supported_Commands", at: returned.count, .tooShort)
@@ -94,25 +94,25 @@ public struct HCIReadLocalSupportedCommands: HCIQuery {
 /// The commands that a controller supports, one bit each.
 ///
 /// Spec: Supported_Commands, Core Vol 4 Part E, 6.27.
-public struct HCISupportedCommands: Hashable, Sendable {
+package struct HCISupportedCommands: Hashable, Sendable {
     /// The bit field as returned by the controller.
-    public let octets: [UInt8]
+    package let octets: [UInt8]
 
     /// Returns a Boolean value that indicates whether a bit is set, by the octet and bit numbers of the specification's
     /// table.
-    public func contains(octet: Int, bit: Int) -> Bool {
+    package func contains(octet: Int, bit: Int) -> Bool {
         guard octets.indices.contains(octet), (0..<8).contains(bit) else { return false }
         return octets[octet] & (1 << UInt8(bit)) != 0
     }
 
     /// LE Set Scan Parameters and LE Set Scan Enable.
-    public var hasLegacyScan: Bool { contains(octet: 26, bit: 2) && contains(octet: 26, bit: 3) }
+    package var hasLegacyScan: Bool { contains(octet: 26, bit: 2) && contains(octet: 26, bit: 3) }
     /// LE Create Connection.
-    public var hasLegacyConnect: Bool { contains(octet: 26, bit: 4) }
+    package var hasLegacyConnect: Bool { contains(octet: 26, bit: 4) }
     /// LE Set Extended Scan Parameters and LE Set Extended Scan Enable.
-    public var hasExtendedScan: Bool { contains(octet: 37, bit: 5) && contains(octet: 37, bit: 6) }
+    package var hasExtendedScan: Bool { contains(octet: 37, bit: 5) && contains(octet: 37, bit: 6) }
     /// LE Extended Create Connection.
-    public var hasExtendedConnect: Bool { contains(octet: 37, bit: 7) }
+    package var hasExtendedConnect: Bool { contains(octet: 37, bit: 7) }
 }
 
 /// Reads the controller's public address.
@@ -120,17 +120,17 @@ public struct HCISupportedCommands: Hashable, Sendable {
 ///     0x1009 | -                     reply: address 6
 ///
 /// Spec: HCI_Read_BD_ADDR, Core Vol 4 Part E, 7.4.6.
-public struct HCIReadAddress: HCIQuery {
+package struct HCIReadAddress: HCIQuery {
     /// HCI_Read_BD_ADDR.
-    public static let opcode = HCIOpcode.readAddress
+    package static let opcode = HCIOpcode.readAddress
     /// Empty.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 
     /// Creates the command.
-    public init() {}
+    package init() {}
 
     /// Decodes the return parameters: the address.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
         var reader = ByteReader(returned)
         guard let address = reader.address() else {
             throw MalformedPacket("HCI_Read_BD_ADDR", at: returned.count, .tooShort)
@@ -145,17 +145,17 @@ public struct HCIReadAddress: HCIQuery {
 ///     0x2003 | -                     reply: LEFeatures
 ///
 /// Spec: HCI_LE_Read_Local_Supported_Features, Core Vol 4 Part E, 7.8.3.
-public struct LEReadLocalFeatures: HCIQuery {
+package struct LEReadLocalFeatures: HCIQuery {
     /// HCI_LE_Read_Local_Supported_Features.
-    public static let opcode = HCIOpcode.leReadLocalFeatures
+    package static let opcode = HCIOpcode.leReadLocalFeatures
     /// Empty.
-    public var parameters: [UInt8] { [] }
+    package var parameters: [UInt8] { [] }
 
     /// Creates the command.
-    public init() {}
+    package init() {}
 
     /// Decodes the return parameters: 64 bits.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
         var reader = ByteReader(returned)
         guard let bits = reader.u64() else {
             throw MalformedPacket("HCI_LE_Read_Local_Supported_Features", at: returned.count, .tooShort)
@@ -170,17 +170,17 @@ public struct LEReadLocalFeatures: HCIQuery {
 ///     0x0C6D | LE 1 | simultaneous 1 (always 0)      reply: status
 ///
 /// Spec: HCI_Write_LE_Host_Support, Core Vol 4 Part E, 7.3.79.
-public struct HCIWriteLEHostSupport: HCICommand {
+package struct HCIWriteLEHostSupport: HCICommand {
     /// HCI_Write_LE_Host_Support.
-    public static let opcode = HCIOpcode.writeLEHostSupport
+    package static let opcode = HCIOpcode.writeLEHostSupport
     /// A Boolean value that indicates whether the host supports LE.
-    public let isSupported: Bool
+    package let isSupported: Bool
 
     /// Creates a command that enables or disables LE.
-    public init(isSupported: Bool) {
+    package init(isSupported: Bool) {
         self.isSupported = isSupported
     }
 
     /// The LE flag, and the unused second byte.
-    public var parameters: [UInt8] { [isSupported ? 1 : 0, 0] }
+    package var parameters: [UInt8] { [isSupported ? 1 : 0, 0] }
 }

@@ -19,29 +19,29 @@ public struct LEPHYs: OptionSet, Hashable, Sendable {
 /// The LE features of a controller or a peer, one bit each.
 ///
 /// Spec: FeatureSet, Core Vol 6 Part B, 4.6.
-public struct LEFeatures: OptionSet, Hashable, Sendable {
+package struct LEFeatures: OptionSet, Hashable, Sendable {
     /// The 64 bits of the first feature page.
-    public let rawValue: UInt64
+    package let rawValue: UInt64
 
     /// Creates a set of features from raw bits.
-    public init(rawValue: UInt64) {
+    package init(rawValue: UInt64) {
         self.rawValue = rawValue
     }
 
     /// LE encryption.
-    public static let encryption = LEFeatures(rawValue: 1 << 0)
+    package static let encryption = LEFeatures(rawValue: 1 << 0)
     /// The Connection Parameters Request procedure.
-    public static let connectionParametersRequest = LEFeatures(rawValue: 1 << 1)
+    package static let connectionParametersRequest = LEFeatures(rawValue: 1 << 1)
     /// LE data packet length extension: packets of more than 27 bytes.
-    public static let dataLengthExtension = LEFeatures(rawValue: 1 << 5)
+    package static let dataLengthExtension = LEFeatures(rawValue: 1 << 5)
     /// The controller can resolve private addresses.
-    public static let addressResolution = LEFeatures(rawValue: 1 << 6)
+    package static let addressResolution = LEFeatures(rawValue: 1 << 6)
     /// The 2M PHY.
-    public static let le2M = LEFeatures(rawValue: 1 << 8)
+    package static let le2M = LEFeatures(rawValue: 1 << 8)
     /// The Coded PHY.
-    public static let coded = LEFeatures(rawValue: 1 << 11)
+    package static let coded = LEFeatures(rawValue: 1 << 11)
     /// Extended advertising, and the extended commands for scanning and initiating.
-    public static let extendedAdvertising = LEFeatures(rawValue: 1 << 12)
+    package static let extendedAdvertising = LEFeatures(rawValue: 1 << 12)
     /// Periodic advertising.
-    public static let periodicAdvertising = LEFeatures(rawValue: 1 << 13)
+    package static let periodicAdvertising = LEFeatures(rawValue: 1 << 13)
 }

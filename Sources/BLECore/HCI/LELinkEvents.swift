@@ -6,7 +6,7 @@
 ///
 /// Spec: HCI_LE_Connection_Complete, HCI_LE_Enhanced_Connection_Complete [v1] and [v2], Core Vol 4 Part E, 7.7.65.1
 /// and .10.
-public struct LEConnectionComplete: Hashable, Sendable {
+package struct LEConnectionComplete: Hashable, Sendable {
     enum Layout {
         case plain
         case enhanced
@@ -14,17 +14,17 @@ public struct LEConnectionComplete: Hashable, Sendable {
     }
 
     /// Success if the link is established; `unknownConnection` if the attempt was cancelled.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// A Boolean value that indicates whether this host initiated the connection; otherwise the peer did.
-    public let isCentral: Bool
+    package let isCentral: Bool
     /// The peer, or `nil` if the controller reports an unknown address type. Only valid on success.
-    public let peer: PeerID?
+    package let peer: PeerID?
     /// The private address that the peer uses, if the controller resolved it.
-    public let peerPrivateAddress: BluetoothAddress?
+    package let peerPrivateAddress: BluetoothAddress?
     /// The connection parameters; both bounds of the interval are the one in use.
-    public let parameters: ConnectionParameters
+    package let parameters: ConnectionParameters
 
     init(_ reader: inout ByteReader, layout: Layout) throws(MalformedPacket) {
         let format: StaticString =
@@ -64,13 +64,13 @@ public struct LEConnectionComplete: Hashable, Sendable {
 ///     0x3E 03 | status 1 | handle 2 | interval 2 | latency 2 | timeout 2
 ///
 /// Spec: HCI_LE_Connection_Update_Complete, Core Vol 4 Part E, 7.7.65.3.
-public struct LEConnectionUpdateComplete: Hashable, Sendable {
+package struct LEConnectionUpdateComplete: Hashable, Sendable {
     /// Success if the parameters changed.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The new connection parameters; both bounds of the interval are the one in use.
-    public let parameters: ConnectionParameters
+    package let parameters: ConnectionParameters
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let interval = reader.u16(),
@@ -89,13 +89,13 @@ public struct LEConnectionUpdateComplete: Hashable, Sendable {
 ///     0x3E 04 | status 1 | handle 2 | features 8
 ///
 /// Spec: HCI_LE_Read_Remote_Features_Complete, Core Vol 4 Part E, 7.7.65.4.
-public struct LERemoteFeaturesComplete: Hashable, Sendable {
+package struct LERemoteFeaturesComplete: Hashable, Sendable {
     /// Success if `features` is valid.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The features that both sides support.
-    public let features: LEFeatures
+    package let features: LEFeatures
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let features = reader.u64() else {
@@ -113,17 +113,17 @@ public struct LERemoteFeaturesComplete: Hashable, Sendable {
 ///     0x3E 07 | handle 2 | transmit octets 2 | transmit time 2 | receive octets 2 | receive time 2
 ///
 /// Spec: HCI_LE_Data_Length_Change, Core Vol 4 Part E, 7.7.65.7.
-public struct LEDataLengthChange: Hashable, Sendable {
+package struct LEDataLengthChange: Hashable, Sendable {
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The maximum payload that the host's controller sends, in bytes.
-    public let transmitOctets: UInt16
+    package let transmitOctets: UInt16
     /// The maximum time to send a packet, in microseconds.
-    public let transmitTime: UInt16
+    package let transmitTime: UInt16
     /// The maximum payload that the peer sends, in bytes.
-    public let receiveOctets: UInt16
+    package let receiveOctets: UInt16
     /// The maximum time for the peer to send a packet, in microseconds.
-    public let receiveTime: UInt16
+    package let receiveTime: UInt16
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let handle = reader.u16(), let transmitOctets = reader.u16(), let transmitTime = reader.u16(),
@@ -143,15 +143,15 @@ public struct LEDataLengthChange: Hashable, Sendable {
 ///     0x3E 0C | status 1 | handle 2 | transmit 1 | receive 1
 ///
 /// Spec: HCI_LE_PHY_Update_Complete, Core Vol 4 Part E, 7.7.65.12.
-public struct LEPHYUpdateComplete: Hashable, Sendable {
+package struct LEPHYUpdateComplete: Hashable, Sendable {
     /// Success if the PHYs are valid.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The PHY of the transmitter.
-    public let transmit: PHY
+    package let transmit: PHY
     /// The PHY of the receiver.
-    public let receive: PHY
+    package let receive: PHY
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let transmit = reader.u8(),

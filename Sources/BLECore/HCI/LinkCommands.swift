@@ -1,27 +1,27 @@
 /// The handle of a connection, 0 to 0x0EFF. It is reused after the connection has ended.
-public typealias ConnectionHandle = UInt16
+package typealias ConnectionHandle = UInt16
 
 /// Disconnects a link.
 ///
 ///     0x0406 | handle 2 | reason 1      reply: Command Status, later HCIDisconnectionComplete
 ///
 /// Spec: HCI_Disconnect, Core Vol 4 Part E, 7.1.6.
-public struct HCIDisconnect: HCICommand {
+package struct HCIDisconnect: HCICommand {
     /// HCI_Disconnect.
-    public static let opcode = HCIOpcode.disconnect
+    package static let opcode = HCIOpcode.disconnect
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The reason that is sent to the peer.
-    public let reason: HCIStatus
+    package let reason: HCIStatus
 
     /// Creates a command that disconnects a link; by default, the peer receives "Remote User Terminated Connection".
-    public init(handle: ConnectionHandle, reason: HCIStatus = .remoteUserTerminated) {
+    package init(handle: ConnectionHandle, reason: HCIStatus = .remoteUserTerminated) {
         self.handle = handle
         self.reason = reason
     }
 
     /// The connection handle and the reason.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 3)
         writer.u16(handle)
         writer.u8(reason.rawValue)
@@ -34,19 +34,19 @@ public struct HCIDisconnect: HCICommand {
 ///     0x041D | handle 2      reply: Command Status, later HCIReadRemoteVersionComplete
 ///
 /// Spec: HCI_Read_Remote_Version_Information, Core Vol 4 Part E, 7.1.23.
-public struct HCIReadRemoteVersion: HCICommand {
+package struct HCIReadRemoteVersion: HCICommand {
     /// HCI_Read_Remote_Version_Information.
-    public static let opcode = HCIOpcode.readRemoteVersion
+    package static let opcode = HCIOpcode.readRemoteVersion
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
 
     /// Creates a request to the peer of a connection.
-    public init(handle: ConnectionHandle) {
+    package init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
     /// The connection handle.
-    public var parameters: [UInt8] { littleEndian(handle) }
+    package var parameters: [UInt8] { littleEndian(handle) }
 }
 
 /// Reads the signal strength of a link.
@@ -54,30 +54,30 @@ public struct HCIReadRemoteVersion: HCICommand {
 ///     0x1405 | handle 2      reply: handle 2 | RSSI 1
 ///
 /// Spec: HCI_Read_RSSI, Core Vol 4 Part E, 7.5.4.
-public struct HCIReadRSSI: HCIQuery {
+package struct HCIReadRSSI: HCIQuery {
     /// HCI_Read_RSSI.
-    public static let opcode = HCIOpcode.readRSSI
+    package static let opcode = HCIOpcode.readRSSI
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
 
     /// Creates a query for a connection.
-    public init(handle: ConnectionHandle) {
+    package init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
     /// The connection handle.
-    public var parameters: [UInt8] { littleEndian(handle) }
+    package var parameters: [UInt8] { littleEndian(handle) }
 
     /// The return parameters of the command.
-    public struct Answer: Hashable, Sendable {
+    package struct Answer: Hashable, Sendable {
         /// The connection handle.
-        public let handle: ConnectionHandle
+        package let handle: ConnectionHandle
         /// The signal strength in dBm, or `nil` if not available (127).
-        public let rssi: Int8?
+        package let rssi: Int8?
     }
 
     /// Decodes the return parameters: handle and signal strength.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let rssi = reader.i8() else {
             throw MalformedPacket("HCI_Read_RSSI", at: returned.count, .tooShort)
@@ -93,22 +93,22 @@ public struct HCIReadRSSI: HCIQuery {
 ///     reply: Command Status, later LEConnectionUpdateComplete
 ///
 /// Spec: HCI_LE_Connection_Update, Core Vol 4 Part E, 7.8.18.
-public struct LEConnectionUpdate: HCICommand {
+package struct LEConnectionUpdate: HCICommand {
     /// HCI_LE_Connection_Update.
-    public static let opcode = HCIOpcode.leConnectionUpdate
+    package static let opcode = HCIOpcode.leConnectionUpdate
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The requested connection parameters.
-    public let connectionParameters: ConnectionParameters
+    package let connectionParameters: ConnectionParameters
 
     /// Creates a request for a link.
-    public init(handle: ConnectionHandle, parameters: ConnectionParameters) {
+    package init(handle: ConnectionHandle, parameters: ConnectionParameters) {
         self.handle = handle
         self.connectionParameters = parameters
     }
 
     /// The 14 bytes of parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 14)
         writer.u16(handle)
         writer.link(connectionParameters)
@@ -121,19 +121,19 @@ public struct LEConnectionUpdate: HCICommand {
 ///     0x2016 | handle 2      reply: Command Status, later LERemoteFeaturesComplete
 ///
 /// Spec: HCI_LE_Read_Remote_Features, Core Vol 4 Part E, 7.8.21.
-public struct LEReadRemoteFeatures: HCICommand {
+package struct LEReadRemoteFeatures: HCICommand {
     /// HCI_LE_Read_Remote_Features.
-    public static let opcode = HCIOpcode.leReadRemoteFeatures
+    package static let opcode = HCIOpcode.leReadRemoteFeatures
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
 
     /// Creates a request to the peer of a connection.
-    public init(handle: ConnectionHandle) {
+    package init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
     /// The connection handle.
-    public var parameters: [UInt8] { littleEndian(handle) }
+    package var parameters: [UInt8] { littleEndian(handle) }
 }
 
 /// Suggests the maximum length of transmitted packets.
@@ -141,25 +141,25 @@ public struct LEReadRemoteFeatures: HCICommand {
 ///     0x2022 | handle 2 | octets 2 (27 to 251) | time 2 (microseconds, 328 to 17,040)      reply: handle 2
 ///
 /// Spec: HCI_LE_Set_Data_Length, Core Vol 4 Part E, 7.8.33.
-public struct LESetDataLength: HCICommand {
+package struct LESetDataLength: HCICommand {
     /// HCI_LE_Set_Data_Length.
-    public static let opcode = HCIOpcode.leSetDataLength
+    package static let opcode = HCIOpcode.leSetDataLength
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The maximum payload to send, in bytes.
-    public let transmitOctets: UInt16
+    package let transmitOctets: UInt16
     /// The maximum time to send a packet, in microseconds.
-    public let transmitTime: UInt16
+    package let transmitTime: UInt16
 
     /// Creates a suggestion; the defaults are the maximum that the specification allows.
-    public init(handle: ConnectionHandle, transmitOctets: UInt16 = 251, transmitTime: UInt16 = 17_040) {
+    package init(handle: ConnectionHandle, transmitOctets: UInt16 = 251, transmitTime: UInt16 = 17_040) {
         self.handle = handle
         self.transmitOctets = min(max(transmitOctets, 27), 251)
         self.transmitTime = min(max(transmitTime, 328), 17_040)
     }
 
     /// The 6 bytes of parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 6)
         writer.u16(handle)
         writer.u16(transmitOctets)
@@ -173,32 +173,32 @@ public struct LESetDataLength: HCICommand {
 ///     0x2030 | handle 2      reply: handle 2 | transmit 1 | receive 1
 ///
 /// Spec: HCI_LE_Read_PHY, Core Vol 4 Part E, 7.8.47.
-public struct LEReadPHY: HCIQuery {
+package struct LEReadPHY: HCIQuery {
     /// HCI_LE_Read_PHY.
-    public static let opcode = HCIOpcode.leReadPHY
+    package static let opcode = HCIOpcode.leReadPHY
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
 
     /// Creates a query for a connection.
-    public init(handle: ConnectionHandle) {
+    package init(handle: ConnectionHandle) {
         self.handle = handle
     }
 
     /// The connection handle.
-    public var parameters: [UInt8] { littleEndian(handle) }
+    package var parameters: [UInt8] { littleEndian(handle) }
 
     /// The return parameters of the command.
-    public struct Answer: Hashable, Sendable {
+    package struct Answer: Hashable, Sendable {
         /// The connection handle.
-        public let handle: ConnectionHandle
+        package let handle: ConnectionHandle
         /// The PHY of the transmitter.
-        public let transmit: PHY
+        package let transmit: PHY
         /// The PHY of the receiver.
-        public let receive: PHY
+        package let receive: PHY
     }
 
     /// Decodes the return parameters: handle and the two PHYs.
-    public static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
+    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let transmit = reader.u8(), let receive = reader.u8() else {
             throw MalformedPacket("HCI_LE_Read_PHY", at: returned.count, .tooShort)
@@ -215,25 +215,25 @@ public struct LEReadPHY: HCIQuery {
 ///     reply: Command Status, later LEPHYUpdateComplete
 ///
 /// Spec: HCI_LE_Set_PHY, Core Vol 4 Part E, 7.8.49.
-public struct LESetPHY: HCICommand {
+package struct LESetPHY: HCICommand {
     /// HCI_LE_Set_PHY.
-    public static let opcode = HCIOpcode.leSetPHY
+    package static let opcode = HCIOpcode.leSetPHY
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The PHYs that may be used to transmit; empty for no preference.
-    public let transmit: LEPHYs
+    package let transmit: LEPHYs
     /// The PHYs that may be used to receive; empty for no preference.
-    public let receive: LEPHYs
+    package let receive: LEPHYs
 
     /// Creates a preference for a link.
-    public init(handle: ConnectionHandle, transmit: LEPHYs, receive: LEPHYs) {
+    package init(handle: ConnectionHandle, transmit: LEPHYs, receive: LEPHYs) {
         self.handle = handle
         self.transmit = transmit
         self.receive = receive
     }
 
     /// The 7 bytes of parameters.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 7)
         writer.u16(handle)
         writer.u8((transmit.isEmpty ? 1 : 0) | (receive.isEmpty ? 2 : 0))

@@ -3,13 +3,13 @@
 ///     0x05 | status 1 | handle 2 | reason 1
 ///
 /// Spec: HCI_Disconnection_Complete, Core Vol 4 Part E, 7.7.5.
-public struct HCIDisconnectionComplete: Hashable, Sendable {
+package struct HCIDisconnectionComplete: Hashable, Sendable {
     /// Success if the link was disconnected.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle, which may be reused from now on.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The reason for the disconnection.
-    public let reason: HCIStatus
+    package let reason: HCIStatus
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let reason = reader.u8() else {
@@ -28,18 +28,18 @@ public struct HCIDisconnectionComplete: Hashable, Sendable {
 ///     0x59 | the same | key size 1
 ///
 /// Spec: HCI_Encryption_Change, Core Vol 4 Part E, 7.7.8.
-public struct HCIEncryptionChange: Hashable, Sendable {
+package struct HCIEncryptionChange: Hashable, Sendable {
     /// The result of the change; `keyMissing` if the peer lost its key.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// 0 for off, 1 for AES-CCM on LE, 2 for AES-CCM on BR/EDR.
-    public let mode: UInt8
+    package let mode: UInt8
     /// The key size in bytes, if reported.
-    public let keySize: UInt8?
+    package let keySize: UInt8?
 
     /// A Boolean value that indicates whether the link is encrypted now.
-    public var isEncrypted: Bool { mode != 0 }
+    package var isEncrypted: Bool { mode != 0 }
 
     init(_ reader: inout ByteReader, reportsKeySize: Bool) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let mode = reader.u8() else {
@@ -63,17 +63,17 @@ public struct HCIEncryptionChange: Hashable, Sendable {
 ///     0x0C | status 1 | handle 2 | version 1 | company 2 | subversion 2
 ///
 /// Spec: HCI_Read_Remote_Version_Information_Complete, Core Vol 4 Part E, 7.7.12.
-public struct HCIReadRemoteVersionComplete: Hashable, Sendable {
+package struct HCIReadRemoteVersionComplete: Hashable, Sendable {
     /// Success if the other fields are valid.
-    public let status: HCIStatus
+    package let status: HCIStatus
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The link layer version; `HCIVersion.specification(of:)` returns its name.
-    public let version: UInt8
+    package let version: UInt8
     /// The manufacturer's company identifier.
-    public let company: UInt16
+    package let company: UInt16
     /// The manufacturer's subversion.
-    public let subversion: UInt16
+    package let subversion: UInt16
 
     init(_ reader: inout ByteReader) throws(MalformedPacket) {
         guard let status = reader.u8(), let handle = reader.u16(), let version = reader.u8(),
@@ -95,11 +95,11 @@ public struct HCIReadRemoteVersionComplete: Hashable, Sendable {
 ///     0x13 | links 1 | for each: handle 2 | packets 2
 ///
 /// Spec: HCI_Number_Of_Completed_Packets, Core Vol 4 Part E, 7.7.19.
-public struct HCICompletedPackets: Hashable, Sendable {
+package struct HCICompletedPackets: Hashable, Sendable {
     /// The connection handle.
-    public let handle: ConnectionHandle
+    package let handle: ConnectionHandle
     /// The number of packets.
-    public let count: UInt16
+    package let count: UInt16
 
     static func list(_ reader: inout ByteReader) throws(MalformedPacket) -> [HCICompletedPackets] {
         guard let links = reader.u8() else {

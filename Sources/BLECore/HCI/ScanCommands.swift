@@ -3,20 +3,20 @@
 ///     0x200B | active 1 | interval 2 | window 2 | own address type 1 | filter policy 1      reply: status
 ///
 /// Spec: HCI_LE_Set_Scan_Parameters, Core Vol 4 Part E, 7.8.10.
-public struct LESetScanParameters: HCICommand {
+package struct LESetScanParameters: HCICommand {
     /// HCI_LE_Set_Scan_Parameters.
-    public static let opcode = HCIOpcode.leSetScanParameters
+    package static let opcode = HCIOpcode.leSetScanParameters
     /// A Boolean value that indicates whether the scan is active, that is, sends scan requests.
-    public let isActive: Bool
+    package let isActive: Bool
     /// The scan interval, in units of 0.625 ms.
-    public let interval: UInt16
+    package let interval: UInt16
     /// The scan window, in units of 0.625 ms.
-    public let window: UInt16
+    package let window: UInt16
     /// The own address type for scan requests.
-    public let ownAddressType: AddressType
+    package let ownAddressType: AddressType
 
     /// Creates parameters of a scan that accepts every advertiser.
-    public init(isActive: Bool, interval: UInt16, window: UInt16, ownAddressType: AddressType = .public) {
+    package init(isActive: Bool, interval: UInt16, window: UInt16, ownAddressType: AddressType = .public) {
         self.isActive = isActive
         self.interval = interval
         self.window = window
@@ -24,7 +24,7 @@ public struct LESetScanParameters: HCICommand {
     }
 
     /// The five fields; filter policy 0 accepts every advertiser.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 7)
         writer.u8(isActive ? 1 : 0)
         writer.u16(interval)
@@ -40,22 +40,22 @@ public struct LESetScanParameters: HCICommand {
 ///     0x200C | enable 1 | filter duplicates 1      reply: status
 ///
 /// Spec: HCI_LE_Set_Scan_Enable, Core Vol 4 Part E, 7.8.11.
-public struct LESetScanEnable: HCICommand {
+package struct LESetScanEnable: HCICommand {
     /// HCI_LE_Set_Scan_Enable.
-    public static let opcode = HCIOpcode.leSetScanEnable
+    package static let opcode = HCIOpcode.leSetScanEnable
     /// A Boolean value that indicates whether to scan.
-    public let isEnabled: Bool
+    package let isEnabled: Bool
     /// A Boolean value that indicates whether the controller filters duplicate reports.
-    public let filtersDuplicates: Bool
+    package let filtersDuplicates: Bool
 
     /// Creates a command that enables or disables the scan.
-    public init(isEnabled: Bool, filtersDuplicates: Bool = false) {
+    package init(isEnabled: Bool, filtersDuplicates: Bool = false) {
         self.isEnabled = isEnabled
         self.filtersDuplicates = filtersDuplicates
     }
 
     /// Two flags.
-    public var parameters: [UInt8] { [isEnabled ? 1 : 0, filtersDuplicates ? 1 : 0] }
+    package var parameters: [UInt8] { [isEnabled ? 1 : 0, filtersDuplicates ? 1 : 0] }
 }
 
 /// Sets the parameters of an extended scan. Not allowed while a scan is enabled.
@@ -63,22 +63,22 @@ public struct LESetScanEnable: HCICommand {
 ///     0x2041 | own address type 1 | filter policy 1 | PHYs 1 | for each PHY: active 1 | interval 2 | window 2
 ///
 /// Spec: HCI_LE_Set_Extended_Scan_Parameters, Core Vol 4 Part E, 7.8.64.
-public struct LESetExtendedScanParameters: HCICommand {
+package struct LESetExtendedScanParameters: HCICommand {
     /// HCI_LE_Set_Extended_Scan_Parameters.
-    public static let opcode = HCIOpcode.leSetExtendedScanParameters
+    package static let opcode = HCIOpcode.leSetExtendedScanParameters
     /// A Boolean value that indicates whether the scan is active, that is, sends scan requests.
-    public let isActive: Bool
+    package let isActive: Bool
     /// The scan interval, in units of 0.625 ms; the same on each PHY.
-    public let interval: UInt16
+    package let interval: UInt16
     /// The scan window, in units of 0.625 ms; the same on each PHY.
-    public let window: UInt16
+    package let window: UInt16
     /// The primary PHYs to scan: 1M, Coded or both.
-    public let phys: LEPHYs
+    package let phys: LEPHYs
     /// The own address type for scan requests.
-    public let ownAddressType: AddressType
+    package let ownAddressType: AddressType
 
     /// Creates parameters of a scan that accepts every advertiser. PHYs unsuitable for primary advertising are omitted.
-    public init(
+    package init(
         isActive: Bool, interval: UInt16, window: UInt16, phys: LEPHYs = .le1M, ownAddressType: AddressType = .public
     ) {
         self.isActive = isActive
@@ -89,7 +89,7 @@ public struct LESetExtendedScanParameters: HCICommand {
     }
 
     /// The fixed fields, then one group for each PHY, lowest bit first.
-    public var parameters: [UInt8] {
+    package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 13)
         writer.u8(ownAddressType.rawValue)
         writer.u8(0)
@@ -108,20 +108,20 @@ public struct LESetExtendedScanParameters: HCICommand {
 ///     0x2042 | enable 1 | filter duplicates 1 | duration 2 | period 2      reply: status
 ///
 /// Spec: HCI_LE_Set_Extended_Scan_Enable, Core Vol 4 Part E, 7.8.65.
-public struct LESetExtendedScanEnable: HCICommand {
+package struct LESetExtendedScanEnable: HCICommand {
     /// HCI_LE_Set_Extended_Scan_Enable.
-    public static let opcode = HCIOpcode.leSetExtendedScanEnable
+    package static let opcode = HCIOpcode.leSetExtendedScanEnable
     /// A Boolean value that indicates whether to scan.
-    public let isEnabled: Bool
+    package let isEnabled: Bool
     /// A Boolean value that indicates whether the controller filters duplicate reports.
-    public let filtersDuplicates: Bool
+    package let filtersDuplicates: Bool
 
     /// Creates a command that enables or disables the scan. An enabled scan runs until it is disabled.
-    public init(isEnabled: Bool, filtersDuplicates: Bool = false) {
+    package init(isEnabled: Bool, filtersDuplicates: Bool = false) {
         self.isEnabled = isEnabled
         self.filtersDuplicates = filtersDuplicates
     }
 
     /// Two flags, then no duration and no period.
-    public var parameters: [UInt8] { [isEnabled ? 1 : 0, filtersDuplicates ? 1 : 0, 0, 0, 0, 0] }
+    package var parameters: [UInt8] { [isEnabled ? 1 : 0, filtersDuplicates ? 1 : 0, 0, 0, 0, 0] }
 }

@@ -1,7 +1,7 @@
 /// The reason that an operation on a peer's attributes ended without a result.
 ///
 /// None of these ends the link.
-public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The peer refused a request. The handle is the one the peer named, which need not be the requested one.
     case att(request: ATTOpcode, handle: AttributeHandle, code: ATTErrorCode)
     /// The peer's response violates its format.
@@ -29,7 +29,7 @@ public enum GATTFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case impossibleRequest(ATTOpcode)
 
     /// A sentence for users.
-    public var description: String {
+    package var description: String {
         switch self {
         case .att(let request, let handle, let code):
             "\(request) at handle \(Self.text(handle)) was refused: \(code). \(code.sentence)"

@@ -59,7 +59,7 @@ public struct WriteSigner: Sendable {
     ///
     /// - Returns: The signed write; `nil` if all counters, or all reserved ones, have been used, or the function did
     ///   not return a code of 8 bytes.
-    public mutating func sign(_ value: [UInt8], for handle: AttributeHandle) -> ATTSignedWriteCommand? {
+    package mutating func sign(_ value: [UInt8], for handle: AttributeHandle) -> ATTSignedWriteCommand? {
         guard let counter, reserved != 0 else { return nil }
         var number = ByteWriter(reserving: ATTSignedWriteCommand.signatureLength)
         number.u32(counter)
