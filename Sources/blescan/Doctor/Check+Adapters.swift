@@ -113,19 +113,19 @@ extension ManagementFacts {
         case privacy
         case staticAddress = "static address"
 
-        /// Its bit in Supported_Settings and Current_Settings of the management interface's Read Controller Information.
-        var bit: UInt32 {
+        /// The management interface's setting.
+        var settings: ManagementSettings {
             switch self {
-            case .powered: 0
-            case .lowEnergy: 9
-            case .classic: 7
-            case .secureConnections: 11
-            case .privacy: 13
-            case .staticAddress: 15
+            case .powered: .powered
+            case .lowEnergy: .lowEnergy
+            case .classic: .classic
+            case .secureConnections: .secureConnections
+            case .privacy: .privacy
+            case .staticAddress: .staticAddress
             }
         }
     }
 
-    func has(_ setting: Setting) -> Bool { current & 1 << setting.bit != 0 }
-    func can(_ setting: Setting) -> Bool { supported & 1 << setting.bit != 0 }
+    func has(_ setting: Setting) -> Bool { ManagementSettings(rawValue: current).contains(setting.settings) }
+    func can(_ setting: Setting) -> Bool { ManagementSettings(rawValue: supported).contains(setting.settings) }
 }
