@@ -1,9 +1,11 @@
+import BLECore
+
 /// Removes everything from a text that identifies the machine: addresses, names, the host.
 ///
 /// The same address gets the same number everywhere, so that a reader can still tell devices apart.
 struct Masking {
-    private var addresses = Aliases()
-    private var programs = Aliases()
+    private var addresses = Aliases<String>()
+    private var programs = Aliases<String>()
     private let hostName: String
 
     /// Programs that every machine has, and that matter to the reader of the report.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BLECore
 import Glibc
 
 /// The format of a scan's lines.
@@ -64,7 +65,7 @@ struct LineOptions: ParsableArguments {
         let host = redact ? "(host)" : Self.cleaned(Self.hostName)
         return ScanLines(
             format: format, scanner: scanner.map(Self.cleaned) ?? (host.isEmpty ? "localhost" : host),
-            redaction: redact ? Redaction() : nil)
+            redaction: redact ? AdvertisementRedaction() : nil)
     }
 
     /// The given options, in their spelling.

@@ -20,14 +20,14 @@ struct ScanLines {
 
     let format: LineFormat
     let scanner: String
-    private(set) var redaction: Redaction?
+    private(set) var redaction: AdvertisementRedaction?
     /// The number of lines about devices.
     private(set) var count = 0
     private var sequence = 0
     /// The number of reports that were dropped because the reader was too slow.
     var dropped = 0
 
-    init(format: LineFormat, scanner: String, redaction: Redaction? = nil) {
+    init(format: LineFormat, scanner: String, redaction: AdvertisementRedaction? = nil) {
         self.format = format
         self.scanner = scanner
         self.redaction = redaction

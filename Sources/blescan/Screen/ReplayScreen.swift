@@ -80,7 +80,7 @@ struct ReplayScreen {
         var printer = PacketPrinter()
         var assembler = ReportAssembler()
         var table = DeviceTable()
-        var redaction = redacts ? Redaction() : nil
+        var redaction = redacts ? AdvertisementRedaction() : nil
         var isEmpty = true
         do {
             let warning = try Recording.read(path) { packet in

@@ -21,7 +21,7 @@ extension Scan {
         let last = try await LiveScreen.during(table) { live in
             try await central.run {
                 let settings = command.settings.duplicates(.all)
-                var redaction = command.lines.redact ? Redaction() : nil
+                var redaction = command.lines.redact ? AdvertisementRedaction() : nil
                 for try await event in central.scan(
                     command.filters.filter, settings, duration: command.duration?.duration)
                 {

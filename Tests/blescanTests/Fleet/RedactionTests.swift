@@ -34,7 +34,7 @@ import Testing
     }
 
     private func redacted(_ payload: String, response: String? = nil) -> String {
-        var redaction = Redaction()
+        var redaction = AdvertisementRedaction()
         let sighting = sighting(
             AirCapture.bytes(payload), response: response.map(AirCapture.bytes), address: address)
         return everything(redaction.redacted(sighting)).lowercased()
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func whatTellsTheKindIsKept() {
-        var redaction = Redaction()
+        var redaction = AdvertisementRedaction()
         func alias(_ text: String, _ type: AddressType) -> String? {
             guard let address = BluetoothAddress(text) else { return nil }
             return redaction.redacted(sighting([2, 1, 6], address: address, type: type)).peer?.description
@@ -91,7 +91,7 @@ import Testing
 
     // Microsoft's beacons tell names, and Govee's models are told by them.
     @Test func valuesStayAsTheyWere() throws {
-        var redaction = Redaction()
+        var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
         where !["swift-pair", "microsoft-cdp", "govee"].contains(known.kind) {
             let sighting = sighting(AirCapture.bytes(known.payload), address: address)
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func damagedPayloadsAreMaskedToo() throws {
-        var redaction = Redaction()
+        var redaction = AdvertisementRedaction()
         let name = "0b094154435f353635333834"
         for known in try Fixtures.meanings(by: "").prefix(60) {
             let bytes = AirCapture.bytes(known.payload + name)
@@ -118,12 +118,5 @@ import Testing
                 _ = redaction.redacted(sighting(flipped, address: address))
             }
         }
-    }
-
-    @Test func numbersGoOnWhenThereAreTooMany() {
-        var aliases = Aliases()
-        for number in 1...70_000 { #expect(aliases.number(of: "\(number)") == number) }
-        #expect(aliases.number(of: "70000") == 70_000)
-        #expect(aliases.number(of: "new") == 70_001)
     }
 }

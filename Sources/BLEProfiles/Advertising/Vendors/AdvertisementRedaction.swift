@@ -1,0 +1,193 @@
+// Redaction changes what was heard and not what is printed, so that no screen, log or format has to think of it: the address, the names,
+// and every copy of them in the payloads.
+//
+// - An address keeps what tells its kind: the maker's three bytes where it is public, the two top bits where it is random. The rest is a
+//   number, the same for the same device for as long as the redaction lives.
+// - A name becomes "(name 1)", and the same name the same number. The few formats that are recognized by the device's name are not then.
+// - In data of makers and services, the fields that hold an address or a name in a known format are masked, and the bytes of the device's
+//   own address or name wherever they stand. What an unknown format hides stays.
+
+/// Removes from advertisements what identifies devices and their owners, so that they can be logged, sent or published.
+///
+/// Addresses and names are replaced by numbers, in the order of their first appearance; one value replaces the same device the same way
+/// every time, so that a reader can still follow each device. Measurements and services stay. Data that a maker has encrypted or encoded
+/// in an unknown way stays too, and may identify a device.
+///
+/// A value remembers up to 65,536 addresses and as many names.
+public struct AdvertisementRedaction: Sendable {
+    private var addresses = Aliases<BluetoothAddress>()
+    private var names = Aliases<[UInt8]>()
+
+    /// Creates a redaction that has not replaced anything yet.
+    public init() {}
+
+    /// Returns the same device under another address and name, with payloads that no longer have them.
+    ///
+    /// Times, strengths and counts are kept.
+    public mutating func redacted(_ sighting: Sighting) -> Sighting {
+        let reports = [sighting.advertisement, sighting.scanResponse].compactMap(\.self)
+        var owner = Owner(peer: sighting.peer)
+        owner.alias = sighting.peer.map { alias(of: $0.address, type: $0.type) }
+        for report in reports {
+            for structure in report.advertisingData.structures where structure.type.isName {
+                // Shorter ones are in other data by chance.
+                if structure.value.count > 2 { owner.names.append(structure.value) }
+            }
+        }
+        let peer = sighting.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
+        return sighting.replacing(peer: peer) { report in
+            var report = report
+            if report.address != nil { report.address = owner.alias }
+            report.directAddress = report.directAddress.map { alias(of: $0, type: report.directAddressType ?? .random) }
+            report.data = redacted(report.data, of: owner)
+            return report
+        }
+    }
+
+    /// The device whose payload it is.
+    private struct Owner {
+        let peer: PeerID?
+        var alias: BluetoothAddress?
+        var names: [[UInt8]] = []
+    }
+
+    // MARK: Payloads
+
+    private mutating func redacted(_ payload: [UInt8], of owner: Owner) -> [UInt8] {
+        var output: [UInt8] = []
+        var reader = ByteReader(payload.span)
+        while let length = reader.u8() {
+            let left = reader.remaining
+            guard length > 0, let type = reader.u8(), var content = reader.take(Int(length) - 1) else {
+                // The end, or a structure that is cut off: it keeps its length, so that it looks as broken as it is.
+                return output + [length] + [UInt8](repeating: 0, count: left)
+            }
+            let value = redacted(content.rest(), type: AdvertisingDataType(rawValue: type), of: owner)
+            output.append(UInt8(clamping: value.count + 1))
+            output.append(type)
+            output += value.prefix(254)
+        }
+        return output
+    }
+
+    private mutating func redacted(_ value: [UInt8], type: AdvertisingDataType, of owner: Owner) -> [UInt8] {
+        if type.isName { return value.isEmpty ? [] : Array("(name \(names.number(of: value)))".utf8) }
+        var value = value
+        switch type {
+        case .publicTargetAddress, .randomTargetAddress:
+            var place = 0
+            while place < value.count {
+                maskAddress(in: &value, at: place, owner)
+                place += 6
+            }
+        case .leDeviceAddress: maskAddress(in: &value, at: 0, owner)
+        default: maskFields(in: &value, type, owner)
+        }
+        if let peer = owner.peer, let alias = owner.alias {
+            let (own, new) = (peer.address.littleEndianBytes, alias.littleEndianBytes)
+            Self.replace(own, with: new, in: &value)
+            Self.replace(own.reversed(), with: new.reversed(), in: &value)
+        }
+        for name in owner.names { Self.mask(name, in: &value) }
+        return value
+    }
+
+    /// Masks the fields of the known formats.
+    private mutating func maskFields(in value: inout [UInt8], _ type: AdvertisingDataType, _ owner: Owner) {
+        let (start, fields) = Self.fields(value, type)
+        for field in fields {
+            switch field {
+            case .address(let place, let isBigEndian):
+                maskAddress(in: &value, at: start + place, owner, isBigEndian: isBigEndian)
+            case .rest(let place):
+                let kept = value.prefix(start + place)
+                value = kept + [UInt8](repeating: UInt8(ascii: "x"), count: value.count - kept.count)
+            }
+        }
+    }
+
+    /// The fields of a structure, and where the offsets begin.
+    private static func fields(_ value: [UInt8], _ type: AdvertisingDataType) -> (Int, [IdentifyingField]) {
+        var reader = ByteReader(value.span)
+        if type == .manufacturerSpecificData {
+            guard let company = reader.u16() else { return (0, []) }
+            return (reader.offset, IdentifyingField.fields(company: company, reader.unread))
+        }
+        guard let size = type.serviceDataUUIDSize, let service = reader.uuid(size)?.short else { return (0, []) }
+        return (reader.offset, IdentifyingField.fields(service: service, reader.unread))
+    }
+
+    private mutating func maskAddress(
+        in value: inout [UInt8], at place: Int, _ owner: Owner, isBigEndian: Bool = false
+    ) {
+        let found = [UInt8](value.dropFirst(place).prefix(6))
+        guard found.count == 6 else { return }
+        let bytes: [UInt8] = isBigEndian ? found : found.reversed()
+        let address = BluetoothAddress(rawValue: bytes.reduce(0) { $0 << 8 | UInt64($1) })
+        let alias =
+            address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: .public)
+        let new: [UInt8] = isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes
+        value = value.prefix(place) + new + value.dropFirst(place + 6)
+    }
+
+    // MARK: Bytes
+
+    /// Puts an x in the place of each letter of `name`, in large letters or small ones, also where each is two bytes or one is
+    /// written with a percent sign, as in a URI.
+    private static func mask(_ name: [UInt8], in value: inout [UInt8]) {
+        let text = String(decoding: name, as: UTF8.self)
+        let wide = text.utf16.map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
+        let escaped = name.flatMap { isPlainInURI($0) ? [$0] : [UInt8]("%\(Hex.encode([$0]))".utf8) }
+        for spelling in [name, wide.flatMap { $0 }, wide.flatMap { $0.reversed() }, escaped] {
+            let mask = [UInt8](repeating: UInt8(ascii: "x"), count: spelling.count)
+            replace(spelling.map(lowercase), with: mask, in: &value, isSame: { lowercase($0) == $1 })
+        }
+    }
+
+    /// Replaces each occurrence of some bytes by as many others.
+    private static func replace(
+        _ wanted: [UInt8], with new: [UInt8], in value: inout [UInt8],
+        isSame: (UInt8, UInt8) -> Bool = { $0 == $1 }
+    ) {
+        guard !wanted.isEmpty, wanted.count == new.count else { return }
+        var place = 0
+        while place + wanted.count <= value.count {
+            guard value.dropFirst(place).prefix(wanted.count).elementsEqual(wanted, by: isSame) else {
+                place += 1
+                continue
+            }
+            value.replaceSubrange(place..<place + wanted.count, with: new)
+            place += wanted.count
+        }
+    }
+
+    private static func lowercase(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
+    }
+
+    /// Letters, digits and the marks that no URI has to escape.
+    private static func isPlainInURI(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    // MARK: Addresses
+
+    private mutating func alias(of address: BluetoothAddress, type: AddressType) -> BluetoothAddress {
+        let number = UInt64(addresses.number(of: address)) & 0xFF_FFFF
+        let kept: UInt64 = type.space == .public ? 0xFFFF_FF00_0000 : 0xC000_0000_0000
+        return BluetoothAddress(rawValue: address.rawValue & kept | number)
+    }
+}
+
+extension AdvertisingDataType {
+    /// Whether the value is what people call the device.
+    fileprivate var isName: Bool {
+        self == .shortenedLocalName || self == .completeLocalName || self == .broadcastName
+    }
+}

@@ -1,0 +1,82 @@
+import BLECore
+import Testing
+
+/// Redaction of what devices advertise: in their own address and name, and in the data of makers and services.
+@Suite struct AdvertisementRedactionTests {
+    /// The address on air; payloads have another one, as those of devices with private addresses.
+    private let onAir = PeerID(address: BluetoothAddress(rawValue: 0x5494_5E9F_64C4), type: .random)
+
+    private func sighting(_ payload: [UInt8], _ peer: PeerID) -> Sighting {
+        var table = DeviceTable()
+        let report = AdvertisingReport(
+            address: peer.address, addressType: peer.type, properties: [.legacy], rssi: -50, data: payload)
+        let place = table.record(report, at: .zero)?.place ?? 0
+        return table[place]
+    }
+
+    private func payload(_ hex: String) -> [UInt8] {
+        let structure = bytes(hex)
+        return [UInt8(structure.count)] + structure
+    }
+
+    /// The formats that have the device's address, each laid out by its own documentation, with A4:C1:38:56:53:84 in it; what is masked
+    /// is the last three bytes, by the number of the second address that was met.
+    @Test(arguments: [
+        // ATC1441's and pvvx's README: the address first, big-endian there, little-endian here.
+        ("161a18 a4c138565384 00a22f5f0bf819", "161a18 a4c138000002 00a22f5f0bf819"),
+        ("161a18 84535638c1a4 00a7 1273 0b47 06 0e 00", "161a18 02000038c1a4 00a7 1273 0b47 06 0e 00"),
+        // docs.ruuvi.com, formats 5 and C5: the address last, big-endian.
+        (
+            "ff9904 05 12fc 5394 c37c 0004fffc040c ac36 42 00cd a4c138565384",
+            "ff9904 05 12fc 5394 c37c 0004fffc040c ac36 42 00cd a4c138000002"
+        ),
+        (
+            "ff9904 c5 12fc 5394 c37c ac36 42 00cd a4c138565384",
+            "ff9904 c5 12fc 5394 c37c ac36 42 00cd a4c138000002"
+        ),
+        // MiBeacon: after control, product and counter, where bit 4 says so; BTHome: bit 1.
+        ("1695fe 5020 aa01 64 84535638c1a4 0d1004", "1695fe 5020 aa01 64 02000038c1a4 0d1004"),
+        ("1695fe 4020 aa01 64 84535638c1a4", "1695fe 4020 aa01 64 84535638c1a4"),
+        ("16d2fc 42 84535638c1a4 0161", "16d2fc 42 02000038c1a4 0161"),
+        ("16d2fc 40 84535638c1a4", "16d2fc 40 84535638c1a4"),
+        // [MS-CDP] and Swift Pair: address and name to the end.
+        ("ff0600 01 09 21 02 84535638c1a400 4950", "ff0600 01 09 21 02 787878787878787878"),
+        ("ff0600 01 09 20 22 33eba028", "ff0600 01 09 20 22 33eba028"),
+        ("ff0600 03 00 80 44656d6f", "ff0600 03 00 80 78787878"),
+        // Target addresses, each of them, and an LE Bluetooth Device Address.
+        ("17 84535638c1a4 85535638c1a4", "17 02000038c1a4 03000038c1a4"),
+        ("1b 84535638c1a4 00", "1b 02000038c1a4 00"),
+    ]) func knownFieldsAreMasked(_ shown: String, _ redacted: String) {
+        var redaction = AdvertisementRedaction()
+        let masked = redaction.redacted(sighting(payload(shown), onAir))
+        #expect(masked.advertisement?.data == payload(redacted))
+        #expect(masked.peer?.description == "40:00:00:00:00:01/random")
+    }
+
+    @Test func theOwnAddressAndNameAreMaskedEverywhere() {
+        var redaction = AdvertisementRedaction()
+        // Name "Lampe"; then a maker's data with the address in both orders, and the name in capitals.
+        let shown = bytes("06094c616d7065") + payload("ffffff c4649f5e9454 54945e9f64c4 4c414d5045")
+        let masked = redaction.redacted(sighting(shown, onAir))
+        let name = Array("(name 1)".utf8)
+        #expect(
+            masked.advertisement?.data
+                == [UInt8(name.count + 1), 9] + name + payload("ffffff 010000000040 400000000001 7878787878"))
+        #expect(masked.rssi == -50 && masked.count == 1)
+    }
+
+    @Test func everyLengthIsMaskedWithoutATrap() {
+        var redaction = AdvertisementRedaction()
+        for hex in [
+            "161a18a4c13856538400a22f5f0bf819", "ff990405138a5f61c4f0ffe4ffdc0414c5b6ec29b3a4c138565384",
+            "1695fe5020aa016484535638c1a4", "ff06000109210284535638c1a4004950",
+        ] {
+            let whole = bytes(hex)
+            for length in 0...whole.count {
+                let shown = [UInt8(length)] + whole.prefix(length)
+                #expect(redaction.redacted(sighting(shown, onAir)).advertisement?.data.count == shown.count)
+                for left in 0..<length { _ = redaction.redacted(sighting(Array(shown.prefix(left)), onAir)) }
+            }
+        }
+    }
+}
