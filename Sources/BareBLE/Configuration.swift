@@ -21,11 +21,16 @@ public enum AdapterSelector: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Returns a Boolean value that indicates whether this selects an adapter.
-    package func matches(_ adapter: ControllerInfo) -> Bool {
+    package func matches(_ adapter: ControllerInfo) -> Bool { matches(adapter.name, adapter.address) }
+
+    /// Returns a Boolean value that indicates whether this selects an adapter.
+    package func matches(_ adapter: AdapterDescription) -> Bool { matches(adapter.name, adapter.address) }
+
+    private func matches(_ name: String, _ address: BluetoothAddress?) -> Bool {
         switch self {
         case .first: true
-        case .named(let name): adapter.name == name
-        case .address(let address): adapter.address == address
+        case .named(let wanted): name == wanted
+        case .address(let wanted): address == wanted
         }
     }
 }

@@ -62,10 +62,10 @@ extension ConfinedCommand {
     /// Switches the adapter on, and returns whether it is. If it is not, the command is permitted to try again, and
     /// reports why it cannot.
     private func isOn(_ radio: AdapterSelector) -> Bool {
-        guard let index = (try? Controllers.list())?.first(where: radio.matches)?.index,
-            (try? Controllers.powerUp(index)) != nil
+        guard let adapter = (try? Central.adapters())?.first(where: { radio.matches($0) }),
+            (try? Controllers.powerUp(UInt16(clamping: adapter.index))) != nil
         else { return false }
-        return (try? Controllers.info(index))?.isUp == true
+        return (try? Central.adapters())?.first { $0.index == adapter.index }?.isUp == true
     }
 }
 

@@ -11,7 +11,7 @@ enum RadioProbe {
         var facts = RadioFacts(
             controllerSocket: families.controller, managementSocket: families.management, linkSocket: families.link)
         guard families.controller == 0 else { return facts }
-        facts.adapters = ((try? Controllers.list()) ?? []).map { AdapterFacts($0) }
+        facts.adapters = ((try? Central.adapters()) ?? []).map { AdapterFacts($0) }
         try facts.choose(selector)
         return facts
     }
@@ -74,11 +74,12 @@ extension RadioFacts {
 }
 
 extension AdapterFacts {
-    fileprivate init(_ info: ControllerInfo) {
+    fileprivate init(_ adapter: AdapterDescription) {
         self.init(
-            index: info.index, name: info.name, address: info.address.description, isUp: info.isUp,
-            isRunning: info.isRunning, bus: info.bus.map { "\($0)" })
-        links = (try? Controllers.links(of: info.index))?.filter(\.isConnected).map {
+            index: UInt16(clamping: adapter.index), name: adapter.name,
+            address: (adapter.address ?? .zero).description, isUp: adapter.isUp, isRunning: adapter.isPowered,
+            bus: adapter.bus?.rawValue)
+        links = (try? Controllers.links(of: index))?.filter(\.isConnected).map {
             LinkFacts(handle: $0.handle, address: $0.address.description, isCentral: $0.isCentral)
         }
     }

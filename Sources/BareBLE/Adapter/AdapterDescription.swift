@@ -1,0 +1,94 @@
+public import BLECore
+package import BLELinux
+
+/// An adapter of this machine as the kernel lists it at one moment.
+///
+/// `Central.adapters()` returns them. A description does not change by itself, and it is no handle: the adapter may be gone, switched or renumbered by the
+/// time it is used. `selector` chooses it for a `Configuration`.
+public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
+    /// How an adapter is attached to the machine.
+    public struct Bus: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The bus's short name, such as `usb`.
+        public let rawValue: String
+
+        /// Creates a bus from its short name.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// The short name.
+        public var description: String { rawValue }
+
+        /// A USB device or module.
+        public static let usb = Bus(rawValue: "usb")
+        /// A serial line, as for the modules of most boards.
+        public static let uart = Bus(rawValue: "uart")
+        /// A PCI card.
+        public static let pci = Bus(rawValue: "pci")
+        /// An SDIO card or module.
+        public static let sdio = Bus(rawValue: "sdio")
+        /// A controller in software: the kernel's `vhci`, an emulator.
+        public static let virtual = Bus(rawValue: "virtual")
+    }
+
+    /// The kernel's number of the moment: after a reset or replugging the same adapter may have another one.
+    public let index: Int
+    /// The kernel's name for it, such as `hci0`; it has the index in it.
+    public let name: String
+    /// The public address, or the static random one that the adapter was given; `nil` if it has none, or was never switched on.
+    public let address: BluetoothAddress?
+    /// How the adapter is attached, or `nil` where the kernel does not say.
+    public let bus: Bus?
+    /// A Boolean value that indicates whether the controller has power and responds.
+    ///
+    /// It has for two seconds after plugging in, also when the adapter is down and stays so.
+    public let isPowered: Bool
+    /// A Boolean value that indicates whether the adapter is up, so that it can scan and connect.
+    ///
+    /// `Central.ready(powerOn:timeout:)` switches one on that is down.
+    public let isUp: Bool
+    /// A Boolean value that indicates whether rfkill blocks the adapter.
+    public let isBlocked: Bool
+
+    /// A selector for this adapter: by its address, which lasts, or by its name where it has none.
+    public var selector: AdapterSelector { address.map(AdapterSelector.address) ?? .named(name) }
+
+    /// One line such as `hci0 (00:1A:7D:DA:71:13), usb, up`.
+    public var description: String {
+        let state = isBlocked ? "blocked" : isUp ? "up" : "down"
+        return ["\(name) (\(address.map { "\($0)" } ?? "no address"))", bus?.rawValue, state].compactMap(\.self)
+            .joined(separator: ", ")
+    }
+
+    package init(_ info: ControllerInfo, isBlocked: Bool) {
+        index = Int(info.index)
+        name = info.name
+        address = info.address == .zero ? nil : info.address
+        bus = info.bus.map { Bus(rawValue: "\($0)") }
+        isPowered = info.isRunning
+        isUp = info.isUp
+        self.isBlocked = isBlocked
+    }
+
+    /// The adapters of a system, by index.
+    package static func list(_ system: AdapterSystem) throws(BLEError) -> [AdapterDescription] {
+        do throws(SystemCallError) {
+            return try system.list().map { AdapterDescription($0, isBlocked: system.isBlocked($0.name)) }
+        } catch {
+            throw BLEError(error, subject: nil, during: "list the adapters")
+        }
+    }
+}
+
+extension Central {
+    /// Returns the adapters of this machine, by index; empty where there is none.
+    ///
+    /// It needs no privileges and changes nothing: no adapter is opened or switched. The first one is the adapter that `AdapterSelector.first`
+    /// chooses. It returns at once; what changes afterwards is not reported.
+    ///
+    /// - Throws: `BLEError` with `.unsupported` where the kernel has no Bluetooth, or hides it from a container's own network,
+    ///   `.notPermitted` where a filter forbids its sockets, `.system`.
+    public static func adapters() throws(BLEError) -> [AdapterDescription] {
+        try AdapterDescription.list(.kernel)
+    }
+}
