@@ -86,7 +86,8 @@ enum Connection {
     }
 
     private static func connect(
-        _ central: Central, to peer: PeerArgument, _ options: ConnectOptions, switchesOn: Bool, found: () -> Void
+        _ central: Central, to peer: PeerArgument, _ options: ConnectOptions, switchesOn: Bool,
+        found: @Sendable @escaping () -> Void
     ) async throws -> Peripheral {
         switch peer {
         case .unix(let path):
@@ -100,29 +101,18 @@ enum Connection {
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
             try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
-            if type == nil { Console.progress.update("\(peer): scanning for it") }
-            let peer = try await find(central, address, type, options.timeout)
-            Console.progress.update("\(peer): connecting")
-            found()
-            return try await central.connect(peer, options)
+            if let type {
+                found()
+                return try await central.connect(PeerID(address: address, type: type), options)
+            }
+            Console.progress.update("\(peer): scanning for it")
+            return try await central.connect(address, options) { identified in
+                if identified.isGuess {
+                    Console.warn("without CAP_NET_RAW the address type is a guess; add /public or /random")
+                }
+                Console.progress.update("\(identified.peer): connecting")
+                found()
+            }
         }
-    }
-
-    /// Returns the peer with its address type: if the type is not given the peer is scanned for, and if scanning is
-    /// not permitted the type is derived from the address, which works for most random ones.
-    private static func find(
-        _ central: Central, _ address: BluetoothAddress, _ type: AddressType?, _ timeout: Duration?
-    ) async throws -> PeerID {
-        if let type { return PeerID(address: address, type: type) }
-        var filter = ScanFilter()
-        filter.peers = [PeerID(address: address, type: .public), PeerID(address: address, type: .random)]
-        do {
-            if let peer = try await central.first(filter, timeout: timeout).peer { return peer }
-        } catch {
-            guard error.code == .notPermitted else { throw error }
-            Console.warn("without CAP_NET_RAW the address type is a guess; add /public or /random")
-        }
-        let random = PeerID(address: address, type: .random)
-        return random.kind == .static ? random : PeerID(address: address, type: .public)
     }
 }

@@ -47,15 +47,19 @@ extension Adapter {
         }
     }
 
+    /// - Throws: `BLEError` with `.invalidArgument` for an address that no peer has.
+    func checkIsPeer(_ other: BluetoothAddress, _ subject: String, during operation: String) throws(BLEError) {
+        guard other == .zero || other == address else { return }
+        throw BLEError(
+            .invalidArgument, subject: subject, during: operation,
+            because: "that is \(other == .zero ? "no device's" : "this adapter's own") address")
+    }
+
     private func connectInTurn(
         _ peer: PeerID, _ parameters: ConnectionParameters, _ retry: inout ConnectRetry, until limit: BootInstant?
     ) async throws(BLEError) -> Turn {
         try await prepare(during: "connect")
-        guard peer.address != .zero, peer.address != address else {
-            throw BLEError(
-                .invalidArgument, subject: "\(peer)", during: "connect",
-                because: "that is \(peer.address == .zero ? "no device's" : "this adapter's own") address")
-        }
+        try checkIsPeer(peer.address, "\(peer)", during: "connect")
         let hasWaited = try await takeTurn(until: limit, peer)
         defer { passTurn() }
         // The adapter may have gone while others had their turns.

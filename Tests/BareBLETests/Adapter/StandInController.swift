@@ -67,8 +67,11 @@ actor StandInController {
         await withCheckedContinuation { waiters.append((count, $0)) }
     }
 
-    func advertise(_ address: BluetoothAddress, _ data: [UInt8], eventType: UInt8 = 0, rssi: Int8 = -55) {
-        let peer = PeerID(address: address, type: .random)
+    func advertise(
+        _ address: BluetoothAddress, _ data: [UInt8], type: AddressType = .random, eventType: UInt8 = 0,
+        rssi: Int8 = -55
+    ) {
+        let peer = PeerID(address: address, type: type)
         send(VirtualController.report(of: peer, eventType: eventType, data: data, rssi: rssi))
     }
 

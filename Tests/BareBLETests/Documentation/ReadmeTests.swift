@@ -51,6 +51,34 @@ import Testing
         // out
     }
 
+    private func addressAlone(_ central: Central) async throws -> UInt8 {
+        // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
+        let level = try await central.withConnection("C0:DE:00:00:00:01") { device in
+            try await device.read(.batteryLevel)
+        }
+        // out
+        return level.percentage
+    }
+
+    private func adapters() throws -> Configuration {
+        // in: Sources/BareBLE/BareBLE.docc/GettingStarted.md
+        for adapter in try Central.adapters() { print(adapter) }
+        var configuration = Configuration()
+        configuration.adapter = try Central.adapters().first { $0.bus == .usb }?.selector ?? .first
+        // out
+        return configuration
+    }
+
+    private func redaction(_ central: Central) async throws {
+        // in: Sources/BareBLE/BareBLE.docc/AdvertisementMeanings.md
+        var redaction = AdvertisementRedaction()
+        for try await case .found(let device) in central.scan() {
+            let shown = redaction.redacted(device)
+            print(shown.peer?.description ?? "-", shown.name ?? "-", shown.advertisement?.data ?? [])
+        }
+        // out
+    }
+
     private func meanings(_ central: Central) async throws {
         // in: Sources/BLEProfiles/BLEProfiles.docc/AdvertisementMeanings.md
         for try await case .found(let device) in central.scan() {

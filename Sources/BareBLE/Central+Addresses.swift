@@ -1,0 +1,227 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// Connecting by an address alone.
+//
+// The type of an address is part of it: every packet says which of the two spaces is meant, and a connection attempt of the wrong type
+// waits for a device that does not exist. Without the type the device is listened for first.
+
+/// A device whose address was given without its type.
+package struct IdentifiedPeer: Hashable, Sendable {
+    /// The address with its type.
+    package let peer: PeerID
+    /// Whether the type is a guess, because the process may not scan.
+    package let isGuess: Bool
+}
+
+extension Central {
+    /// Returns the identity of the device with this address: the address with its type, as the device advertises it.
+    ///
+    /// A device that this central's scans have heard lately costs nothing. Otherwise the call scans until the device is heard, for one
+    /// advertising interval or a few; other scans go on meanwhile. Store the result in place of the address: the type never changes, and
+    /// with it no later connect needs a scan.
+    ///
+    /// Two devices may have the same digits, one as a public and one as a random address. The one heard first is returned, or the one heard
+    /// last where earlier scans have heard both. Only advertisements of devices that accept connections count.
+    ///
+    /// - Parameters:
+    ///   - address: The device's address.
+    ///   - timeout: How long to listen, from when the radio listens; `nil` for as long as the task lives.
+    /// - Throws: `BLEError` with `.timedOut` when the device was heard in neither type, `.notPermitted` without CAP_NET_RAW, `.busy` when a
+    ///   link or a session has the address already, `.invalidArgument` for an address that no peer has, `.cancelled`, and the codes of
+    ///   a scan's beginning.
+    public func peer(
+        at address: BluetoothAddress, timeout: Duration? = .seconds(10)
+    ) async throws(BLEError) -> PeerID {
+        let operation = "find a device"
+        if let known = try await knownPeer(at: address, during: operation) { return known }
+        return try await listen(for: address, timeout: timeout, during: operation)
+    }
+
+    /// Connects to the device with this address, whose type is found out first.
+    ///
+    /// That costs a scan, as `peer(at:timeout:)` says, unless the device was heard lately; a connect by `PeerID` needs none. Both share
+    /// `ConnectOptions.timeout`; a device that was heard at the last moment has a second for the connect. Without CAP_NET_RAW the process may
+    /// not scan: the type is then guessed from the address's top bits, which a warning in the log says. Guessing takes a public
+    /// address that looks like a static random one for random, and private addresses for public ones.
+    ///
+    /// - Throws: `BLEError` with `.timedOut` when the device was not heard, or a guess was wrong, and as `connect(_:_:)` with a `PeerID` does.
+    public func connect(
+        _ address: BluetoothAddress, _ options: ConnectOptions = ConnectOptions()
+    ) async throws(BLEError) -> Peripheral {
+        try await connect(address, options) { _ in }
+    }
+
+    /// Connects to the device with this address; `identified` is called when its type is known, before the connect begins.
+    package func connect(
+        _ address: BluetoothAddress, _ options: ConnectOptions, identified: @Sendable (IdentifiedPeer) -> Void
+    ) async throws(BLEError) -> Peripheral {
+        _ = try mtu(options, connectingTo: "\(address)")
+        let deadline = options.timeout.map { loop.now() + $0 }
+        let found = try await identify(address, timeout: options.timeout)
+        identified(found)
+        var rest = options
+        rest.timeout = deadline.map { max(.seconds(1), $0 - loop.now()) }
+        do throws(BLEError) {
+            return try await connect(found.peer, rest)
+        } catch {
+            guard found.isGuess, error.code == .timedOut else { throw error }
+            let other = PeerID(address: address, type: found.peer.type == .public ? .random : .public)
+            throw error.hinting(
+                "Check that it advertises and is near. Without CAP_NET_RAW the type of the address is a guess: try \(other)."
+            )
+        }
+    }
+
+    /// Connects to the device with this address, as people write it: `AA:BB:CC:DD:EE:FF/random`, `AA:BB:CC:DD:EE:FF/public`, or without
+    /// the type, which is then found out first.
+    ///
+    /// Without the type it costs a scan, unless the device was heard lately.
+    ///
+    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as `connect(_:_:)` with a `PeerID` or a `BluetoothAddress` does.
+    public func connect(
+        _ text: String, _ options: ConnectOptions = ConnectOptions()
+    ) async throws(BLEError) -> Peripheral {
+        switch try WrittenPeer(text, during: "connect") {
+        case .peer(let peer): try await connect(peer, options)
+        case .address(let address): try await connect(address, options)
+        }
+    }
+
+    /// Connects to the device with this address, whose type is found out first, runs `body`, and disconnects however `body` ends.
+    ///
+    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    ///
+    /// - Throws: `BLEError` as `connect(_:_:)` with a `BluetoothAddress` does, and what `body` throws.
+    public nonisolated func withConnection<Value>(
+        _ address: BluetoothAddress, _ options: ConnectOptions = ConnectOptions(),
+        _ body: (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        let peripheral = try await connect(address, options)
+        return try await disconnecting(peripheral) { try await body(peripheral) }
+    }
+
+    /// Connects to the device with this address, as people write it, runs `body`, and disconnects however `body` ends.
+    ///
+    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    ///
+    /// - Throws: `BLEError` as `connect(_:_:)` with a `String` does, and what `body` throws.
+    public nonisolated func withConnection<Value>(
+        _ text: String, _ options: ConnectOptions = ConnectOptions(),
+        _ body: (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        let peripheral = try await connect(text, options)
+        return try await disconnecting(peripheral) { try await body(peripheral) }
+    }
+
+    /// Finds out the type of an address, then begins a session with the device as `session(with:_:onReady:reconnect:)` does.
+    ///
+    /// The session itself connects by `Session.id`, which has the type: only this call scans, for as long as the timeout of
+    /// `SessionOptions.connect`. Store `Session.id` to begin without a scan next time. Nothing is guessed: a session of the wrong type
+    /// would try for ever.
+    ///
+    /// - Throws: `BLEError` as `peer(at:timeout:)` and `session(with:_:onReady:reconnect:)` do.
+    public func session(
+        with address: BluetoothAddress, _ options: SessionOptions = SessionOptions(),
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+    ) async throws(BLEError) -> Session {
+        let peer = try await peer(at: address, timeout: options.connect.timeout)
+        return try session(with: peer, options, onReady: onReady, reconnect: decide)
+    }
+
+    /// Begins a session with the device with this address, as people write it: with its type, or without, which is then found out first.
+    ///
+    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as the sessions with a `PeerID` or a `BluetoothAddress` do.
+    public func session(
+        with text: String, _ options: SessionOptions = SessionOptions(),
+        onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
+        reconnect decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)? = nil
+    ) async throws(BLEError) -> Session {
+        switch try WrittenPeer(text, during: "begin a session") {
+        case .peer(let peer): try session(with: peer, options, onReady: onReady, reconnect: decide)
+        case .address(let address): try await session(with: address, options, onReady: onReady, reconnect: decide)
+        }
+    }
+
+    // MARK: Finding out the type
+
+    /// The device with this address; where the process may not scan, a guess.
+    private func identify(_ address: BluetoothAddress, timeout: Duration?) async throws(BLEError) -> IdentifiedPeer {
+        let operation = "connect"
+        if let known = try await knownPeer(at: address, during: operation) {
+            return IdentifiedPeer(peer: known, isGuess: false)
+        }
+        do throws(BLEError) {
+            let peer = try await listen(for: address, timeout: timeout, during: operation)
+            return IdentifiedPeer(peer: peer, isGuess: false)
+        } catch {
+            guard error.code == .notPermitted else { throw error }
+            let random = PeerID(address: address, type: .random)
+            let peer = random.kind == .static ? random : PeerID(address: address, type: .public)
+            configuration.logger.warning(
+                "the type of an address is a guess, because a scan needs CAP_NET_RAW", metadata: ["peer": "\(peer)"])
+            return IdentifiedPeer(peer: peer, isGuess: true)
+        }
+    }
+
+    /// The device as earlier scans have heard it.
+    ///
+    /// - Throws: `BLEError` where listening for it would be in vain.
+    private func knownPeer(
+        at address: BluetoothAddress, during operation: String
+    ) async throws(BLEError) -> PeerID? {
+        let candidates = [AddressType.public, .random].map { PeerID(address: address, type: $0) }
+        for peer in candidates where isTaken(peer) { throw hasSessionError(peer) }
+        let adapter = adapter
+        try await adapter.prepare(during: operation)
+        try await adapter.checkIsPeer(address, "\(address)", during: operation)
+        var newest: Sighting?
+        for peer in candidates {
+            guard let sighting = await adapter.sighting(of: peer), sighting.isConnectable else { continue }
+            if newest.map({ $0.lastSeen < sighting.lastSeen }) ?? true { newest = sighting }
+        }
+        if let peer = newest?.peer { return peer }
+        // A connected device rarely advertises.
+        guard await adapter.hasLink(to: candidates[0]) else { return nil }
+        throw BLEError(
+            .busy, subject: "\(address)", during: operation,
+            because: "a link to the device is up already, and it does not advertise meanwhile",
+            hint: "Close that link, of this or another program, or add the type to the address: /public or /random.")
+    }
+
+    private func listen(
+        for address: BluetoothAddress, timeout: Duration?, during operation: String
+    ) async throws(BLEError) -> PeerID {
+        var filter = ScanFilter.address(address)
+        filter.connectableOnly = true
+        do throws(BLEError) {
+            if let peer = try await first(filter, timeout: timeout).peer { return peer }
+        } catch {
+            guard error.code == .timedOut, error.origin != .adapter else { throw error }
+        }
+        throw BLEError(
+            .timedOut, subject: "\(address)", during: operation,
+            because: "the device was heard neither under a public nor under a random address in \(timeout ?? .zero)",
+            hint: "Check that it is near, switched on, advertising, and not connected elsewhere.", origin: .peer)
+    }
+}
+
+/// A peer as people write it: an address, with its type or without.
+private enum WrittenPeer {
+    case peer(PeerID)
+    case address(BluetoothAddress)
+
+    init(_ text: String, during operation: String) throws(BLEError) {
+        if let peer = PeerID(text) {
+            self = .peer(peer)
+        } else if let address = BluetoothAddress(text) {
+            self = .address(address)
+        } else {
+            throw BLEError(
+                .invalidArgument, subject: text, during: operation, because: "that is no device address",
+                hint: "Write AA:BB:CC:DD:EE:FF, and /public or /random behind it where the type is known.")
+        }
+    }
+}
