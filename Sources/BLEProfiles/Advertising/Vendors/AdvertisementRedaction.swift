@@ -1,3 +1,5 @@
+public import BLECore
+
 // Redaction changes what was heard and not what is printed, so that no screen, log or format has to think of it: the address, the names,
 // and every copy of them in the payloads.
 //

@@ -1,3 +1,5 @@
+internal import BLECore
+
 // Where the formats of makers and services hold an address or a name. The layouts stand at the formats themselves; what is said here of
 // each is only which of its fields identify the device.
 //
