@@ -180,7 +180,7 @@ package final class SessionCheck {
     }
 
     private static func difference(_ before: ATTStatistics, _ after: ATTStatistics) -> Reason? {
-        if after.knownStrays + after.unexplainedAnswers > before.knownStrays + before.unexplainedAnswers {
+        if after.knownStrays + after.unexplainedResponses > before.knownStrays + before.unexplainedResponses {
             return .unasked
         }
         return unusableValues(after) > unusableValues(before) ? .unusableValue : nil

@@ -70,10 +70,13 @@ package enum ATTValueKind: Hashable, Sendable {
     case indication
 }
 
-/// An action for the owner of the link, in this order.
-package enum ATTAction: Hashable, Sendable {
-    /// Resumes the caller, exactly once for each id. The bytes are the whole response PDU, empty for a command.
-    case finish(RequestID, Result<[UInt8], ATTFailure>)
+/// An action for the owner of a link, in this order.
+///
+/// `ATTQueue` finishes requests, `GATTClient` the operations that are made of them; all else is the same for both.
+package enum LinkAction<Caller, Value, Failure>: Hashable, Sendable
+where Caller: Hashable & Sendable, Value: Hashable & Sendable, Failure: Error & Hashable {
+    /// Resumes the caller, exactly once for each.
+    case finish(Caller, Result<Value, Failure>)
     /// Delivers a value to the subscribers of the handle.
     case deliver(AttributeHandle, [UInt8], ATTValueKind)
     /// Writes one PDU, then calls `sent`, `blocked` or `refused`. Always the last action.
@@ -82,7 +85,10 @@ package enum ATTAction: Hashable, Sendable {
     case close(ATTQueue.CloseReason)
 }
 
-/// A few actions. Two fit without an allocation, enough for a response: its caller and the next request.
+/// An action of `ATTQueue`. The bytes of a finished request are the whole response PDU, empty for a command.
+package typealias ATTAction = LinkAction<RequestID, [UInt8], ATTFailure>
+
+/// A few actions. Two fit without an allocation, which is all that a response takes: its caller and the next request.
 package struct ATTActions: Sequence, IteratorProtocol, Hashable, Sendable {
     private var first: ATTAction?
     private var second: ATTAction?

@@ -1,25 +1,25 @@
-// Turns the attribute channel of one link into single questions with single answers.
+// Turns the attribute channel of one link into single requests with single responses.
 //
 // Duties: keeps one request outstanding, sends everything in the order in which it was enqueued, finds the caller of
-// each answer, ends requests that stay unanswered, confirms indications, answers the peer's own requests, and keeps the
-// MTU. It looks no further into answers than that: what a response means, and whether its list adds up, is the
+// each response, ends requests that stay without one, confirms indications, responds to the peer's own requests, and keeps
+// the MTU. It looks no further into responses than that: what one means, and whether its list adds up, is the
 // procedure's business.
 //
 // Invariants:
-// - At most one request is outstanding. Its slot is free again when the answer came, never earlier: a caller that gives
-//   up leaves an orphan behind, and the late answer to it is discarded. Else it would be taken for the next answer.
-// - 30 s after a request was sent the link closes for good. Nothing restarts that timer. Only `timePassed` judges it: an answer
+// - At most one request is outstanding. Its slot is free again when the response came, never earlier: a caller that gives
+//   up leaves an orphan, and the late response to it is discarded. Else it would be taken for the next response.
+// - 30 s after a request was sent the link closes for good. Nothing restarts that timer. Only `timePassed` judges it: a response
 //   that comes to be looked at late, because this process did not run, has come in time (row O21). So the owner reads what
-//   there is before it says that time has passed.
+//   there is before it reports that time has passed.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
 // - A response has no number, so a copy of one that arrives while the next request of its kind is under way cannot be told from the
 //   response to that. Two things keep it rare: the owner reads what there is before it writes a request (`hold`), so that a copy that
 //   has arrived finds the slot free; and what comes for a request that has ended is counted, for it puts earlier results in doubt.
-// - At most one `.send` is in the owner's hands. It answers with `sent`, `blocked`, `hold` or `refused` before it does anything else, and
-//   a packet counts as sent only then; until then it can be taken back.
-// - Confirmations and answers to the peer overtake our own operations, and there is room for a fixed number of them.
+// - At most one `.send` is in the owner's hands. It calls `sent`, `blocked`, `hold` or `refused` before it does anything else, and
+//   a packet counts as sent only then; until then it can be withdrawn.
+// - Confirmations and responses to the peer overtake our own operations, and there is room for a fixed number of them.
 //
-// The owner is the link's actor. It passes in the time, and carries out what it gets back.
+// The owner is `GATTClient`, which belongs to the link's actor. It passes in the time, and carries out what it gets back.
 
 /// The attribute channel of one link, without a socket and without a clock.
 ///
@@ -31,15 +31,15 @@ package struct ATTQueue: ~Copyable {
         package var responseTime: Duration = .seconds(30)
         /// How many operations may be unfinished at a time.
         package var operations = 64
-        /// How many answers out of turn close the link, within one request.
-        package var unexplainedAnswers = 3
+        /// How many responses out of turn close the link, within one request.
+        package var unexplainedResponses = 3
         /// How many notifications without a handle close the link.
         package var shortValues = 16
         /// The longest value that an attribute can have.
         package var valueLength = 512
         /// The largest packet that we receive, which is what a peer that asks for our MTU gets.
         package var mtu: UInt16 = 517
-        /// Whether the first answer out of turn closes the link.
+        /// Whether the first response out of turn closes the link.
         package var isStrict = false
 
         package init() {}
@@ -53,40 +53,235 @@ package struct ATTQueue: ~Copyable {
     package static let mostConfirmationsDue = 2
 
     package let limits: Limits
-    package internal(set) var statistics = ATTStatistics()
-    /// The largest packet that may be sent.
-    package internal(set) var mtu: UInt16
-
-    var slot = Slot.free
-    var writing = Writing.ready
-    /// Whether operations wait until the owner has read what there is.
-    var isHeld = false
-    var waiting: [Operation] = []
-
-    // What the peer is owed; see ATTQueue+Peer.
-    var answer: [UInt8]?
-    var confirmationsDue = 0
-
-    // What is known about the MTU; see ATTQueue+MTU.
-    var receiveLimit: UInt16
-    var exchangedMTU: UInt16?
-    var peerMTU: UInt16?
-
-    private var lastEnded: Ended?
+    package private(set) var statistics = ATTStatistics()
     /// How many responses came for a request that had ended with another one: one of the two was not meant for it.
     package private(set) var contradictions = 0
 
+    private var slot = Slot.free
+    private var writing = Writing.ready
+    /// Whether operations wait until the owner has read what there is.
+    private var isHeld = false
+    private var waiting: [Operation] = []
+    private var lastEnded: Ended?
+    private var debts = PeerDebts()
+    private var packetSize: PacketSize
+
     package init(limits: Limits = Limits(), mtu: UInt16 = ATTQueue.defaultMTU) {
         self.limits = limits
-        self.mtu = Self.clamped(mtu)
-        receiveLimit = Self.clamped(mtu)
+        packetSize = PacketSize(mtu, largest: limits.mtu)
     }
+
+    /// The largest packet that may be sent.
+    package var mtu: UInt16 { packetSize.mtu }
 
     /// Whether the link has ended; nothing is sent or received any more.
     package var isClosed: Bool {
         if case .closed = slot { true } else { false }
     }
+}
 
+// MARK: - From the owner
+
+extension ATTQueue {
+    /// How many operations are unfinished, those included whose caller gave up while the peer thinks.
+    package var count: Int {
+        if case .taken = slot { waiting.count + 1 } else { waiting.count }
+    }
+
+    /// The operation whose packet the owner has in its hands; `nil` when there is none, or its caller has given up.
+    package var operationInHand: RequestID? {
+        if case .offered(.operation) = writing { waiting.first?.id } else { nil }
+    }
+
+    /// Takes a request or command; it is sent when its turn comes.
+    ///
+    /// - Parameters:
+    ///   - pdu: the whole packet. Anything but a request is finished as soon as it was sent.
+    ///   - id: names the caller in `.finish`, which comes exactly once.
+    ///   - deadline: when the caller gives up; `nil` leaves it to the response time.
+    ///   - isExempt: whether it is taken also by a full queue, because it clears up after an operation that is over.
+    package mutating func enqueue(
+        _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, isExempt: Bool = false, at now: BootInstant
+    ) -> ATTActions {
+        var actions = ATTActions()
+        if case .closed(let reason) = slot {
+            actions.append(.finish(id, .failure(.closed(reason))))
+            return actions
+        }
+        guard let first = pdu.first else {
+            actions.append(.finish(id, .failure(.malformed(MalformedPacket("ATT PDU", at: 0, .tooShort)))))
+            return actions
+        }
+        guard count < limits.operations || isExempt else {
+            countRefused()
+            actions.append(.finish(id, .failure(.queueFull)))
+            return actions
+        }
+        let isRequest = ATTOpcode(rawValue: first).isRequest
+        waiting.append(Operation(id: id, pdu: pdu, isRequest: isRequest, deadline: deadline))
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Gives an operation up. What was not sent yet never will be; what was sent keeps its slot until the peer responds.
+    ///
+    /// - Parameter isLate: Whether its deadline has passed, which the owner keeps for what takes several requests.
+    package mutating func cancel(_ id: RequestID, isLate: Bool = false, at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard giveUp(id, isLate ? .timedOut : .cancelled, &actions) else { return actions }
+        countGivenUp(isLate: isLate)
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Counts an operation for which there was no room; the owner calls it for one that never came here.
+    package mutating func countRefused() {
+        statistics.refusedByFullQueue += 1
+    }
+
+    /// Counts an operation that was given up; the owner calls it for one that had nothing in the queue yet.
+    package mutating func countGivenUp(isLate: Bool) {
+        if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
+    }
+
+    /// The writes to `handles` that wait for their turn; none that the owner may be writing.
+    package func unsentWrites(to handles: ClosedRange<AttributeHandle>) -> [RequestID] {
+        let offered = if case .offered(.operation) = writing { 1 } else { 0 }
+        return waiting.dropFirst(offered).compactMap { operation in
+            var reader = ByteReader(operation.pdu.span)
+            guard let opcode = reader.u8(), let handle = reader.u16(), handles.contains(handle) else { return nil }
+            switch ATTOpcode(rawValue: opcode) {
+            case .writeRequest, .writeCommand, .signedWriteCommand: return operation.id
+            default: return nil
+            }
+        }
+    }
+
+    /// Reports that the last `.send` was written.
+    package mutating func sent(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .offered(let offer) = writing else { return actions }
+        writing = .ready
+        if isClosed { return actions }
+        switch offer {
+        case .confirmation:
+            debts.confirmationEnded()
+            statistics.confirmations += 1
+        case .response:
+            debts.responseEnded()
+            packetSize.respondedToPeer(isExchanging: isExchangingMTU)
+        case .operation:
+            operationWasSent(&actions, at: now)
+        }
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Reports that the last `.send` could not be written now; it comes again after `writable`.
+    package mutating func blocked() {
+        guard case .offered(let offer) = writing else { return }
+        writing = .blocked
+        if case .operation = offer, let first = waiting.first, first.id == nil { waiting.removeFirst() }
+    }
+
+    /// Withdraws the operation whose packet the owner has in its hands, and keeps all operations until `release`, so that the owner can
+    /// read what arrived before them. Confirmations and responses to the peer go out meanwhile.
+    package mutating func hold() {
+        guard case .offered(.operation) = writing else { return }
+        blocked()
+        writing = .ready
+        isHeld = true
+    }
+
+    /// Offers operations again after `hold`.
+    package mutating func release(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        isHeld = false
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Reports that the last `.send` can never be written: its operation fails, and what is next goes on.
+    ///
+    /// - Parameter code: the owner's own number for why; it comes back in `ATTFailure.unsendable`.
+    package mutating func refused(_ code: Int32, at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .offered(let offer) = writing else { return actions }
+        writing = .ready
+        if isClosed { return actions }
+        statistics.unsendable += 1
+        switch offer {
+        case .confirmation:
+            debts.confirmationEnded()
+        case .response:
+            debts.responseEnded()
+        case .operation:
+            guard !waiting.isEmpty else { break }
+            if let id = waiting.removeFirst().id { actions.append(.finish(id, .failure(.unsendable(code)))) }
+        }
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Reports that the socket takes packets again.
+    package mutating func writable(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        guard case .blocked = writing else { return actions }
+        writing = .ready
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// When `timePassed` must be called next; `nil` while nothing waits for the time.
+    package var nextDeadline: BootInstant? {
+        var next: BootInstant?
+        func consider(_ moment: BootInstant?) {
+            guard let moment else { return }
+            next = next.map { min($0, moment) } ?? moment
+        }
+        if case .taken(let request) = slot {
+            consider(request.end)
+            if request.id != nil { consider(request.deadline) }
+        }
+        for operation in waiting where operation.id != nil { consider(operation.deadline) }
+        return next
+    }
+
+    /// Ends what has waited long enough.
+    package mutating func timePassed(_ now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        if isClosed { return actions }
+        var late: [RequestID] = []
+        if case .taken(let request) = slot, let id = request.id, let deadline = request.deadline, deadline <= now {
+            late.append(id)
+        }
+        for operation in waiting {
+            if let id = operation.id, let deadline = operation.deadline, deadline <= now { late.append(id) }
+        }
+        for id in late where giveUp(id, .timedOut, &actions) { statistics.timedOut += 1 }
+        closeIfUnanswered(&actions, at: now)
+        offerNext(&actions, at: now)
+        return actions
+    }
+
+    /// Closes the link when the peer has been silent for too long.
+    private mutating func closeIfUnanswered(_ actions: inout ATTActions, at now: BootInstant) {
+        if case .taken(let request) = slot, request.end <= now { close(.responseTimeout, &actions) }
+    }
+
+    /// Reports that the link went away by itself; everything unfinished fails once.
+    ///
+    /// - Parameter code: the owner's own number for why; it comes back in `CloseReason.linkLost`.
+    package mutating func linkLost(_ code: Int32) -> ATTActions {
+        var actions = ATTActions()
+        if !isClosed { failEverything(.linkLost(code), &actions) }
+        return actions
+    }
+}
+
+// MARK: - From the peer
+
+extension ATTQueue {
     /// Takes one packet from the peer, as it was read.
     package mutating func received(_ pdu: [UInt8], at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
@@ -97,7 +292,7 @@ package struct ATTQueue: ~Copyable {
         }
         let opcode = ATTOpcode(rawValue: first)
         switch opcode.kind {
-        case .response: receivedAnswer(opcode, pdu, &actions)
+        case .response: receivedResponse(opcode, pdu, &actions)
         case .notification: receivedNotification(opcode, pdu, &actions)
         case .indication: receivedIndication(pdu, &actions)
         case .request: receivedRequest(opcode, pdu, &actions)
@@ -108,15 +303,15 @@ package struct ATTQueue: ~Copyable {
         return actions
     }
 
-    /// Matches an answer with the outstanding request.
-    private mutating func receivedAnswer(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
-        if pdu.count > Int(receiveLimit) {
-            statistics.oversizedAnswers += 1
+    /// Matches a response with the outstanding request.
+    private mutating func receivedResponse(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
+        if pdu.count > packetSize.receiveLimit {
+            statistics.oversizedResponses += 1
             return close(.oversizedResponse, &actions)
         }
         guard case .taken(let request) = slot else { return receivedStray(opcode, pdu, &actions) }
         if opcode == request.opcode.response {
-            return end(request, receivedResponse(pdu, to: request), pdu, &actions)
+            return end(request, result(of: pdu, for: request), pdu, &actions)
         }
         guard opcode == .errorResponse else { return receivedStray(opcode, pdu, &actions) }
         do throws(MalformedPacket) {
@@ -149,8 +344,8 @@ package struct ATTQueue: ~Copyable {
         return lastEnded.response == pdu || statistics.duplicatedResponses > 0
     }
 
-    /// Refuses what was made in ignorance of a change. The peer takes the next request as a sign that the change is known
-    /// here, and would carry it out on a handle that may mean something else by now.
+    /// Refuses requests that were made before a change was known here. The peer takes the next request as a sign that it is known,
+    /// and would carry it out on a handle that may mean something else by now.
     ///
     /// Spec: Core Vol 3 Part G, 2.5.2.1.
     private mutating func refuseWaitingRequests(_ actions: inout ATTActions) {
@@ -170,13 +365,12 @@ package struct ATTQueue: ~Copyable {
     }
 
     /// Looks into the one response that concerns the queue itself, and hands on all others.
-    private mutating func receivedResponse(
-        _ pdu: [UInt8], to request: Outstanding
+    private mutating func result(
+        of pdu: [UInt8], for request: Outstanding
     ) -> Result<[UInt8], ATTFailure> {
         guard let offered = request.offeredMTU else { return .success(pdu) }
         do throws(MalformedPacket) {
-            let response = try ATTExchangeMTUResponse(pdu)
-            exchangedMTU = max(min(offered, response.mtu), Self.defaultMTU)
+            packetSize.exchanged(offered, try ATTExchangeMTUResponse(pdu).mtu)
             return .success(pdu)
         } catch {
             return .failure(.malformed(error))
@@ -187,19 +381,19 @@ package struct ATTQueue: ~Copyable {
     private mutating func end(
         _ request: Outstanding, _ result: Result<[UInt8], ATTFailure>, _ pdu: [UInt8], _ actions: inout ATTActions
     ) {
-        if case .failure(.malformed) = result { statistics.malformedAnswers += 1 }
+        if case .failure(.malformed) = result { statistics.malformedResponses += 1 }
         slot = .free
         lastEnded = Ended(opcode: request.opcode, handle: request.handle, response: pdu)
-        if request.offeredMTU != nil { applyMTU() }
+        if request.offeredMTU != nil { packetSize.agree() }
         guard let id = request.id else {
-            statistics.lateAnswers += 1
+            statistics.lateResponses += 1
             return
         }
-        statistics.answers += 1
+        statistics.responses += 1
         actions.append(.finish(id, result))
     }
 
-    /// Drops an answer out of turn, or closes the link over it.
+    /// Drops a response out of turn, or closes the link over it.
     private mutating func receivedStray(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
         if isKnownStray(opcode, pdu) {
             statistics.knownStrays += 1
@@ -208,11 +402,11 @@ package struct ATTQueue: ~Copyable {
                 if lastEnded.response != pdu { contradictions += 1 }
             }
         } else {
-            statistics.unexplainedAnswers += 1
+            statistics.unexplainedResponses += 1
             if case .taken(var request) = slot {
-                request.unexplainedAnswers += 1
+                request.unexplainedResponses += 1
                 slot = .taken(request)
-                if request.unexplainedAnswers >= limits.unexplainedAnswers {
+                if request.unexplainedResponses >= limits.unexplainedResponses {
                     return close(.unexplainedResponses, &actions)
                 }
             }
@@ -220,9 +414,9 @@ package struct ATTQueue: ~Copyable {
         if limits.isStrict { close(.unexplainedResponses, &actions) }
     }
 
-    /// Whether devices in the field are known to send this out of turn, and mean no harm by it.
+    /// Whether devices in the field are known to send this out of turn, without harm.
     private func isKnownStray(_ opcode: ATTOpcode, _ pdu: [UInt8]) -> Bool {
-        if opcode == .exchangeMTUResponse, exchangedMTU != nil { return true }
+        if opcode == .exchangeMTUResponse, packetSize.isExchanged { return true }
         if opcode == .errorResponse {
             guard let named = Self.requestNamed(by: pdu) else { return false }
             if named.isCommand { return true }
@@ -231,24 +425,199 @@ package struct ATTQueue: ~Copyable {
     }
 
     /// The opcode that an Error Response blames, also when the rest of it is malformed.
-    fileprivate static func requestNamed(by pdu: [UInt8]) -> ATTOpcode? {
+    private static func requestNamed(by pdu: [UInt8]) -> ATTOpcode? {
         pdu.dropFirst().first.map { ATTOpcode(rawValue: $0) }
     }
 
+    private mutating func receivedNotification(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
+        guard opcode == .multipleHandleValueNotification else {
+            if let value = value(of: pdu, &actions) {
+                statistics.notifications += 1
+                actions.append(.deliver(value.handle, value.value, .notification))
+            }
+            return
+        }
+        guard pdu.count <= packetSize.receiveLimit else {
+            statistics.oversizedValues += 1
+            return
+        }
+        do throws(MalformedPacket) {
+            for entry in try ATTMultipleHandleValueNotification(pdu).entries where isDeliverable(entry) {
+                statistics.notifications += 1
+                actions.append(.deliver(entry.handle, entry.value, .notification))
+            }
+        } catch {
+            statistics.malformedLists += 1
+        }
+    }
+
+    /// Delivers an indication and owes its confirmation, also when the value is of no use: the peer waits for it.
+    private mutating func receivedIndication(_ pdu: [UInt8], _ actions: inout ATTActions) {
+        if debts.confirmations > 0 {
+            statistics.overlappingIndications += 1
+            if limits.isStrict || debts.confirmations >= Self.mostConfirmationsDue {
+                return close(.overlappingIndications, &actions)
+            }
+        }
+        let value = value(of: pdu, &actions)
+        if isClosed { return }
+        if let value {
+            statistics.indications += 1
+            actions.append(.deliver(value.handle, value.value, .indication))
+        }
+        debts.oweConfirmation()
+    }
+
+    private mutating func receivedConfirmation(_ actions: inout ATTActions) {
+        statistics.strayConfirmations += 1
+        if limits.isStrict { close(.unexplainedResponses, &actions) }
+    }
+
+    /// Responds to the peer's own request: with our MTU to that for the MTU, with an error to everything else.
+    private mutating func receivedRequest(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
+        if debts.response != nil { return close(.overlappingRequests, &actions) }
+        var code = ATTErrorCode.requestNotSupported
+        if opcode == .exchangeMTURequest {
+            do throws(MalformedPacket) {
+                let request = try ATTExchangeMTURequest(pdu)
+                statistics.peerMTURequests += 1
+                packetSize.peerAsked(request.mtu)
+                debts.owe(ATTExchangeMTUResponse(mtu: limits.mtu).bytes)
+                return
+            } catch {
+                code = .invalidPDU
+            }
+        }
+        statistics.peerRequestsRefused += 1
+        debts.owe(ATTErrorResponse(requestOpcode: opcode, handle: 0, code: code).bytes)
+    }
+
+    /// The handle and value of a notification or indication, when both are there and of a size that was agreed on.
+    private mutating func value(
+        of pdu: [UInt8], _ actions: inout ATTActions
+    ) -> ATTMultipleHandleValueNotification.Entry? {
+        var reader = ByteReader(pdu.span)
+        guard reader.skip(1), let handle = reader.u16() else {
+            statistics.shortValues += 1
+            if statistics.shortValues >= limits.shortValues { close(.shortValues, &actions) }
+            return nil
+        }
+        guard pdu.count <= packetSize.receiveLimit else {
+            statistics.oversizedValues += 1
+            return nil
+        }
+        let value = ATTMultipleHandleValueNotification.Entry(handle: handle, value: reader.rest())
+        return isDeliverable(value) ? value : nil
+    }
+
+    private mutating func isDeliverable(_ value: ATTMultipleHandleValueNotification.Entry) -> Bool {
+        if value.handle == 0 {
+            statistics.valuesWithoutHandle += 1
+            return false
+        }
+        if value.value.count > limits.valueLength {
+            statistics.oversizedValues += 1
+            return false
+        }
+        return true
+    }
+}
+
+// MARK: - Sending
+
+extension ATTQueue {
+    /// Hands the owner the next packet, if it can take one and there is one whose turn it is.
+    private mutating func offerNext(_ actions: inout ATTActions, at now: BootInstant) {
+        guard case .ready = writing, !isClosed else { return }
+        if debts.confirmations > 0 {
+            writing = .offered(.confirmation)
+            return actions.append(.send(ATTHandleValueConfirmation().bytes))
+        }
+        if let response = debts.response {
+            writing = .offered(.response)
+            return actions.append(.send(response))
+        }
+        if isHeld { return }
+        while let operation = waiting.first {
+            if mustWait(operation) { return }
+            if let failure = reasonNotToSend(operation, at: now) {
+                waiting.removeFirst()
+                if let id = operation.id { actions.append(.finish(id, .failure(failure))) }
+                continue
+            }
+            writing = .offered(.operation)
+            return actions.append(.send(operation.pdu))
+        }
+    }
+
+    private var isExchangingMTU: Bool {
+        if case .taken(let request) = slot { request.offeredMTU != nil } else { false }
+    }
+
+    /// Requests wait for the slot. Commands do not, except for more room when the MTU is just being exchanged.
+    private func mustWait(_ operation: Operation) -> Bool {
+        guard case .taken(let request) = slot else { return false }
+        return operation.isRequest || request.offeredMTU != nil && operation.pdu.count > Int(mtu)
+    }
+
+    private mutating func reasonNotToSend(_ operation: Operation, at now: BootInstant) -> ATTFailure? {
+        if let deadline = operation.deadline, deadline <= now {
+            statistics.timedOut += 1
+            return .timedOut
+        }
+        return operation.pdu.count > Int(mtu) ? .tooLong(mtu: mtu) : nil
+    }
+
+    private mutating func operationWasSent(_ actions: inout ATTActions, at now: BootInstant) {
+        guard !waiting.isEmpty else { return }
+        let operation = waiting.removeFirst()
+        if operation.isRequest {
+            statistics.requestsSent += 1
+            slot = .taken(Self.outstanding(operation, until: now + limits.responseTime))
+        } else {
+            statistics.commandsSent += 1
+            if let id = operation.id { actions.append(.finish(id, .success([]))) }
+        }
+    }
+
+    private static func outstanding(_ operation: Operation, until end: BootInstant) -> Outstanding {
+        var reader = ByteReader(operation.pdu.span)
+        let opcode = ATTOpcode(rawValue: reader.u8() ?? 0)
+        let parameter = reader.u16()
+        let (handle, offeredMTU): (AttributeHandle?, UInt16?) =
+            switch opcode {
+            case .exchangeMTURequest: (nil, parameter)
+            case .executeWriteRequest: (nil, nil)
+            default: (parameter, nil)
+            }
+        return Outstanding(
+            id: operation.id, opcode: opcode, handle: handle, offeredMTU: offeredMTU, deadline: operation.deadline,
+            end: end)
+    }
+
+    /// Finishes one caller early; returns whether it was still there.
+    private mutating func giveUp(_ id: RequestID, _ failure: ATTFailure, _ actions: inout ATTActions) -> Bool {
+        if case .taken(var request) = slot, request.id == id {
+            request.id = nil
+            slot = .taken(request)
+        } else if let index = waiting.firstIndex(where: { $0.id == id }) {
+            if index == 0, case .offered(.operation) = writing {
+                waiting[index].id = nil
+            } else {
+                waiting.remove(at: index)
+            }
+        } else {
+            return false
+        }
+        actions.append(.finish(id, .failure(failure)))
+        return true
+    }
+
     /// Fails everything once, and never sends or accepts anything again.
-    mutating func close(_ reason: CloseReason, _ actions: inout ATTActions) {
+    private mutating func close(_ reason: CloseReason, _ actions: inout ATTActions) {
         if isClosed { return }
         failEverything(reason, &actions)
         actions.append(.close(reason))
-    }
-
-    /// Tells that the link went away by itself; everything unfinished fails once.
-    ///
-    /// - Parameter code: the owner's own number for why; it comes back in `CloseReason.linkLost`.
-    package mutating func linkLost(_ code: Int32) -> ATTActions {
-        var actions = ATTActions()
-        if !isClosed { failEverything(.linkLost(code), &actions) }
-        return actions
     }
 
     private mutating func failEverything(_ reason: CloseReason, _ actions: inout ATTActions) {
@@ -260,8 +629,86 @@ package struct ATTQueue: ~Copyable {
         }
         slot = .closed(reason)
         waiting = []
-        answer = nil
-        confirmationsDue = 0
+        debts = PeerDebts()
+    }
+}
+
+// MARK: - Taking over
+
+// What a queue leaves to the one that takes its link over: the link goes on, and with it the request that the peer thinks about,
+// what the peer is owed, and the size of packets. The callers do not: their requests fail before.
+
+extension ATTQueue {
+    /// The state of a link between two owners.
+    package struct Remains: Hashable, Sendable {
+        /// A request that was sent and has no response yet.
+        package struct Unanswered: Hashable, Sendable {
+            package var opcode: ATTOpcode
+            package var handle: AttributeHandle?
+            package var offeredMTU: UInt16?
+            /// When the peer's time is over.
+            package var end: BootInstant
+
+            package init(
+                opcode: ATTOpcode, handle: AttributeHandle?, offeredMTU: UInt16?, end: BootInstant
+            ) {
+                self.opcode = opcode
+                self.handle = handle
+                self.offeredMTU = offeredMTU
+                self.end = end
+            }
+        }
+
+        package var mtu = ATTQueue.defaultMTU
+        package var receiveLimit = ATTQueue.defaultMTU
+        package var exchangedMTU: UInt16?
+        package var peerMTU: UInt16?
+        package var unanswered: Unanswered?
+        package var confirmationsDue: UInt8 = 0
+        /// The response to the peer's own request that could not be written yet.
+        package var response: [UInt8]?
+
+        package init() {}
+    }
+
+    /// How long the response that arrived between two owners may take to be read.
+    private static let readingTime: Duration = .seconds(1)
+
+    /// What the next owner of the link must know.
+    package var remains: Remains {
+        var remains = Remains()
+        packetSize.write(to: &remains)
+        if case .taken(let request) = slot {
+            remains.unanswered = Remains.Unanswered(
+                opcode: request.opcode, handle: request.handle, offeredMTU: request.offeredMTU, end: request.end)
+        }
+        remains.confirmationsDue = UInt8(clamping: debts.confirmations)
+        remains.response = debts.response
+        return remains
+    }
+
+    /// Goes on with a link that another queue has left.
+    ///
+    /// The slot of an unanswered request stays taken until the late response came, which is dropped. The peer has what was left of
+    /// its time, but at least a second: the response may have been waiting to be read for long.
+    package init(limits: Limits, remains: Remains, at now: BootInstant) {
+        self.init(limits: limits, mtu: remains.mtu)
+        packetSize = PacketSize(remains, largest: limits.mtu)
+        debts = PeerDebts(
+            confirmations: min(Int(remains.confirmationsDue), Self.mostConfirmationsDue), response: remains.response)
+        guard let request = remains.unanswered else { return }
+        let end = max(min(request.end, now + limits.responseTime), now + Self.readingTime)
+        slot = .taken(
+            Outstanding(
+                id: nil, opcode: request.opcode, handle: request.handle, offeredMTU: request.offeredMTU, deadline: nil,
+                end: end))
+    }
+
+    /// Sends what the peer was owed already; the first thing to be called after that initializer.
+    package mutating func resume(at now: BootInstant) -> ATTActions {
+        var actions = ATTActions()
+        offerNext(&actions, at: now)
+        return actions
     }
 }
 
@@ -269,15 +716,15 @@ package struct ATTQueue: ~Copyable {
 
 extension ATTQueue {
     /// The place of the one outstanding request.
-    enum Slot {
+    private enum Slot {
         case free
         case taken(Outstanding)
         case closed(CloseReason)
     }
 
     /// A request that was sent.
-    struct Outstanding {
-        /// Whom to tell; nobody once the caller gave up.
+    private struct Outstanding {
+        /// The caller; `nil` once it gave up.
         var id: RequestID?
         let opcode: ATTOpcode
         /// The handle that an Error Response should name.
@@ -288,11 +735,11 @@ extension ATTQueue {
         let deadline: BootInstant?
         /// When the link closes.
         let end: BootInstant
-        var unexplainedAnswers = 0
+        var unexplainedResponses = 0
     }
 
     /// The request that ended last.
-    struct Ended {
+    private struct Ended {
         let opcode: ATTOpcode
         let handle: AttributeHandle?
         /// What the peer has sent for it.
@@ -310,28 +757,122 @@ extension ATTQueue {
     }
 
     /// A request or command that was not sent yet.
-    struct Operation {
-        /// Whom to tell; nobody when the caller gave up while the packet was in the owner's hands.
+    private struct Operation {
+        /// The caller; `nil` when it gave up while the packet was in the owner's hands.
         var id: RequestID?
         let pdu: [UInt8]
         let isRequest: Bool
         let deadline: BootInstant?
     }
 
-    /// Who holds the pen.
-    enum Writing {
+    /// Whether a packet is being written.
+    private enum Writing {
         case ready
-        /// The owner has the packet and has not said yet what became of it.
+        /// The owner has the packet and has not reported yet what became of it.
         case offered(Offer)
-        /// The owner could not write; it says when it can.
+        /// The owner could not write; it reports when it can.
         case blocked
     }
 
     /// What the owner has in its hands.
-    enum Offer {
+    private enum Offer {
         case confirmation
-        case answer
+        case response
         /// The first of `waiting`.
         case operation
+    }
+
+    /// What the peer is owed: so many confirmations, and at most one response.
+    private struct PeerDebts {
+        private(set) var confirmations = 0
+        private(set) var response: [UInt8]?
+
+        init() {}
+
+        init(confirmations: Int, response: [UInt8]?) {
+            self.confirmations = confirmations
+            self.response = response
+        }
+
+        mutating func oweConfirmation() { confirmations += 1 }
+
+        mutating func owe(_ response: [UInt8]) { self.response = response }
+
+        /// A confirmation was sent, or never can be.
+        mutating func confirmationEnded() { confirmations -= 1 }
+
+        /// The response was sent, or never can be.
+        mutating func responseEnded() { response = nil }
+    }
+
+    /// The size of packets. Each side may ask once; when both do, the smallest of all numbers holds, from the moment on at
+    /// which both exchanges are over. A peer that got our number may use it at once, so we accept more before we send more.
+    private struct PacketSize {
+        /// The largest packet that may be sent.
+        private(set) var mtu: UInt16
+        private var received: UInt16
+        /// What the peer gets when it asks.
+        private let largest: UInt16
+        /// What our own exchange came to.
+        private var exchanged: UInt16?
+        /// What the peer has asked for.
+        private var peer: UInt16?
+
+        init(_ mtu: UInt16, largest: UInt16) {
+            self.mtu = Self.clamped(mtu)
+            self.largest = largest
+            received = self.mtu
+        }
+
+        init(_ remains: Remains, largest: UInt16) {
+            self.init(remains.mtu, largest: largest)
+            received = Self.clamped(max(remains.receiveLimit, remains.mtu))
+            exchanged = remains.exchangedMTU
+            peer = remains.peerMTU
+        }
+
+        func write(to remains: inout Remains) {
+            remains.mtu = mtu
+            remains.receiveLimit = received
+            remains.exchangedMTU = exchanged
+            remains.peerMTU = peer
+        }
+
+        /// The largest packet that the peer may send.
+        var receiveLimit: Int { Int(received) }
+
+        /// Whether the peer has responded to our own exchange.
+        var isExchanged: Bool { exchanged != nil }
+
+        /// The peer has responded to our offer; `agree` makes it hold.
+        mutating func exchanged(_ offered: UInt16, _ response: UInt16) {
+            exchanged = max(min(offered, response), ATTQueue.defaultMTU)
+        }
+
+        mutating func peerAsked(_ mtu: UInt16) { peer = max(mtu, ATTQueue.defaultMTU) }
+
+        /// Called when our response to the peer's request is on its way.
+        ///
+        /// - Parameter isExchanging: Whether our own exchange is under way.
+        mutating func respondedToPeer(isExchanging: Bool) {
+            if let peer { received = max(received, Self.clamped(min(peer, largest))) }
+            if !isExchanging { agree() }
+        }
+
+        /// Called when our own exchange is over, and after the peer's when ours is not running.
+        mutating func agree() {
+            var agreed = exchanged
+            if let peer {
+                let theirs = min(peer, largest)
+                agreed = agreed.map { min($0, theirs) } ?? theirs
+            }
+            guard let agreed else { return }
+            mtu = Self.clamped(agreed)
+            received = max(received, mtu)
+        }
+
+        private static func clamped(_ mtu: UInt16) -> UInt16 {
+            min(max(mtu, defaultMTU), largestMTU)
+        }
     }
 }

@@ -5,13 +5,13 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Commands sent.
     public var commandsSent = 0
     /// Responses that reached their caller, Error Responses included.
-    public var answers = 0
+    public var responses = 0
     /// Responses that came after their caller had been released; discarded.
-    public var lateAnswers = 0
+    public var lateResponses = 0
     /// Error Responses that named another handle than the request; still used.
     public var handleMismatches = 0
     /// Responses that belong to the request but are malformed.
-    public var malformedAnswers = 0
+    public var malformedResponses = 0
     /// Database Hashes, sent or stored, that were not those of the database; the database was not stored.
     public var wrongDatabaseHashes = 0
     /// Unexpected responses with a known cause: a second MTU response, a response to the request that had just ended,
@@ -25,9 +25,9 @@ public struct ATTStatistics: Hashable, Sendable {
     /// doubt.
     public var duplicatedResponses = 0
     /// Responses without a known cause; dropped.
-    public var unexplainedAnswers = 0
+    public var unexplainedResponses = 0
     /// Responses longer than the MTU.
-    public var oversizedAnswers = 0
+    public var oversizedResponses = 0
     /// Operations that found the queue full.
     public var refusedByFullQueue = 0
     /// Operations whose own deadline passed.
@@ -85,10 +85,10 @@ extension ATTStatistics {
     package func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(droppedByKernel, "packets dropped by the kernel")
         body(droppedValues, "values dropped by full buffers")
-        body(malformedAnswers, "malformed responses")
-        body(unexplainedAnswers, "unexpected responses")
+        body(malformedResponses, "malformed responses")
+        body(unexplainedResponses, "unexpected responses")
         body(duplicatedResponses, "responses that came twice, which put earlier results in doubt")
-        body(oversizedAnswers, "responses longer than the MTU")
+        body(oversizedResponses, "responses longer than the MTU")
         body(overlappingIndications, "indications ahead of a confirmation")
         body(oversizedValues, "values that are too long")
         body(shortValues, "values that are too short")
@@ -106,4 +106,41 @@ extension ATTStatistics {
 
     /// Returns the count of something that is normal in small numbers, once there are more than a hundred.
     private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
+}
+
+extension ATTStatistics {
+    /// The former name of `responses`.
+    @available(*, deprecated, renamed: "responses")
+    public var answers: Int {
+        get { responses }
+        set { responses = newValue }
+    }
+
+    /// The former name of `lateResponses`.
+    @available(*, deprecated, renamed: "lateResponses")
+    public var lateAnswers: Int {
+        get { lateResponses }
+        set { lateResponses = newValue }
+    }
+
+    /// The former name of `malformedResponses`.
+    @available(*, deprecated, renamed: "malformedResponses")
+    public var malformedAnswers: Int {
+        get { malformedResponses }
+        set { malformedResponses = newValue }
+    }
+
+    /// The former name of `unexplainedResponses`.
+    @available(*, deprecated, renamed: "unexplainedResponses")
+    public var unexplainedAnswers: Int {
+        get { unexplainedResponses }
+        set { unexplainedResponses = newValue }
+    }
+
+    /// The former name of `oversizedResponses`.
+    @available(*, deprecated, renamed: "oversizedResponses")
+    public var oversizedAnswers: Int {
+        get { oversizedResponses }
+        set { oversizedResponses = newValue }
+    }
 }

@@ -35,7 +35,7 @@ extension LinkState {
         writer.u16(queue.unanswered?.offeredMTU ?? 0)
         writer.u64(UInt64(bitPattern: queue.unanswered?.end.nanoseconds ?? 0))
         writer.u8(queue.confirmationsDue)
-        let answer = queue.answer ?? []
+        let answer = queue.response ?? []
         writer.u8(UInt8(clamping: answer.count))
         writer.array(answer)
         writer.u8(client.mayHoldPreparedWrites ? 1 : 0)
@@ -115,7 +115,7 @@ extension ByteReader {
         client.queue.confirmationsDue = confirmations
         guard answerLength <= Layout.answerLimit else { throw .link(at: start, .invalidField("answer due")) }
         guard let answer = array(Int(answerLength)) else { throw .link(at: offset, .tooShort) }
-        client.queue.answer = answer.isEmpty ? nil : answer
+        client.queue.response = answer.isEmpty ? nil : answer
         client.mayHoldPreparedWrites = try storedFlag("prepared writes", in: Layout.form)
         return client
     }

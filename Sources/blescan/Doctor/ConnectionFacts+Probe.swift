@@ -29,7 +29,7 @@ extension ConnectionFacts {
                 facts.discovering = (clock.now - connected).milliseconds
                 facts.mtu = await peripheral.mtu
                 facts.requests = statistics.requestsSent
-                facts.strays = statistics.knownStrays + statistics.unexplainedAnswers
+                facts.strays = statistics.knownStrays + statistics.unexplainedResponses
                 facts.attributes = database.attributeCount
                 facts.hasHash = database.characteristics.contains { $0.uuid == .databaseHash }
                 return facts

@@ -62,7 +62,7 @@ import Testing
         link.cancel(link.enqueue("020502"))
         link.receive("03f700")
         #expect(link.mtu == 247)
-        #expect(link.statistics.lateAnswers == 1)
+        #expect(link.statistics.lateResponses == 1)
     }
 
     @Test func thePeerMayAskAlone() {

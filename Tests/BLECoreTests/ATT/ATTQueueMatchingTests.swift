@@ -7,7 +7,7 @@ import Testing
         let link = ATTLink { $0.isStrict = isStrict }
         for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
         #expect(link.closed == (isStrict ? .unexplainedResponses : nil))
-        #expect(link.statistics.unexplainedAnswers == (isStrict ? 1 : 5))
+        #expect(link.statistics.unexplainedResponses == (isStrict ? 1 : 5))
         #expect(link.wrongs.isEmpty)
     }
 
@@ -37,7 +37,7 @@ import Testing
         link.receive("13")
         #expect(link.closed == .unexplainedResponses)
         #expect(link.result(second) == "closed: unexplainedResponses")
-        #expect(link.statistics.unexplainedAnswers == 5)
+        #expect(link.statistics.unexplainedResponses == 5)
         #expect(link.wrongs.isEmpty)
     }
 
@@ -49,7 +49,7 @@ import Testing
         let request = link.enqueue("0a0300")
         link.receive(pdu)
         #expect(link.result(request) == "malformed")
-        #expect(link.statistics.malformedAnswers == 1)
+        #expect(link.statistics.malformedResponses == 1)
         #expect(link.closed == nil)
         #expect(link.result(link.enqueue("0a0300")) == nil)
     }
@@ -71,7 +71,7 @@ import Testing
         let request = link.enqueue("0a0300")
         link.receive(pdu)
         #expect(link.result(request) == nil)
-        #expect(link.statistics.unexplainedAnswers == 1)
+        #expect(link.statistics.unexplainedResponses == 1)
         link.receive("0b01")
         #expect(link.result(request) == "0b01")
     }
@@ -147,7 +147,7 @@ import Testing
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))
         #expect(link.closed == (count > 23 ? .oversizedResponse : nil))
-        #expect(link.statistics.oversizedAnswers == (count > 23 ? 1 : 0))
+        #expect(link.statistics.oversizedResponses == (count > 23 ? 1 : 0))
         #expect(link.result(request)?.hasPrefix(count > 23 ? "closed: oversizedResponse" : "0b55") == true)
         #expect(link.wrongs.isEmpty)
     }
@@ -163,7 +163,7 @@ import Testing
         }
         #expect(link.closed == nil)
         #expect(link.statistics.knownStrays == 18)
-        #expect(link.statistics.unexplainedAnswers == 0)
+        #expect(link.statistics.unexplainedResponses == 0)
         link.receive("09070200020300002a")
         #expect(link.result(next) == "09070200020300002a")
     }

@@ -34,7 +34,7 @@ import Testing
         let isTame = seed % 2 == 0
         let link = ATTLink { limits in
             limits.isStrict = seed % 7 == 0
-            if isTame { limits.unexplainedAnswers = .max }
+            if isTame { limits.unexplainedResponses = .max }
         }
         var enqueued: [(id: RequestID, mark: String, isRequest: Bool)] = []
         for step in 0..<400 {
@@ -79,7 +79,7 @@ import Testing
             let place = try #require(order.firstIndex { $0 == mark }, "sent twice or out of order")
             order = order[(place + 1)...]
         }
-        #expect(link.statistics.requestsSent - link.statistics.answers - link.statistics.lateAnswers <= 1)
+        #expect(link.statistics.requestsSent - link.statistics.responses - link.statistics.lateResponses <= 1)
         #expect(link.statistics.requestsSent + link.statistics.commandsSent == ours.count)
     }
 }

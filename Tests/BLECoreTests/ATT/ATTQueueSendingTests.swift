@@ -135,7 +135,7 @@ import Testing
         #expect(queue.count == 1)
         #expect(queue.received([0x0B], at: now).isEmpty)
         #expect(queue.count == 0)
-        #expect(queue.statistics.lateAnswers == 1)
+        #expect(queue.statistics.lateResponses == 1)
     }
 
     @Test func whatWasCancelledInTheOwnersHandsIsDroppedWhenItBlocks() {

@@ -79,7 +79,7 @@ import Testing
         #expect(link.sent == ["0a0300", "0a0400"])
         link.receive("0b02")
         #expect(link.result(second) == "0b02")
-        #expect(link.statistics.lateAnswers == 1)
+        #expect(link.statistics.lateResponses == 1)
         #expect(link.closed == nil)
         #expect(link.wrongs.isEmpty)
     }

@@ -125,7 +125,7 @@ struct ATTSessionTests {
             }
             #expect(link.closed == nil, "\(session.id)")
             #expect(link.wrongs.isEmpty, "\(session.id)")
-            let dropped = link.statistics.unexplainedAnswers + link.statistics.oversizedValues
+            let dropped = link.statistics.unexplainedResponses + link.statistics.oversizedValues
             #expect(dropped == 0, "\(session.id) \(link.statistics)")
         }
         #expect(answered > 1_000)

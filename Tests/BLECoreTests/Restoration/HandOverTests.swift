@@ -29,7 +29,7 @@ import Testing
         #expect(link.outcome(of: second) == nil)
         link.receive([0x0B, 0xBB])
         #expect(link.outcome(of: second) == .success(.value([0xBB])))
-        #expect(link.statistics.lateAnswers == 1)
+        #expect(link.statistics.lateResponses == 1)
     }
 
     @Test func thePeerHasWhatWasLeftOfItsTime() throws {

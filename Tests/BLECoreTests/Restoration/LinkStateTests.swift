@@ -18,7 +18,7 @@ import Testing
         state.client.queue.unanswered = ATTQueue.Remains.Unanswered(
             opcode: .readRequest, handle: 3, offeredMTU: nil, end: BootInstant(nanoseconds: 123_456_789))
         state.client.queue.confirmationsDue = 1
-        state.client.queue.answer = [0x03, 0x05, 0x02]
+        state.client.queue.response = [0x03, 0x05, 0x02]
         state.client.mayHoldPreparedWrites = true
         state.subscriptions = [
             subscription(4, 5, isInferred: true, .indication, 0x2A05, isWanted: false),

@@ -48,7 +48,7 @@ extension HostileRow {
             "T01", "an answer that nobody asked for",
             """
             offer: 517
-            call: wait unexplainedAnswers -> 1
+            call: wait unexplainedResponses -> 1
             call: read 0x0003 -> 01
 
             < 02 0502
@@ -69,7 +69,7 @@ extension HostileRow {
             > 03 0502
             > 0b 01
             """),
-        .beforeAnAnswer("T02", "an answer to something else", ["> 13"], counts: "unexplainedAnswers", 1),
+        .beforeAnAnswer("T02", "an answer to something else", ["> 13"], counts: "unexplainedResponses", 1),
         HostileRow(
             "T02", "three answers to something else",
             """
@@ -99,7 +99,7 @@ extension HostileRow {
             .read("T03", "an error of six bytes", answeredBy: "01 0a03000500", is: "! malformedReply"),
             .read("T04", "an error that names another handle", answeredBy: "01 0a990001", is: "! refusedByPeer 0x01"),
             .beforeAnAnswer(
-                "T04", "an error that names another request", ["> 01 12030001"], counts: "unexplainedAnswers", 1),
+                "T04", "an error that names another request", ["> 01 12030001"], counts: "unexplainedResponses", 1),
         ]
         + ([0x00, 0x14, 0x7F, 0x80, 0x9F, 0xA0, 0xDF, 0xE0, 0xFC, 0xFF] as [UInt8]).map { code in
             let text = Hex.encode([code])

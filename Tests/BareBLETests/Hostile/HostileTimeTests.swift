@@ -21,7 +21,7 @@ struct HostileTimeTests {
             // The last response is still to come; then the next request has its turn.
             _ = try await device.read(.handle(3), timeout: .seconds(90))
             #expect(time.now - start == .milliseconds(29_900) * 4)
-            #expect(await device.statistics.lateAnswers == 1)
+            #expect(await device.statistics.lateResponses == 1)
             await device.disconnect()
             #expect(time.loop.timerCount == 0)
         }

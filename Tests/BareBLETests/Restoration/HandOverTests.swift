@@ -117,7 +117,7 @@ import Testing
             await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await read.value }
             let again = try await central.adopt(passed(link))
             #expect(try await again.read(0xFFF2) == [2])
-            #expect(await again.statistics.lateAnswers == 1)
+            #expect(await again.statistics.lateResponses == 1)
         }
     }
 
