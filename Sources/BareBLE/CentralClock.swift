@@ -41,8 +41,7 @@ extension Central {
 /// A sleeper is in `waiting` exactly while its task waits; its timer lives as long.
 private actor Sleepers {
     nonisolated let loop: EventLoop
-    private var waiting: [UInt64: (continuation: CheckedContinuation<Bool, Never>, timer: TimerID)] = [:]
-    private var lastNumber: UInt64 = 0
+    private let waiters: Waiters<Void>
 
     nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe loop.asUnownedSerialExecutor()
@@ -50,27 +49,13 @@ private actor Sleepers {
 
     init(loop: EventLoop) {
         self.loop = loop
+        waiters = Waiters(on: loop)
     }
 
     /// Returns `true` if the moment came, and `false` if the task was cancelled first.
     func sleep(until deadline: BootInstant) async -> Bool {
-        lastNumber &+= 1
-        let number = lastNumber
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if Task.isCancelled { return continuation.resume(returning: false) }
-                if deadline <= loop.now() { return continuation.resume(returning: true) }
-                let timer = loop.schedule(at: deadline) { self.assumeIsolated { $0.wake(number, true) } }
-                waiting[number] = (continuation, timer)
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.wake(number, false) }
-        }
-    }
-
-    private func wake(_ number: UInt64, _ hasCome: Bool) {
-        guard let (continuation, timer) = waiting.removeValue(forKey: number) else { return }
-        loop.cancel(timer)
-        continuation.resume(returning: hasCome)
+        let end = await waiters.wait(until: deadline) { _ in deadline <= loop.now() ? () : nil }
+        if case .cancelled = end { return false }
+        return true
     }
 }

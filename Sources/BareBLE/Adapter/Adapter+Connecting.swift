@@ -206,7 +206,10 @@ extension Adapter {
     }
 
     private func awaitInitiator(_ begin: (inout Initiator, BootInstant) -> [Initiator.Action]) async -> Wake {
-        let (wake, _) = await suspend { number in
+        let cancellation = WaitCancellation.handled { [weak self] number in
+            self?.assumeIsolated { $0.cancelAttempt(of: number) }
+        }
+        let (wake, _) = await suspend(cancellation: cancellation) { number in
             connectWaiter = number
             perform(begin(&initiator, loop.now()))
             watchPresence()

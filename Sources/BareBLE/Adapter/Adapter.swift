@@ -12,7 +12,7 @@ package import Logging
 // | `Initiator` (BLECore) | the connection attempt, its cancel, the turns of connects; `ConnectRetry` what a connect retries |
 // | `LinkTable` (BLECore) | one entry for each connection handle |
 // | `PresenceMonitor` | which adapter this is, how it is, and what follows that |
-// | `WaitingTasks` | the tasks that wait for any of these |
+// | `Waiters` | the tasks that wait for any of these |
 //
 // Duties
 // - Several scans share one radio: the session runs a plan that covers them all, and each has its own gate.
@@ -52,7 +52,7 @@ package actor Adapter {
     var links = LinkTable()
     var monitor = PresenceMonitor()
     var identification = Identification.unknown
-    var waiting = WaitingTasks()
+    let waiting: Waiters<Wake>
     /// The task that waits for the initiator.
     var connectWaiter: UInt64?
     var troubleLog = TroubleLog()
@@ -74,6 +74,7 @@ package actor Adapter {
         self.loop = loop
         self.logger = logger
         self.system = system
+        waiting = Waiters(on: loop)
         hci = HCIChannel(trace: trace) { loop.now() }
     }
 

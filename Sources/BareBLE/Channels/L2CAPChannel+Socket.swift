@@ -32,7 +32,7 @@ extension L2CAPChannel {
         case .packet(let count, _):
             guard !isClosing else { return true }
             received.append(Array(inbound.prefix(count)))
-            wakeConsumer()
+            consumer.resumeAll()
             return true
         case .wouldBlock:
             return false
@@ -69,62 +69,42 @@ extension L2CAPChannel {
                 throw failure
             }
             if Task.isCancelled { return [] }
-            let isAlone = await withTaskCancellationHandler {
-                await withCheckedContinuation { waiter in
-                    if !received.isEmpty || end != nil || isClosing || Task.isCancelled {
-                        return waiter.resume(returning: true)
-                    }
-                    guard consumer == nil else { return waiter.resume(returning: false) }
-                    consumer = waiter
-                }
-            } onCancel: {
-                // A task that waits by then checks again, and continues to wait.
-                Task(executorPreference: loop) { await self.wakeConsumer() }
-            }
-            guard isAlone else {
+            guard consumer.isEmpty else {
                 throw BLEError(
                     .busy, subject: name, during: "wait for a packet",
                     because: "another task is already waiting for it",
                     hint: "Read a channel's packets in one task.")
             }
+            _ = await consumer.wait()
         }
-    }
-
-    func wakeConsumer() {
-        consumer.take()?.resume(returning: true)
     }
 
     // MARK: Sending
 
-    func enqueue(
-        _ packet: [UInt8], _ number: UInt64, _ timeout: Duration?,
-        _ waiter: CheckedContinuation<Result<Void, BLEError>, Never>
-    ) {
-        guard end == nil, !isClosing else { return waiter.resume(returning: .failure(endError(during: "send"))) }
-        guard senders.count < Self.senderLimit else {
-            let failure = sendError(
-                .queueFull, "\(Self.senderLimit) packets already wait for room", hint: "Await the earlier ones first.")
-            return waiter.resume(returning: .failure(failure))
+    /// Has a packet wait for room; returns what its sender gets at once, if it does.
+    func enqueue(_ packet: [UInt8], _ sender: UInt64) -> Result<Void, BLEError>? {
+        guard end == nil, !isClosing else { return .failure(endError(during: "send")) }
+        guard senders.count <= Self.senderLimit else {
+            return .failure(
+                sendError(
+                    .queueFull, "\(Self.senderLimit) packets wait for room already",
+                    hint: "Await the earlier ones first."))
         }
-        let timer = timeout.map { timeout in
-            loop.schedule(at: loop.now() + timeout) { [weak self] in
-                self?.assumeIsolated { $0.giveUp(number, .timedOut) }
-            }
-        }
-        senders.append(Sender(number: number, packet: packet, waiter: waiter, timer: timer))
+        outbound.append((sender, packet))
         if senders.count == 1 { flush() }
+        return nil
     }
 
     /// Hands packets to the kernel while it takes them.
     private func flush() {
-        while !isEnding, let first = senders.first, let outcome = socket?.send(first.packet) {
+        while !isEnding, let first = nextPacket(), let outcome = socket?.send(first) {
             switch outcome {
             case .sent:
                 resumeFirst(.success(()))
             case .wouldBlock:
                 return awaitRoom()
             case .failed(EMSGSIZE):
-                resumeFirst(.failure(tooLongError(first.packet.count)))
+                resumeFirst(.failure(tooLongError(first.count)))
             case .failed:
                 // The reader finds the reason of the end, after what the peer sent before. If the kernel was only
                 // short of memory, the packet is tried again a little later.
@@ -162,22 +142,22 @@ extension L2CAPChannel {
         }
     }
 
-    private func resumeFirst(_ result: Result<Void, BLEError>) {
-        let sender = senders.removeFirst()
-        if let timer = sender.timer { loop.cancel(timer) }
-        sender.waiter.resume(returning: result)
+    /// The packet whose turn it is. One whose sender has given up is never sent.
+    private func nextPacket() -> [UInt8]? {
+        while let first = outbound.first {
+            if senders.contains(first.sender) { return first.packet }
+            outbound.removeFirst()
+        }
+        return nil
     }
 
-    func giveUp(_ number: UInt64, _ code: BLEError.Code) {
-        guard let index = senders.firstIndex(where: { $0.number == number }) else { return }
-        let sender = senders.remove(at: index)
-        if let timer = sender.timer { loop.cancel(timer) }
-        let failure = code == .cancelled ? cancelledError() : noRoomError()
-        sender.waiter.resume(returning: .failure(failure))
+    private func resumeFirst(_ result: Result<Void, BLEError>) {
+        senders.resume(outbound.removeFirst().sender, result)
     }
 
     func failSenders() {
-        while !senders.isEmpty { resumeFirst(.failure(endError(during: "send"))) }
+        outbound = []
+        senders.resumeAll(.failure(endError(during: "send")))
     }
 
     // MARK: The end
@@ -219,13 +199,6 @@ extension L2CAPChannel {
         }
     }
 
-    func armTimer(after time: Duration) {
-        guard timer == nil else { return }
-        timer = loop.schedule(at: loop.now() + time) { [weak self] in
-            self?.assumeIsolated { $0.finish(.closed) }
-        }
-    }
-
     /// Ends the channel, once: closes its socket and resumes every waiting task.
     func finish(_ end: End) {
         guard self.end == nil else { return }
@@ -236,10 +209,9 @@ extension L2CAPChannel {
         socket = nil
         if case .link(let reason) = self.end, !reason.isIntended { failure = endError(during: "receive") }
         failSenders()
-        wakeConsumer()
-        for waiter in closers { waiter.resume() }
-        closers = []
+        consumer.resumeAll()
+        closers.resumeAll()
         let (peripheral, number) = (peripheral, number)
-        peripheral.assumeIsolated { $0.channels[number] = nil }
+        peripheral.assumeIsolated { $0.channelEnded(number) }
     }
 }

@@ -32,20 +32,12 @@ public actor L2CAPChannel {
         case link(DisconnectReason)
     }
 
-    /// A packet that waits for room, and the task that sends it.
-    struct Sender {
-        let number: UInt64
-        let packet: [UInt8]
-        let waiter: CheckedContinuation<Result<Void, BLEError>, Never>
-        let timer: TimerID?
-    }
-
     /// The number of packets that may wait for room.
     static let senderLimit = 64
     /// The number of packets that one wake-up may read before the loop serves its other descriptors.
     static let packetsPerTurn = 64
     /// The time that a closing channel waits for the peer to take what was sent.
-    static let farewellTime: Duration = .seconds(2)
+    static let closeTimeout: Duration = .seconds(2)
 
     /// The PSM of the peer's service.
     public nonisolated let psm: UInt16
@@ -66,14 +58,16 @@ public actor L2CAPChannel {
     var inbound: [UInt8]
     var received: [[UInt8]] = []
     var isPaused = false
-    var consumer: CheckedContinuation<Bool, Never>?
+    /// The task that waits for packets; one at most.
+    let consumer: Waiters<Void>
     /// The error that the packets end with; delivered once.
     var failure: BLEError?
 
-    var senders: [Sender] = []
-    var lastSender: UInt64 = 0
+    /// Packets that wait for room, by the numbers of their senders.
+    var outbound: [(sender: UInt64, packet: [UInt8])] = []
+    let senders: Waiters<Result<Void, BLEError>>
     var isClosing = false
-    var closers: [CheckedContinuation<Void, Never>] = []
+    let closers: Waiters<Void>
     var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -93,6 +87,9 @@ public actor L2CAPChannel {
         sendMTU = Int(socket.sendMTU() ?? .max)
         name = peripheral.name
         loop = peripheral.loop
+        consumer = Waiters(on: loop)
+        senders = Waiters(on: loop)
+        closers = Waiters(on: loop)
         capacity = options.capacity
         inbound = [UInt8](repeating: 0, count: options.mtu)
         self.peripheral = peripheral
@@ -129,17 +126,11 @@ extension L2CAPChannel {
             throw sendError(.invalidArgument, "an empty packet was given", hint: "A packet has at least 1 byte.")
         }
         guard packet.count <= sendMTU else { throw tooLongError(packet.count) }
-        lastSender &+= 1
-        let number = lastSender
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CheckedContinuation<Result<Void, BLEError>, Never>) in
-                if Task.isCancelled { return waiter.resume(returning: .failure(cancelledError())) }
-                enqueue(packet, number, timeout, waiter)
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.giveUp(number, .cancelled) }
+        switch await senders.wait(until: timeout.map { loop.now() + $0 }, { enqueue(packet, $0) }) {
+        case .resumed(let result): try result.get()
+        case .timedOut: throw noRoomError()
+        case .cancelled: throw cancelledError()
         }
-        try result.get()
     }
 
     /// Closes the channel; the link stays up. Packets that the kernel has not taken are discarded.
@@ -151,17 +142,11 @@ extension L2CAPChannel {
         isClosing = true
         received = []
         failSenders()
-        wakeConsumer()
+        consumer.resumeAll()
         guard !isEnding, socket?.hasRoom == false else { return finish(.closed) }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
-                if Task.isCancelled || end != nil { return waiter.resume() }
-                closers.append(waiter)
-                awaitRoom()
-                armTimer(after: Self.farewellTime)
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.finish(.closed) }
+        _ = await closers.wait(until: loop.now() + Self.closeTimeout) { _ in
+            awaitRoom()
+            return nil
         }
         finish(.closed)
     }

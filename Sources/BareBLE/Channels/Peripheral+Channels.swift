@@ -88,6 +88,11 @@ extension Peripheral {
         channels = [:]
     }
 
+    /// A channel has ended.
+    func channelEnded(_ number: UInt64) {
+        channels[number] = nil
+    }
+
     /// Whether the link is still up at the controller, as far as is known.
     func isLinkUp() async -> Bool {
         guard end == nil, !isEnding else { return false }

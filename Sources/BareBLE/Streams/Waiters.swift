@@ -1,0 +1,125 @@
+internal import BLECore
+internal import BLELinux
+
+// Tasks of an actor that wait for the same kind of thing. Nothing else of an actor on the event loop holds a continuation.
+//
+// Invariants
+// - All state belongs to the event loop's thread. `wait` runs in the isolation of its caller, which is an actor of that loop, also where
+//   the task does not prefer the loop.
+// - Each waiter is resumed exactly once: with a value, at its deadline, or when its task is cancelled. It is in `waiting` exactly
+//   until then, and its timer is set no longer.
+// - Numbers are never used again, so a late `resume` does no harm. They grow in the order in which tasks begin to wait.
+
+/// How a wait ended.
+enum WaitEnd<Value: Sendable>: Sendable {
+    case resumed(Value)
+    case timedOut
+    case cancelled
+}
+
+/// What the cancellation of a waiting task does.
+enum WaitCancellation: Sendable {
+    /// It ends the wait, also that of a task that was cancelled before.
+    case ends
+    /// Nothing.
+    case ignored
+    /// It calls this on the loop with the waiter's number, which goes on waiting. A task that was cancelled before does not wait.
+    case handled(@Sendable (UInt64) -> Void)
+}
+
+/// The tasks that wait for a value, in the order in which they began to wait.
+// Unchecked: only the loop's thread touches `waiting` and `lastNumber`.
+final class Waiters<Value: Sendable>: @unchecked Sendable {
+    private struct Waiter {
+        let continuation: CheckedContinuation<WaitEnd<Value>, Never>
+        let timer: TimerID?
+    }
+
+    private let loop: EventLoop
+    private var waiting: [UInt64: Waiter] = [:]
+    private var lastNumber: UInt64 = 0
+
+    init(on loop: EventLoop) {
+        self.loop = loop
+    }
+
+    /// How many tasks wait.
+    var count: Int { waiting.count }
+
+    var isEmpty: Bool { waiting.isEmpty }
+
+    /// Whether the task with this number still waits.
+    func contains(_ number: UInt64) -> Bool { waiting[number] != nil }
+
+    /// Waits until `resume` or `resumeAll` is called, until the deadline, or until the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - deadline: When it stops waiting; `nil` for as long as it takes.
+    ///   - cancellation: What the cancellation of the task does.
+    ///   - begin: Called with the waiter's number once it waits, in the same turn of the loop; a value that it returns ends the wait at
+    ///     once.
+    func wait(
+        until deadline: BootInstant? = nil, cancellation: WaitCancellation = .ends,
+        isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Value? = { _ in nil }
+    ) async -> WaitEnd<Value> {
+        lastNumber &+= 1
+        let number = lastNumber
+        if case .ignored = cancellation {
+            return await withCheckedContinuation { add($0, number, until: deadline, begin) }
+        }
+        return await withTaskCancellationHandler {
+            // A closure is isolated to the caller's actor only if it names it.
+            _ = isolation
+            return await withCheckedContinuation { continuation in
+                if Task.isCancelled { return continuation.resume(returning: .cancelled) }
+                add(continuation, number, until: deadline, begin)
+            }
+        } onCancel: {
+            Task(executorPreference: loop) {
+                if case .handled(let body) = cancellation { body(number) } else { self.end(number, .cancelled) }
+            }
+        }
+    }
+
+    /// Resumes one waiter; does nothing when it does not wait any more.
+    func resume(_ number: UInt64, _ value: Value) {
+        end(number, .resumed(value))
+    }
+
+    /// Ends the wait of one waiter as its cancellation does.
+    func cancel(_ number: UInt64) {
+        end(number, .cancelled)
+    }
+
+    /// Resumes all that wait now, in their order.
+    func resumeAll(_ value: Value) {
+        var ended: [UInt64: Waiter] = [:]
+        swap(&ended, &waiting)
+        for waiter in ended.inOrder { resume(waiter, .resumed(value)) }
+    }
+
+    private func add(
+        _ continuation: CheckedContinuation<WaitEnd<Value>, Never>, _ number: UInt64, until deadline: BootInstant?,
+        _ begin: (UInt64) -> Value?
+    ) {
+        let timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in self?.end(number, .timedOut) }
+        }
+        waiting[number] = Waiter(continuation: continuation, timer: timer)
+        if let value = begin(number) { end(number, .resumed(value)) }
+    }
+
+    private func end(_ number: UInt64, _ end: WaitEnd<Value>) {
+        if let waiter = waiting.removeValue(forKey: number) { resume(waiter, end) }
+    }
+
+    private func resume(_ waiter: Waiter, _ end: WaitEnd<Value>) {
+        if let timer = waiter.timer { loop.cancel(timer) }
+        waiter.continuation.resume(returning: end)
+    }
+}
+
+extension Waiters<Void> {
+    /// Resumes all that wait now, in their order.
+    func resumeAll() { resumeAll(()) }
+}
