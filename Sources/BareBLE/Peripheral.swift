@@ -42,6 +42,8 @@ public actor Peripheral {
     var client: GATTClient
     var socket: LinkSocket?
     var end: DisconnectReason?
+    /// Called at the end, before anything else gets to know.
+    var endHandlers: [@Sendable (DisconnectReason) -> Void] = []
     var isEnding = false
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     var isEndRequested = false
@@ -238,6 +240,11 @@ extension Peripheral {
             close(.requested)
         }
         await finishStoring()
+    }
+
+    /// Registers what is called when the link ends, in that very moment; at once when it has ended already.
+    func onEnd(_ handler: @escaping @Sendable (DisconnectReason) -> Void) {
+        if let end { handler(end) } else { endHandlers.append(handler) }
     }
 
     /// Waits until the link is down.

@@ -68,9 +68,9 @@ import Testing
     // Row O25.
     @Test("the same peer twice") func duplicates() throws {
         let folder = try Folder()
-        let peer = WantedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
+        let peer = PersistedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
         let store = try StateStore(directory: folder.path, identifier: "hub").open()
-        try store.save(DaemonState(peers: [peer, peer]))
+        try store.save(RestorationState(peers: [peer, peer]))
         let contents = try store.load()
         #expect(contents.damage == nil)
         #expect(contents.state.peers == [peer, peer])
@@ -186,7 +186,7 @@ import Testing
         }
         #expect(plan.openCount == 0)
         #expect(plan.count(SystemCalls(.flock)) == 3, "nobody waits for it")
-        try first?.save(DaemonState())
+        try first?.save(RestorationState())
         first = nil
         _ = try store.open()
     }
@@ -202,7 +202,7 @@ import Testing
         let held = try #require(plan.notes.first { $0.call == .flock })
         let copy = dup(held.descriptor)
         #expect(copy >= 0)
-        try first?.save(DaemonState())
+        try first?.save(RestorationState())
         first = nil
         _ = try store.open()
         close(copy)

@@ -33,14 +33,14 @@ struct StoredThing: Sendable, CustomStringConvertible {
 
     // MARK: The state of a daemon
 
-    private static func state(_ version: Version) -> DaemonState {
+    private static func state(_ version: Version) -> RestorationState {
         let count: UInt64 = version == .old ? 3 : version == .new ? 40 : 0
-        return DaemonState(
+        return RestorationState(
             peers: (0..<count).map { number in
                 let address = BluetoothAddress(rawValue: 0xC000_0000_0000 + number)
-                return WantedPeer(
+                return PersistedPeer(
                     PeerID(address: address, type: .random),
-                    subscriptions: [WantedSubscription(0x2A37, service: 0x180D)])
+                    subscriptions: [PersistedSubscription(0x2A37, service: 0x180D)])
             })
     }
 

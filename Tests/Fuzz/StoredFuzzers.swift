@@ -16,9 +16,9 @@ func fuzzCache(_ input: [UInt8]) {
 }
 
 func fuzzDaemonState(_ input: [UInt8]) {
-    use(try? DaemonState(bytes: input))
-    guard let state = try? DaemonState(bytes: DaemonState.form.enclose(input)) else { return }
-    require((try? DaemonState(bytes: state.bytes)) == state, "a stored state reads as itself")
+    use(try? RestorationState(bytes: input))
+    guard let state = try? RestorationState(bytes: RestorationState.form.enclose(input)) else { return }
+    require((try? RestorationState(bytes: state.bytes)) == state, "a stored state reads as itself")
 }
 
 func fuzzLinkState(_ input: [UInt8]) {

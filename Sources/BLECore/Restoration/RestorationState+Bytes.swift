@@ -15,7 +15,7 @@ private enum Layout {
     static let custom: UInt8 = 2
 }
 
-extension DaemonState {
+extension RestorationState {
     static let form = StoredForm("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
 
     /// The maximum length of `bytes` that `init(bytes:)` accepts.
@@ -59,13 +59,13 @@ extension DaemonState {
 
 extension MalformedPacket {
     static func state(at offset: Int, _ reason: Reason) -> MalformedPacket {
-        .stored(DaemonState.form, at: offset, reason)
+        .stored(RestorationState.form, at: offset, reason)
     }
 }
 
 // MARK: - Peers
 
-extension WantedPeer {
+extension PersistedPeer {
     fileprivate func write(to writer: inout ByteWriter) {
         writer.storedPeer(peer)
         switch reconnect {
@@ -81,7 +81,7 @@ extension WantedPeer {
         case .custom:
             writer.u8(Layout.custom)
         }
-        writer.stateDuration(provenAfter)
+        writer.stateDuration(resetBackoffAfter)
         writer.stateDuration(readyTimeout)
         writer.stateDuration(timeout)
         writer.u16(mtu.map { UInt16(clamping: $0) } ?? 0)
@@ -94,7 +94,7 @@ extension WantedPeer {
         }
         writer.u8(validation.code)
         writer.u8(observesServiceChanges ? 1 : 0)
-        let stored = subscriptions.prefix(DaemonState.limit)
+        let stored = subscriptions.prefix(RestorationState.limit)
         writer.u16(UInt16(clamping: stored.count))
         for subscription in stored {
             writer.storedUUID(subscription.uuid)
@@ -145,7 +145,7 @@ extension ByteReader {
     mutating func stateCount(_ field: String) throws(MalformedPacket) -> Int {
         let start = offset
         guard let count = u16() else { throw .state(at: start, .tooShort) }
-        guard Int(count) <= DaemonState.limit else { throw .state(at: start, .invalidField(field)) }
+        guard Int(count) <= RestorationState.limit else { throw .state(at: start, .invalidField(field)) }
         return Int(count)
     }
 
@@ -156,24 +156,24 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> WantedPeer {
+    fileprivate mutating func wantedPeer() throws(MalformedPacket) -> PersistedPeer {
         let start = offset
-        guard let peer = try storedPeer(in: DaemonState.form) else {
+        guard let peer = try storedPeer(in: RestorationState.form) else {
             throw .state(at: start, .invalidField("wanted peer"))
         }
-        var wanted = WantedPeer(peer, reconnect: try reconnect())
-        wanted.provenAfter = try someDuration("proven after")
+        var wanted = PersistedPeer(peer, reconnect: try reconnect())
+        wanted.resetBackoffAfter = try someDuration("proven after")
         wanted.readyTimeout = try stateDuration("ready time-out")
         wanted.timeout = try stateDuration("time-out")
         guard let mtu = u16() else { throw .state(at: offset, .tooShort) }
         wanted.mtu = mtu == 0 ? nil : Int(mtu)
-        if try storedFlag("parameters", in: DaemonState.form) { wanted.parameters = try parameters() }
+        if try storedFlag("parameters", in: RestorationState.form) { wanted.parameters = try parameters() }
         guard let code = u8() else { throw .state(at: offset, .tooShort) }
         guard let validation = CacheValidation(code: code) else {
             throw .state(at: offset, .invalidField("validation"))
         }
         wanted.validation = validation
-        wanted.observesServiceChanges = try storedFlag("observes", in: DaemonState.form)
+        wanted.observesServiceChanges = try storedFlag("observes", in: RestorationState.form)
         for _ in 0..<(try stateCount("number of subscriptions")) {
             wanted.subscriptions.append(try wantedSubscription())
         }
@@ -215,15 +215,15 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    private mutating func wantedSubscription() throws(MalformedPacket) -> WantedSubscription {
+    private mutating func wantedSubscription() throws(MalformedPacket) -> PersistedSubscription {
         let start = offset
-        guard let uuid = try storedUUID("characteristic", in: DaemonState.form) else {
+        guard let uuid = try storedUUID("characteristic", in: RestorationState.form) else {
             throw .state(at: start, .invalidField("characteristic"))
         }
-        let service = try storedUUID("service", in: DaemonState.form)
+        let service = try storedUUID("service", in: RestorationState.form)
         guard let index = u16() else { throw .state(at: offset, .tooShort) }
-        return WantedSubscription(
+        return PersistedSubscription(
             uuid, service: service, index: index == Layout.noIndex ? nil : Int(index),
-            prefersIndications: try storedFlag("indications", in: DaemonState.form))
+            prefersIndications: try storedFlag("indications", in: RestorationState.form))
     }
 }

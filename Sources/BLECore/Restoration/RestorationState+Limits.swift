@@ -1,4 +1,4 @@
-extension DaemonState {
+extension RestorationState {
     /// A description of what `bytes` would leave out; `nil` if everything is stored.
     package var excess: String? {
         if peers.count > Self.limit { return "\(peers.count) peers" }
@@ -16,7 +16,7 @@ extension ScanFilter {
             manufacturerData.count, serviceData.count, names.count, excluding.count,
         ]
         let most = counts.max() ?? 0
-        if most > DaemonState.limit { return "a filter with \(most) entries of one kind" }
+        if most > RestorationState.limit { return "a filter with \(most) entries of one kind" }
         for name in names where name.utf8.count > 255 { return "a name of \(name.utf8.count) bytes in its filter" }
         if let namePrefix, namePrefix.utf8.count > 255 {
             return "a name of \(namePrefix.utf8.count) bytes in its filter"

@@ -1,7 +1,7 @@
 /// The restoration state of a daemon: what it resumes after a restart.
 ///
 /// `bytes` is a form to store. Decoding validates everything: truncated, changed or forged bytes are rejected.
-public struct DaemonState: Hashable, Sendable {
+public struct RestorationState: Hashable, Sendable {
     /// The maximum number of peers, of subscriptions of each, and of entries of each kind in the scan's filter.
     /// `bytes` leaves out the rest; saving such a state is refused.
     public static let limit = 1_024
@@ -9,12 +9,12 @@ public struct DaemonState: Hashable, Sendable {
     /// The address of the adapter that was used; its number changes.
     public var adapter: BluetoothAddress?
     /// The peers to connect to.
-    public var peers: [WantedPeer]
+    public var peers: [PersistedPeer]
     /// The scan that was running; `nil` if none was.
-    public var scan: WantedScan?
+    public var scan: PersistedScan?
 
     /// Creates a state.
-    public init(adapter: BluetoothAddress? = nil, peers: [WantedPeer] = [], scan: WantedScan? = nil) {
+    public init(adapter: BluetoothAddress? = nil, peers: [PersistedPeer] = [], scan: PersistedScan? = nil) {
         self.adapter = adapter
         self.peers = peers
         self.scan = scan
@@ -22,13 +22,13 @@ public struct DaemonState: Hashable, Sendable {
 }
 
 /// A peer to connect to, with the options of its session.
-public struct WantedPeer: Hashable, Sendable {
+public struct PersistedPeer: Hashable, Sendable {
     /// The peer's address.
     public var peer: PeerID
     /// The policy after the loss of a link.
     public var reconnect: ReconnectPolicy
     /// The time for which a link must have been ready before pauses and attempts start over.
-    public var provenAfter: Duration
+    public var resetBackoffAfter: Duration
     /// The longest time for making a link ready; `nil` for no limit.
     public var readyTimeout: Duration?
     /// The longest time for setting up a link; `nil` for no limit.
@@ -42,18 +42,18 @@ public struct WantedPeer: Hashable, Sendable {
     /// A Boolean value that indicates whether to subscribe to the peer's Service Changed characteristic.
     public var observesServiceChanges: Bool
     /// The subscriptions of the session.
-    public var subscriptions: [WantedSubscription]
+    public var subscriptions: [PersistedSubscription]
 
     /// Creates an entry, with the defaults of a session.
     public init(
-        _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), provenAfter: Duration = .seconds(10),
+        _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), resetBackoffAfter: Duration = .seconds(10),
         readyTimeout: Duration? = .seconds(30), timeout: Duration? = .seconds(15), mtu: Int? = nil,
         parameters: ConnectionParameters? = nil, validation: CacheValidation = .required,
-        observesServiceChanges: Bool = true, subscriptions: [WantedSubscription] = []
+        observesServiceChanges: Bool = true, subscriptions: [PersistedSubscription] = []
     ) {
         self.peer = peer
         self.reconnect = reconnect
-        self.provenAfter = provenAfter
+        self.resetBackoffAfter = resetBackoffAfter
         self.readyTimeout = readyTimeout
         self.timeout = timeout
         self.mtu = mtu
@@ -65,7 +65,7 @@ public struct WantedPeer: Hashable, Sendable {
 }
 
 /// A characteristic to subscribe to.
-public struct WantedSubscription: Hashable, Sendable {
+public struct PersistedSubscription: Hashable, Sendable {
     /// The UUID of the characteristic.
     public var uuid: BluetoothUUID
     /// The UUID of the service; `nil` for any.
@@ -87,7 +87,7 @@ public struct WantedSubscription: Hashable, Sendable {
 }
 
 /// A scan to run.
-public struct WantedScan: Hashable, Sendable {
+public struct PersistedScan: Hashable, Sendable {
     /// How to listen, how to treat repetitions, and the filter.
     public var settings: ScanSettings
     /// The time after which a silent device is reported as lost; `nil` for never.
@@ -97,5 +97,30 @@ public struct WantedScan: Hashable, Sendable {
     public init(_ settings: ScanSettings, lostAfter: Duration? = nil) {
         self.settings = settings
         self.lostAfter = lostAfter
+    }
+}
+
+// MARK: - Former names
+
+
+/// The former name of `RestorationState`.
+@available(*, deprecated, renamed: "RestorationState")
+public typealias DaemonState = RestorationState
+/// The former name of `PersistedPeer`.
+@available(*, deprecated, renamed: "PersistedPeer")
+public typealias WantedPeer = PersistedPeer
+/// The former name of `PersistedSubscription`.
+@available(*, deprecated, renamed: "PersistedSubscription")
+public typealias WantedSubscription = PersistedSubscription
+/// The former name of `PersistedScan`.
+@available(*, deprecated, renamed: "PersistedScan")
+public typealias WantedScan = PersistedScan
+
+extension PersistedPeer {
+    /// The former name of `resetBackoffAfter`.
+    @available(*, deprecated, renamed: "resetBackoffAfter")
+    public var provenAfter: Duration {
+        get { resetBackoffAfter }
+        set { resetBackoffAfter = newValue }
     }
 }

@@ -6,7 +6,7 @@
 ///       services: UUID; solicited: UUID; peers: peer; addresses: 6; companies: 2; manufacturer: company 2, length 1, bytes;
 ///       service data: UUID, length 1, bytes; names: text; excluded: peer
 ///     name prefix: flag 1, text | least RSSI: flag 1, 1 | connectable only 1
-extension WantedScan {
+extension PersistedScan {
     func write(to writer: inout ByteWriter) {
         writer.u8(settings.isActive ? 1 : 0)
         writer.u16(settings.intervalUnits)
@@ -63,7 +63,7 @@ extension ByteWriter {
             var writer = ByteWriter()
             write(element, &writer)
             return writer.bytes
-        }.sorted { $0.lexicographicallyPrecedes($1) }.prefix(DaemonState.limit)
+        }.sorted { $0.lexicographicallyPrecedes($1) }.prefix(RestorationState.limit)
         u16(UInt16(clamping: stored.count))
         for bytes in stored { array(bytes) }
     }
@@ -77,9 +77,9 @@ extension ByteWriter {
 
 extension ByteReader {
     @_lifetime(self: copy self)
-    mutating func wantedScan() throws(MalformedPacket) -> WantedScan {
+    mutating func wantedScan() throws(MalformedPacket) -> PersistedScan {
         let start = offset
-        let isActive = try storedFlag("active", in: DaemonState.form)
+        let isActive = try storedFlag("active", in: RestorationState.form)
         guard let interval = u16(), let window = u16(), let phys = u8(), let kind = u8() else {
             throw .state(at: start, .tooShort)
         }
@@ -91,7 +91,7 @@ extension ByteReader {
         case (2, let pause?): duplicates = .every(pause)
         default: throw .state(at: start, .invalidField("duplicates"))
         }
-        let filters = try storedFlag("filters duplicates", in: DaemonState.form)
+        let filters = try storedFlag("filters duplicates", in: RestorationState.form)
         guard let delta = u16() else { throw .state(at: offset, .tooShort) }
         let lostAfter = try stateDuration("lost after")
         let filter = try scanFilter()
@@ -102,12 +102,12 @@ extension ByteReader {
                 filtersDuplicatesInController: filters, phys: LEPHYs(rawValue: phys), filter: filter,
                 rssiDelta: delta == .max ? nil : Int(delta))
         else { throw .state(at: start, .invalidField("scan settings")) }
-        return WantedScan(settings, lostAfter: lostAfter)
+        return PersistedScan(settings, lostAfter: lostAfter)
     }
 
     @_lifetime(self: copy self)
     private mutating func scanFilter() throws(MalformedPacket) -> ScanFilter {
-        let form = DaemonState.form
+        let form = RestorationState.form
         var filter = ScanFilter()
         for _ in 0..<(try stateCount("services")) { filter.services.insert(try someUUID()) }
         for _ in 0..<(try stateCount("solicited services")) { filter.solicitedServices.insert(try someUUID()) }
@@ -142,7 +142,7 @@ extension ByteReader {
     @_lifetime(self: copy self)
     private mutating func someUUID() throws(MalformedPacket) -> BluetoothUUID {
         let start = offset
-        guard let uuid = try storedUUID("UUID", in: DaemonState.form) else {
+        guard let uuid = try storedUUID("UUID", in: RestorationState.form) else {
             throw .state(at: start, .invalidField("UUID"))
         }
         return uuid
@@ -151,7 +151,9 @@ extension ByteReader {
     @_lifetime(self: copy self)
     private mutating func somePeer() throws(MalformedPacket) -> PeerID {
         let start = offset
-        guard let peer = try storedPeer(in: DaemonState.form) else { throw .state(at: start, .invalidField("peer")) }
+        guard let peer = try storedPeer(in: RestorationState.form) else {
+            throw .state(at: start, .invalidField("peer"))
+        }
         return peer
     }
 

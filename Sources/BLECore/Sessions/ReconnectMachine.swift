@@ -4,12 +4,12 @@
 // each of these in order. Only the owner can classify a failure: it passes a `Setback` of the right kind.
 //
 // Invariants:
-// - One thing is under way at a time: a connect, the preparation of a new link, a wait. `letGo` comes before the next
+// - One thing is under way at a time: a connect, the preparation of a new link, a wait. `tearDown` comes before the next
 //   one begins.
 // - The link is not available before it has been prepared; if that fails or takes too long, it counts as a failed
 //   connect.
 // - The counts of attempts and pauses start over only when a link has proven stable by having been ready for
-//   `provenAfter`, or when the program requests it. A peer that accepts links and drops them is connected ever more
+//   `resetBackoffAfter`, or when the program requests it. A peer that accepts links and drops them is connected ever more
 //   rarely.
 // - An adapter that is away costs no attempt and has no pauses. One that comes back again and again without a stable
 //   link in between is still given longer and longer pauses, because the loop would never end.
@@ -18,8 +18,9 @@
 //
 // The machine never acts and never reads the time.
 
+
 /// Keeps a connection, or ends it.
-package struct ConnectionLife: ~Copyable {
+package struct ReconnectMachine: ~Copyable {
     /// The kind of a failure or loss.
     package enum Setback: Hashable, Sendable {
         /// A later attempt may succeed.
@@ -59,7 +60,7 @@ package struct ConnectionLife: ~Copyable {
     /// An action for the owner to perform.
     package enum Action: Hashable, Sendable {
         /// Report an event.
-        case tell(Event)
+        case report(Event)
         /// Connect; call `linkUp` or `failed`.
         case connect
         /// Make the link ready; call `prepared` or `failed`.
@@ -69,7 +70,7 @@ package struct ConnectionLife: ~Copyable {
         /// Wait for the adapter; call `adapterReturned`.
         case awaitAdapter
         /// Cancel what is under way, and end the link if there is one. After `end`, call `released` when that is done.
-        case letGo
+        case tearDown
     }
 
     private enum State {
@@ -87,7 +88,7 @@ package struct ConnectionLife: ~Copyable {
     }
 
     private let policy: ReconnectPolicy
-    private let provenAfter: Duration
+    private let resetBackoffAfter: Duration
     private let preparation: Duration?
     private var state = State.idle
     private var attempts = 0
@@ -97,18 +98,19 @@ package struct ConnectionLife: ~Copyable {
     /// Creates a machine for a connection that is not requested yet.
     ///
     /// - Parameters:
-    ///   - provenAfter: The time for which a link must have been ready before the counts start over.
+    ///   - resetBackoffAfter: The time for which a link must have been ready before the counts start over.
     ///   - preparation: The longest time for making a link ready; `nil` for no limit.
-    package init(_ policy: ReconnectPolicy, provenAfter: Duration, preparation: Duration?) {
+    package init(_ policy: ReconnectPolicy, resetBackoffAfter: Duration, preparation: Duration?) {
         self.policy = policy
-        self.provenAfter = provenAfter
+        self.resetBackoffAfter = resetBackoffAfter
         self.preparation = preparation
     }
 }
 
 // MARK: - State
 
-extension ConnectionLife {
+
+extension ReconnectMachine {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
         switch state {
@@ -133,14 +135,15 @@ extension ConnectionLife {
 
     /// Returns the number of connects that have failed in a row if one, or the link, fails now.
     package func failures(at now: BootInstant) -> Int {
-        if case .ready(let since) = state, now - since >= provenAfter { return 0 }
+        if case .ready(let since) = state, now - since >= resetBackoffAfter { return 0 }
         return attempts
     }
 }
 
 // MARK: - Events
 
-extension ConnectionLife {
+
+extension ReconnectMachine {
     /// The connection is requested now: pauses are skipped, and the counts start over.
     package mutating func want() -> [Action] {
         switch state {
@@ -149,7 +152,7 @@ extension ConnectionLife {
             return connect()
         case .waitingForAdapter:
             startOver()
-            return [.letGo] + connect()
+            return [.tearDown] + connect()
         case .connecting, .preparing, .ready, .ending, .ended:
             return []
         }
@@ -159,14 +162,14 @@ extension ConnectionLife {
     package mutating func linkUp(at now: BootInstant) -> [Action] {
         guard case .connecting = state else { return [] }
         state = .preparing(until: preparation.map { now + $0 })
-        return [.tell(.connected), .prepare]
+        return [.report(.connected), .prepare]
     }
 
     /// The link is ready for use.
     package mutating func prepared(at now: BootInstant) -> [Action] {
         guard case .preparing = state else { return [] }
         state = .ready(since: now)
-        return [.tell(.ready)]
+        return [.report(.ready)]
     }
 
     /// The program has taken the ready link: its end no longer concerns this machine, and no link is made until
@@ -174,7 +177,7 @@ extension ConnectionLife {
     package mutating func pause() -> [Action] {
         guard case .ready = state else { return [] }
         state = .paused
-        return [.tell(.paused)]
+        return [.report(.paused)]
     }
 
     /// The connect or the preparation of the link has failed, or the link was lost.
@@ -183,7 +186,7 @@ extension ConnectionLife {
         case .connecting, .preparing:
             break
         case .ready(let since):
-            if now - since >= provenAfter { startOver() }
+            if now - since >= resetBackoffAfter { startOver() }
         case .idle, .waiting, .waitingForAdapter, .gaveUp, .paused, .ending, .ended:
             return []
         }
@@ -191,7 +194,7 @@ extension ConnectionLife {
         case .adapterLost where policy != .never:
             if attempts > 0 { attempts -= 1 }
             state = .waitingForAdapter
-            return [.letGo, .tell(.disconnected(.whenAdapterReturns)), .awaitAdapter]
+            return [.tearDown, .report(.disconnected(.whenAdapterReturns)), .awaitAdapter]
         case .final, .adapterLost:
             return giveUp()
         case .passing:
@@ -202,7 +205,7 @@ extension ConnectionLife {
                 case .custom(let pause): pause
                 }
             guard let pause else { return giveUp() }
-            return [.letGo] + wait(pause > .zero ? pause : pauses > 1 ? Self.pauseInsteadOfNone : .zero, at: now)
+            return [.tearDown] + wait(pause > .zero ? pause : pauses > 1 ? Self.pauseInsteadOfNone : .zero, at: now)
         }
     }
 
@@ -235,7 +238,7 @@ extension ConnectionLife {
             return []
         case .idle, .connecting, .preparing, .ready, .waiting, .waitingForAdapter, .gaveUp, .paused:
             state = .ending
-            return [.letGo]
+            return [.tearDown]
         }
     }
 
@@ -243,13 +246,14 @@ extension ConnectionLife {
     package mutating func released() -> [Action] {
         guard case .ending = state else { return [] }
         state = .ended
-        return [.tell(.ended)]
+        return [.report(.ended)]
     }
 }
 
 // MARK: - Steps
 
-extension ConnectionLife {
+
+extension ReconnectMachine {
     private mutating func startOver() {
         attempts = 0
         pauses = 0
@@ -259,17 +263,17 @@ extension ConnectionLife {
     private mutating func connect() -> [Action] {
         attempts += 1
         state = .connecting
-        return [.tell(.connecting(attempt: attempts)), .connect]
+        return [.report(.connecting(attempt: attempts)), .connect]
     }
 
     private mutating func wait(_ pause: Duration, at now: BootInstant) -> [Action] {
         state = .waiting(until: now + pause)
-        return [.tell(.disconnected(.after(pause)))]
+        return [.report(.disconnected(.after(pause)))]
     }
 
     private mutating func giveUp() -> [Action] {
         state = .gaveUp
-        return [.letGo, .tell(.disconnected(.never)), .tell(.gaveUp)]
+        return [.tearDown, .report(.disconnected(.never)), .report(.gaveUp)]
     }
 
     /// The pause from the second one on for a policy without pauses, which would otherwise only connect.

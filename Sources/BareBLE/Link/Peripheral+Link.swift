@@ -296,6 +296,8 @@ extension Peripheral {
         guard end == nil else { return }
         let reason = isEndRequested ? .requested : cause
         end = reason
+        for handler in endHandlers { handler(reason) }
+        endHandlers = []
         linkTrace?(.ended(reason, at: loop.now()))
         linkTrace = nil
         tellEnding(reason)

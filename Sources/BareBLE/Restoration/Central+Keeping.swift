@@ -4,6 +4,7 @@ internal import Logging
 
 // Persists the restoration state, and ends a run so that the next start can resume.
 
+
 extension Central {
     /// The time that the start and the end of a daemon wait for the disk with its state.
     static let storageTime: Duration = .seconds(5)
@@ -132,29 +133,29 @@ extension Central {
 
     /// Returns the devices that match a scan of the restoration state, as `scan(_:_:lostAfter:duration:capacity:)`
     /// does; the scan stays in that state.
-    public nonisolated func scan(_ wanted: WantedScan) -> ScanSequence {
+    public nonisolated func scan(_ wanted: PersistedScan) -> ScanSequence {
         scan(wanted.settings.filter, wanted.settings, lostAfter: wanted.lostAfter).lasting()
     }
 }
 
 // MARK: - Recording the state
 
+
 extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.
-    func keep(_ session: Session, with peer: PeerID, _ subscriptions: [WantedSubscription]) {
+    func keep(_ session: Session, with peer: PeerID, _ subscriptions: [PersistedSubscription]) {
         guard let keeper else { return noticeNothingIsKept() }
-        keeper.assumeIsolated { $0.want(WantedPeer(peer, session.options, subscriptions)) }
-        session.assumeIsolated { $0.keeper = keeper }
+        keeper.assumeIsolated { $0.want(PersistedPeer(peer, session.options, subscriptions)) }
     }
 
     /// Records the adapter in use, once it is known.
     func keepAdapter() {
         guard let keeper, let address = adapter.assumeIsolated({ $0.address }) else { return }
-        keeper.assumeIsolated { $0.change { $0.adapter = address } }
+        keeper.assumeIsolated { $0.use(adapter: address) }
     }
 
     /// Adds a scan to the restoration state; the result is one iterator's part in it.
-    func keep(_ scan: WantedScan) -> LastingScan? {
+    func keep(_ scan: PersistedScan) -> LastingScan? {
         guard let keeper else {
             noticeNothingIsKept()
             return nil
@@ -164,15 +165,16 @@ extension Central {
     }
 
     /// Removes a scan from the restoration state.
-    func forget(_ scan: WantedScan) {
+    func forget(_ scan: PersistedScan) {
         keeper?.assumeIsolated { $0.forget(scan) }
     }
 }
 
-extension WantedPeer {
-    init(_ peer: PeerID, _ options: SessionOptions, _ subscriptions: [WantedSubscription]) {
+extension PersistedPeer {
+    init(_ peer: PeerID, _ options: SessionOptions, _ subscriptions: [PersistedSubscription]) {
         self.init(
-            peer, reconnect: options.reconnect, provenAfter: options.provenAfter, readyTimeout: options.readyTimeout,
+            peer, reconnect: options.reconnect, resetBackoffAfter: options.resetBackoffAfter,
+            readyTimeout: options.readyTimeout,
             timeout: options.connect.timeout, mtu: options.connect.mtu, parameters: options.connect.parameters,
             validation: options.connect.validation, observesServiceChanges: options.connect.observesServiceChanges,
             subscriptions: subscriptions)
@@ -180,11 +182,11 @@ extension WantedPeer {
 }
 
 extension SessionOptions {
-    init(_ wanted: WantedPeer) {
+    init(_ wanted: PersistedPeer) {
         self.init(
             connect: ConnectOptions(
                 timeout: wanted.timeout, mtu: wanted.mtu, parameters: wanted.parameters, validation: wanted.validation,
                 observesServiceChanges: wanted.observesServiceChanges),
-            reconnect: wanted.reconnect, provenAfter: wanted.provenAfter, readyTimeout: wanted.readyTimeout)
+            reconnect: wanted.reconnect, resetBackoffAfter: wanted.resetBackoffAfter, readyTimeout: wanted.readyTimeout)
     }
 }

@@ -31,7 +31,7 @@ extension Central {
     public func restore(
         _ links: [DetachedLink] = [], from environment: ServiceEnvironment = .process,
         holding: SubscribeOptions = SubscribeOptions(),
-        handlers: @Sendable (WantedPeer) -> SessionHandlers? = { _ in SessionHandlers() }
+        handlers: @Sendable (PersistedPeer) -> SessionHandlers? = { _ in SessionHandlers() }
     ) async throws(BLEError) -> Restoration {
         guard !hasRestored else {
             throw BLEError(
@@ -40,7 +40,7 @@ extension Central {
         }
         hasRestored = true
         var restoration = Restoration()
-        var state = DaemonState()
+        var state = RestorationState()
         if let store = configuration.stateStore {
             do throws(BLEError) {
                 let contents = try await open(store)
@@ -123,7 +123,7 @@ extension Central {
     // MARK: One peer
 
     private func restore(
-        _ wanted: WantedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
+        _ wanted: PersistedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
         _ course: inout AdoptionCourse
     ) async -> RestoredPeer {
         var (link, lostLink): (Peripheral?, BLEError?)
@@ -183,7 +183,7 @@ extension Central {
 
     // MARK: The scan
 
-    private func restore(_ wanted: WantedScan) async -> RestoredScan {
+    private func restore(_ wanted: PersistedScan) async -> RestoredScan {
         var sequence = scan(wanted)
         do throws(BLEError) {
             sequence.begun = BegunScan(try await sequence.beginNow())

@@ -7,11 +7,11 @@ internal import BLELinux
 
 /// One iterator's part in a scan of the restoration state.
 final class LastingScan: Sendable {
-    private let scan: WantedScan
+    private let scan: PersistedScan
     private let keeper: StateKeeper
     private let hasEnded = Lock(false)
 
-    init(_ scan: WantedScan, _ keeper: StateKeeper) {
+    init(_ scan: PersistedScan, _ keeper: StateKeeper) {
         self.scan = scan
         self.keeper = keeper
     }

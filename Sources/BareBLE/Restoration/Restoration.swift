@@ -43,7 +43,7 @@ public struct RestoredPeer: Sendable {
     }
 
     /// The peer's entry in the restoration state.
-    public let wanted: WantedPeer
+    public let wanted: PersistedPeer
     /// The way in which it was restored.
     public let outcome: Outcome
     /// Its subscriptions, which wait to be adopted.
@@ -75,7 +75,7 @@ public struct RestoredPeer: Sendable {
 /// stays in the restoration state.
 public struct RestoredValues: Sendable {
     /// The subscription's entry in the restoration state.
-    public let wanted: WantedSubscription
+    public let wanted: PersistedSubscription
     /// The session that it belongs to.
     public let session: Session
 
@@ -110,7 +110,7 @@ public struct RestoredValues: Sendable {
 /// Releasing it, or leaving the loop over it, ends the scan for this run; it stays in the restoration state.
 public struct RestoredScan: Sendable {
     /// The scan's entry in the restoration state.
-    public let wanted: WantedScan
+    public let wanted: PersistedScan
     /// The reason that it does not scan yet, such as `.adapterDown`; iterating the result of `adopt()` tries again.
     /// `nil` if it scans.
     public let failure: BLEError?

@@ -1,55 +1,72 @@
 internal import BLECore
 internal import BLELinux
 
-extension Session {
-    /// Removes the session from the restoration state.
-    func forgetSession() {
-        if let id { keeper?.assumeIsolated { $0.forget(id) } }
+/// What the store keeps of one session for the next start.
+///
+/// It ends with `forgetSession` or `stop`; a session that is not kept has one all the same, which does nothing.
+struct SessionRecord {
+    private let peer: PeerID?
+    private var keeper: StateKeeper?
+    /// What is kept of the subscriptions, by their numbers: also of those that have ended without being unsubscribed.
+    private var kept: [UInt64: PersistedSubscription] = [:]
+
+    init(of peer: PeerID?, in keeper: StateKeeper?) {
+        self.peer = peer
+        self.keeper = keeper
+    }
+
+    /// The session is over for good.
+    mutating func forgetSession() {
+        if let peer { keeper?.assumeIsolated { $0.forget(peer) } }
         keeper = nil
     }
 
-    /// Records a subscription: at its beginning, and on each link, which may add details.
-    func keep(_ number: UInt64) {
-        guard let keeper, let id, let subscription = standing[number],
-            let reference = subscription.reference, let wanted = wanted(reference, subscription.options)
+    /// What becomes of the session from now on is not kept; what is kept already stays so.
+    mutating func stop() {
+        keeper = nil
+    }
+
+    /// Keeps a subscription: at its beginning, and on each link, where more may be known of it.
+    mutating func keep(_ number: UInt64, _ subscription: StandingSubscription, on link: Peripheral?) {
+        guard let keeper, let peer, let reference = subscription.reference,
+            let wanted = Self.persisted(reference, subscription.options, on: link)
         else { return }
         if let before = kept[number] {
             // Only a database tells which one of several it is.
             guard wanted != before, wanted.index != nil else { return }
-            forgetStanding(number)
+            forget(number)
         }
         kept[number] = wanted
-        keeper.assumeIsolated { $0.want(wanted, of: id) }
+        keeper.assumeIsolated { $0.want(wanted, of: peer) }
     }
 
-    /// Removes a subscription from the restoration state, however it ended, unless another one for the same values
-    /// remains.
-    func forgetStanding(_ number: UInt64) {
-        guard let wanted = kept.removeValue(forKey: number), let keeper, let id, !kept.values.contains(wanted) else {
+    /// A subscription is not wanted any more, whatever it ended by, unless another one for the same values is.
+    mutating func forget(_ number: UInt64) {
+        guard let wanted = kept.removeValue(forKey: number), let keeper, let peer, !kept.values.contains(wanted) else {
             return
         }
-        keeper.assumeIsolated { $0.forget(wanted, of: id) }
+        keeper.assumeIsolated { $0.forget(wanted, of: peer) }
     }
 
-    /// Returns the stored form of a subscription. It has no handle, which may belong to another attribute by then.
-    private func wanted(_ reference: CharacteristicReference, _ options: SubscribeOptions) -> WantedSubscription? {
+    /// A subscription has ended, and stays wanted.
+    mutating func release(_ number: UInt64) {
+        kept[number] = nil
+    }
+
+    /// What is stored of a subscription. A handle is not: it may be something else by then.
+    private static func persisted(
+        _ reference: CharacteristicReference, _ options: SubscribeOptions, on link: Peripheral?
+    ) -> PersistedSubscription? {
         let prefers = options.preferred == .indications
         switch reference {
         case .uuid(let uuid, let service, let index):
-            return WantedSubscription(uuid, service: service, index: index, prefersIndications: prefers)
+            return PersistedSubscription(uuid, service: service, index: index, prefersIndications: prefers)
         case .characteristic(let characteristic):
             let all = link?.assumeIsolated { $0.database?.characteristics(characteristic.uuid, in: nil) } ?? []
             let index = all.count > 1 ? all.firstIndex(of: characteristic) : nil
-            return WantedSubscription(characteristic.uuid, index: index, prefersIndications: prefers)
+            return PersistedSubscription(characteristic.uuid, index: index, prefersIndications: prefers)
         case .handle:
             return nil
         }
-    }
-
-    /// Returns the values of a stored subscription.
-    func values(of wanted: WantedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
-        var options = holding
-        options.preferred = wanted.prefersIndications ? .indications : .notifications
-        return values(of: .uuid(wanted.uuid, service: wanted.service, index: wanted.index), options)
     }
 }

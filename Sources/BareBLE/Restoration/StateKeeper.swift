@@ -16,6 +16,7 @@ package import Logging
 // - `isDirty`: no one has begun to write the newest change. `status.isPending`: the disk does not have it. While
 //   either holds, there is `work` or a timer, until `close`.
 
+
 /// The status of the file with a daemon's restoration state.
 public struct StateStatus: Equatable, Sendable {
     /// The number of times that the state was written.
@@ -30,7 +31,7 @@ public struct StateStatus: Equatable, Sendable {
 }
 
 package actor StateKeeper {
-    package typealias Write = @Sendable (DaemonState) -> Result<Void, BLEError>
+    package typealias Write = @Sendable (RestorationState) -> Result<Void, BLEError>
 
     /// The pauses before a failed write is retried; they double.
     static let firstPause = Duration.seconds(10)
@@ -40,16 +41,15 @@ package actor StateKeeper {
     private let logger: Logger
     private var write: Write?
     private let letGo: @Sendable () -> Void
-    private(set) var state: DaemonState
+    private(set) var state: RestorationState
     /// The lasting scans that are being iterated.
-    private var lastingScans: [WantedScan] = []
+    private var lastingScans: [PersistedScan] = []
     package private(set) var status = StateStatus()
     private var isFrozen = false
     private var isDirty = false
     private var work: Task<Void, Never>?
     /// The tasks that wait for its end.
-    private var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-    private var lastNumber: UInt64 = 0
+    private let waiters: Waiters<Void>
     private var timer: TimerID?
     private var pause = StateKeeper.firstPause
 
@@ -58,14 +58,15 @@ package actor StateKeeper {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Creates a keeper for a state that the disk already has; `write` may block, and `letGo` is called when nothing
+    /// Creates a keeper for a state that the disk already has; `write` may block, and `tearDown` is called when nothing
     /// is written any more.
     package init(
-        holding state: DaemonState, on loop: EventLoop, logger: Logger, write: @escaping Write,
+        holding state: RestorationState, on loop: EventLoop, logger: Logger, write: @escaping Write,
         letGo: @escaping @Sendable () -> Void = {}
     ) {
         self.state = state
         self.loop = loop
+        waiters = Waiters(on: loop)
         self.logger = logger
         self.write = write
         self.letGo = letGo
@@ -76,7 +77,7 @@ package actor StateKeeper {
     }
 
     /// Changes the state, and has it written.
-    func change(_ body: (inout DaemonState) -> Void) {
+    private func change(_ body: (inout RestorationState) -> Void) {
         guard !isFrozen else { return }
         let before = state
         body(&state)
@@ -103,7 +104,8 @@ package actor StateKeeper {
             }
             let failures = status.failures
             begin()
-            await endOfWork(until: deadline)
+            // A cancelled task waits too: what it wants written is to be on the disk when it returns.
+            _ = await waiters.wait(until: deadline, cancellation: .ignored) { _ in work == nil ? () : nil }
             if let failure = status.failure, status.failures != failures { throw failure }
         }
         guard status.isPending else { return }
@@ -111,20 +113,6 @@ package actor StateKeeper {
             ?? BLEError(
                 .timedOut, during: "save the state", because: "the central was suspended before the disk had responded",
                 hint: "`dmesg` may show what is wrong with it.")
-    }
-
-    private func endOfWork(until deadline: BootInstant?) async {
-        lastNumber &+= 1
-        let number = lastNumber
-        let timer = deadline.map { deadline in
-            loop.schedule(at: deadline) { [weak self] in
-                self?.assumeIsolated { $0.waiters.removeValue(forKey: number)?.resume() }
-            }
-        }
-        await withCheckedContinuation { waiter in
-            if work == nil { waiter.resume() } else { waiters[number] = waiter }
-        }
-        if let timer { loop.cancel(timer) }
     }
 
     /// Stops writing, and releases the store after the write in progress.
@@ -170,9 +158,7 @@ package actor StateKeeper {
 
     private func workEnded() {
         work = nil
-        let ended = waiters.sorted { $0.key < $1.key }
-        waiters = [:]
-        for (_, waiter) in ended { waiter.resume() }
+        waiters.resumeAll()
         if write == nil { letGo() }
     }
 
@@ -194,9 +180,10 @@ package actor StateKeeper {
 
 // MARK: - Changes
 
+
 extension StateKeeper {
     /// Adds a peer, or replaces its entry.
-    package func want(_ peer: WantedPeer) {
+    package func want(_ peer: PersistedPeer) {
         change { state in
             if let index = state.peers.firstIndex(where: { $0.peer == peer.peer }) {
                 state.peers[index] = peer
@@ -210,7 +197,7 @@ extension StateKeeper {
         change { state in state.peers.removeAll { $0.peer == peer } }
     }
 
-    func want(_ subscription: WantedSubscription, of peer: PeerID) {
+    func want(_ subscription: PersistedSubscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }),
                 !state.peers[index].subscriptions.contains(subscription)
@@ -219,7 +206,7 @@ extension StateKeeper {
         }
     }
 
-    func forget(_ subscription: WantedSubscription, of peer: PeerID) {
+    func forget(_ subscription: PersistedSubscription, of peer: PeerID) {
         change { state in
             guard let index = state.peers.firstIndex(where: { $0.peer == peer }) else { return }
             state.peers[index].subscriptions.removeAll { $0 == subscription }
@@ -227,22 +214,27 @@ extension StateKeeper {
     }
 
     /// Adds a scan, for one more iterator.
-    func want(_ scan: WantedScan) {
+    func want(_ scan: PersistedScan) {
         lastingScans.append(scan)
         change { $0.scan = scan }
     }
 
     /// Called when an iterator over a scan has ended. Whether on purpose or by a failure is unknown: the scan stays in
     /// the state.
-    func left(_ scan: WantedScan) {
+    func left(_ scan: PersistedScan) {
         if let index = lastingScans.firstIndex(of: scan) { lastingScans.remove(at: index) }
     }
 
     /// Removes a scan, unless the same one is being iterated.
-    func forget(_ scan: WantedScan) {
+    func forget(_ scan: PersistedScan) {
         guard !lastingScans.contains(scan) else { return }
         // Another one may have replaced it.
         change { if $0.scan == scan { $0.scan = lastingScans.last } }
+    }
+
+    /// Wants the adapter with this address, which is the one that is used.
+    func use(adapter address: BluetoothAddress) {
+        change { $0.adapter = address }
     }
 
     func forgetScan() {

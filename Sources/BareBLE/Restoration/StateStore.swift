@@ -82,7 +82,7 @@ public final class OpenStateStore: Sendable {
     /// The contents of a store.
     public struct Contents: Sendable {
         /// The state; empty if there was none, or none that could be used.
-        public var state = DaemonState()
+        public var state = RestorationState()
         /// The reason that the file was not used (`.unusableState`); `nil` if it was used or missing.
         public var damage: BLEError?
         /// The path to which an unusable file was moved.
@@ -107,11 +107,13 @@ public final class OpenStateStore: Sendable {
         let operation = "load the state"
         var contents = Contents()
         do throws(SystemCallError) {
-            guard let bytes = try StoredFile.read(store.path, limit: DaemonState.byteLimit) else { return contents }
+            guard let bytes = try StoredFile.read(store.path, limit: RestorationState.byteLimit) else {
+                return contents
+            }
             do throws(MalformedPacket) {
-                contents.state = try DaemonState(bytes: bytes)
+                contents.state = try RestorationState(bytes: bytes)
             } catch {
-                let isNewer = DaemonState.isOtherVersion(error)
+                let isNewer = RestorationState.isOtherVersion(error)
                 try setAside(
                     &contents, to: isNewer ? store.pathOfOtherVersion : store.pathOfDamaged, because: "\(error)",
                     during: operation)
@@ -134,10 +136,10 @@ public final class OpenStateStore: Sendable {
 
     /// Writes the state, replacing the previous one.
     ///
-    /// - Throws: `BLEError` with `.diskFull`; `.tooLong` for a state of more than `DaemonState.byteLimit` bytes, or
-    ///   with more entries of a kind than `DaemonState.limit`; `.notPermitted`, `.system`. Every failure leaves the
+    /// - Throws: `BLEError` with `.diskFull`; `.tooLong` for a state of more than `RestorationState.byteLimit` bytes, or
+    ///   with more entries of a kind than `RestorationState.limit`; `.notPermitted`, `.system`. Every failure leaves the
     ///   old state intact.
-    public func save(_ state: DaemonState) throws(BLEError) {
+    public func save(_ state: RestorationState) throws(BLEError) {
         let operation = "save the state"
         func tooLong(_ what: String) -> BLEError {
             BLEError(
@@ -147,7 +149,7 @@ public final class OpenStateStore: Sendable {
         // What is cut would be missing after the restart, without a notice.
         if let excess = state.excess { throw tooLong(excess) }
         let bytes = state.bytes
-        guard bytes.count <= DaemonState.byteLimit else { throw tooLong("\(bytes.count) bytes") }
+        guard bytes.count <= RestorationState.byteLimit else { throw tooLong("\(bytes.count) bytes") }
         do {
             try StoredFile.replace(store.path, with: bytes)
         } catch {

@@ -56,7 +56,7 @@ extension Central {
 
     /// A session as it was wanted before a restart; with a link that was handed over it begins with that one.
     func session(
-        with wanted: WantedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
+        with wanted: PersistedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
     ) throws(BLEError) -> Session {
         try session(
             with: wanted.peer, SessionOptions(wanted), handlers, beginningWith: link, wanted.subscriptions)
@@ -64,7 +64,7 @@ extension Central {
 
     private func session(
         with peer: PeerID, _ options: SessionOptions, _ handlers: SessionHandlers,
-        beginningWith link: Peripheral? = nil, _ subscriptions: [WantedSubscription] = []
+        beginningWith link: Peripheral? = nil, _ subscriptions: [PersistedSubscription] = []
     ) throws(BLEError) -> Session {
         if session(of: peer) != nil { throw hasSessionError(peer) }
         let adapter = adapter
@@ -75,7 +75,7 @@ extension Central {
             if let link = first.withLock({ $0.take() }) { return link }
             return try await self.connectAlone(peer, options)
         }
-        let session = try begin(target, options, handlers)
+        let session = try begin(target, options, handlers, keeper)
         keep(session, with: peer, subscriptions)
         sessions = sessions.filter { $0.value.session != nil }
         sessions[peer] = WeakSession(session: session)
@@ -111,20 +111,21 @@ extension Central {
     }
 
     private func begin(
-        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers
+        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, _ keeper: StateKeeper? = nil
     ) throws(BLEError) -> Session {
-        var options = options
-        if handlers.decide != nil { options.reconnect = .custom }
+        var target = target
+        target.options = options
+        if handlers.decide != nil { target.options.reconnect = .custom }
         _ = try mtu(options.connect, connectingTo: target.name)
-        guard options.reconnect != .custom || handlers.decide != nil else {
+        guard target.options.reconnect != .custom || handlers.decide != nil else {
             throw BLEError(
                 .invalidArgument, subject: target.name, during: "begin a session",
                 because: "the policy is custom, and no function decides", hint: "Give `reconnect:` a closure.")
         }
         let session = Session(
-            target, options, handlers, loop: loop, logger: configuration.logger,
-            troubles: troubles.page(of: target.name))
-        session.assumeIsolated { $0.perform($0.life.want()) }
+            target, handlers, loop: loop, logger: configuration.logger,
+            troubles: troubles.page(of: target.name), keeper: keeper)
+        session.assumeIsolated { $0.start() }
         return session
     }
 

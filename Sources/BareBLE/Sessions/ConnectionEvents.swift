@@ -12,10 +12,11 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
     public typealias Failure = BLEError
 
     let session: Session
+    let broadcaster: StateBroadcaster
 
     /// Returns an iterator, which listens from now on.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(place: Place(session))
+        AsyncIterator(place: Place(session, broadcaster))
     }
 
     /// An iterator over the events.
@@ -50,13 +51,16 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
     fileprivate final class Place: Sendable {
         let buffer: StreamBuffer<ConnectionEvent>
         private let number: UInt64
+        private let broadcaster: StateBroadcaster
+        /// Kept alive.
         private let session: Session
 
-        init(_ session: Session) {
+        init(_ session: Session, _ broadcaster: StateBroadcaster) {
             self.session = session
-            (buffer, number) = session.board.addListener(to: session.name)
+            self.broadcaster = broadcaster
+            (buffer, number) = broadcaster.addListener(to: session.name)
         }
 
-        deinit { session.board.removeListener(number) }
+        deinit { broadcaster.removeListener(number) }
     }
 }

@@ -2,22 +2,23 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// One wanted peer. The actor owns the link of the moment, and the `ConnectionLife`, which knows what comes next; what happens
+// One wanted peer. The actor owns the link of the moment, and the `ReconnectMachine`, which knows what comes next; what happens
 // here is only the meeting of that with tasks and time.
 //
 // Duties
-// - Performs the machine's actions in their order, and tells it what came of them.
+// - Performs the machine's actions in their order, and reports to it what came of them.
 // - Knows what kind of failure an error is.
-// - Resumes everybody who waits for a ready link exactly once: with the link, or with one error.
-// - Makes the subscriptions of `values(of:)` anew on each link, before anybody else gets it.
-// - At the end: what is under way is taken back, the link ends, and `.ended` is told behind all of it.
+// - Resumes all tasks that wait for a ready link exactly once: with the link, or with one error.
+// - Makes the subscriptions of `values(of:)` again on each link, before anybody else gets it.
+// - At the end: what is under way is cancelled, the link ends, and `.ended` is reported after all of it.
 //
 // Invariants
-// - All state belongs to the event loop's thread.
-// - `work` is the one thing under way: a connect, the program's work on a link, or a wait for the adapter. What it says when it is
-//   not `workNumber` any more comes too late, and is only let go of.
-// - A link that is let go of is over before the next connect begins: `farewell` is awaited.
+// - All state belongs to the event loop's thread, and is private to this file.
+// - `work` is the one thing under way: a connect, the program's work on a link, or a wait for the adapter. What it reports when its
+//   number is not that of `work` any more comes too late, and is only let go of.
+// - A link that is let go of is over before the next connect begins: `teardown` is awaited.
 // - No task of the session holds it. Its last reference going away ends it, link and all.
+
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
 ///
@@ -25,48 +26,25 @@ internal import Logging
 /// `values(of:)` is a subscription that continues across links, and `events` reports changes. A session lives until
 /// `disconnect()`, or until the last reference to it, including its sequences, goes away.
 public actor Session {
-    /// The peer's address; `nil` if the links are not Bluetooth links.
-    public nonisolated let id: PeerID?
-    /// The peer's name in messages: its address, or the path or name of the link.
-    public nonisolated let name: String
-    /// The options that the session was created with.
-    public nonisolated let options: SessionOptions
+    private nonisolated let loop: EventLoop
+    private nonisolated let target: SessionTarget
+    private nonisolated let broadcaster = StateBroadcaster()
+    private nonisolated let log: SessionLog
+    private var handlers: SessionHandlers
 
-    nonisolated let loop: EventLoop
-    nonisolated let board = ConnectionBoard()
-    let target: SessionTarget
-    var handlers: SessionHandlers
-    let logger: Logger
-    let troubles: PeerTroubles
-
-    var life: ConnectionLife
-    var link: Peripheral?
+    private var machine: ReconnectMachine
+    private var current: CurrentLink?
     /// A link that the program has given back; the next connect takes it.
-    var given: Peripheral?
-    var watch: Task<Void, Never>?
-    var work: Task<Void, Never>?
-    var workNumber: UInt64 = 0
-    var farewell: Task<Void, Never>?
-    /// The link that is being let go of, and how.
-    weak var parting: Peripheral?
-    var partingMode = DisconnectMode.now
-    var setback: (error: BLEError, reason: DisconnectReason?, time: BootInstant)?
-    var timer: TimerID?
-    var waiters: [UInt64: Waiter] = [:]
-    var lastNumber: UInt64 = 0
-    var standing: [UInt64: StandingSubscription] = [:]
-    /// Keeps for the next start what is wanted of the peer.
-    var keeper: StateKeeper?
-    /// What it keeps of the subscriptions, by their numbers: also of those that have ended without being unsubscribed.
-    var kept: [UInt64: WantedSubscription] = [:]
+    private var given: Peripheral?
+    private var work = Work()
+    private var teardown = Teardown()
+    private var setback: SessionSetback?
+    private var timer: TimerID?
+    private let waiters: Waiters<LinkResult>
+    private var subscriptions = StandingSubscriptions()
+    private var record: SessionRecord
 
-    typealias Answer = Result<Peripheral, BLEError>
-
-    struct Waiter {
-        let continuation: CheckedContinuation<Answer, Never>
-        let timer: TimerID?
-        let operation: String
-    }
+    private typealias LinkResult = Result<Peripheral, BLEError>
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -74,41 +52,50 @@ public actor Session {
     }
 
     /// A session that nobody has begun yet; `reconnect()` begins it.
+    ///
+    /// - Parameter keeper: Keeps for the next start what is wanted of the peer.
     init(
-        _ target: SessionTarget, _ options: SessionOptions, _ handlers: SessionHandlers, loop: EventLoop,
-        logger: Logger, troubles: PeerTroubles
+        _ target: SessionTarget, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger, troubles: PeerTroubles,
+        keeper: StateKeeper?
     ) {
-        self.id = target.peer
-        self.name = target.name
-        self.options = options
-        self.target = target
-        self.handlers = handlers
         self.loop = loop
-        self.logger = logger
-        self.troubles = troubles
-        self.life = ConnectionLife(
-            options.reconnect, provenAfter: options.provenAfter, preparation: options.readyTimeout)
+        self.target = target
+        let options = target.options
+        log = SessionLog(of: target.name, in: logger, troubles)
+        self.handlers = handlers
+        machine = ReconnectMachine(
+            options.reconnect, resetBackoffAfter: options.resetBackoffAfter, preparation: options.readyTimeout)
+        waiters = Waiters(on: loop)
+        record = SessionRecord(of: target.peer, in: keeper)
     }
 
     isolated deinit {
         if let timer { loop.cancel(timer) }
-        work?.cancel()
-        watch?.cancel()
-        if let link { Task.detached(executorPreference: loop) { await link.disconnect() } }
+        _ = work.cancel()
+        current?.watch.cancel()
+        if let link = current?.link { Task.detached(executorPreference: loop) { await link.disconnect() } }
     }
 }
 
 // MARK: - What applications use
 
+
 extension Session {
+    /// The peer's address; `nil` if the links are not Bluetooth links.
+    public nonisolated var id: PeerID? { target.peer }
+    /// The peer's name in messages: its address, or the path or name of the link.
+    public nonisolated var name: String { target.name }
+    /// The options that the session was created with.
+    public nonisolated var options: SessionOptions { target.options }
+
     /// The present state of the session.
-    public nonisolated var state: SessionState { board.state }
+    public nonisolated var state: SessionState { broadcaster.state }
 
     /// A Boolean value that indicates whether this program is ending the session and it has not ended yet.
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
     /// The events from now on, in order; the first one is the present state.
-    public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self) }
+    public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self, broadcaster: broadcaster) }
 
     /// Returns the link, once it is ready.
     ///
@@ -116,26 +103,17 @@ extension Session {
     /// - Throws: `BLEError` with `.timedOut`, `.cancelled`; the error with which the session gave up, even if it
     ///   already has; `.disconnected` after the session has ended.
     public func ready(within limit: Duration? = nil) async throws(BLEError) -> Peripheral {
-        let operation = "wait for a link"
-        lastNumber &+= 1
-        let number = lastNumber
-        let answer = await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Answer, Never>) in
-                if let answer = linkAnswer(during: operation) { return continuation.resume(returning: answer) }
-                if Task.isCancelled {
-                    return continuation.resume(returning: .failure(cancelledError(during: operation)))
-                }
-                let timer = limit.map { limit in
-                    loop.schedule(at: loop.now() + limit) { [weak self] in
-                        self?.assumeIsolated { $0.stopWaiting(number, isLate: true) }
-                    }
-                }
-                waiters[number] = Waiter(continuation: continuation, timer: timer, operation: operation)
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.stopWaiting(number, isLate: false) }
+        if let result = linkResult(during: Self.waiting) { return try result.get() }
+        switch await waiters.wait(until: limit.map { loop.now() + $0 }) {
+        case .resumed(let result):
+            return try result.get()
+        case .timedOut:
+            throw BLEError(
+                .timedOut, subject: name, during: Self.waiting, because: "there was no link in time",
+                hint: setback.map { "The last thing that went wrong: \($0.error)" })
+        case .cancelled:
+            throw cancelledError()
         }
-        return try answer.get()
     }
 
     /// Waits for a ready link, and runs `body` on it.
@@ -170,8 +148,13 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended.
     public func reconnect() throws(BLEError) {
-        if life.isEnding { throw endedError(during: "connect") }
-        perform(life.want())
+        if machine.isEnding { throw endedError(during: "connect") }
+        start()
+    }
+
+    /// Begins the session.
+    func start() {
+        perform(machine.want())
     }
 
     /// Ends the session: cancels a connect or a pause, and ends the link.
@@ -180,20 +163,21 @@ extension Session {
     /// pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer. The call
     /// returns when everything of the session has been released; a session that has ended stays so.
     public func disconnect(_ mode: DisconnectMode = .now) async {
-        forgetSession()
-        if mode == .now { endStandingSubscriptions(nil) }
-        partingMode = state == .ready ? mode : .now
-        let parting = self.parting
-        let end = life.end()
+        record.forgetSession()
+        if mode == .now { endSubscriptions(nil) }
+        teardown.mode = state == .ready ? mode : .now
+        let closingLink = teardown.closingLink
+        let end = machine.end()
         if !end.isEmpty { become(.disconnecting) }
         perform(end)
-        if mode == .now { await parting?.disconnect(.now) }
+        if mode == .now { await closingLink?.disconnect(.now) }
+        let task = teardown.task
         await withTaskCancellationHandler {
-            await farewell?.value
+            await task?.value
         } onCancel: {
-            Task(executorPreference: loop) { await self.parting?.disconnect(.now) }
+            Task(executorPreference: loop) { await self.closeNow() }
         }
-        let actions = life.released()
+        let actions = machine.released()
         guard !actions.isEmpty else { return }
         if handlers.includesExpectedEnds {
             let end = Disconnection(
@@ -201,6 +185,11 @@ extension Session {
             _ = handlers.decide?(end, 0)
         }
         perform(actions)
+    }
+
+    /// Ends the link that is being closed without waiting for calls any longer.
+    private func closeNow() async {
+        await teardown.closingLink?.disconnect(.now)
     }
 
     /// Sets the closure that decides the pause before the next attempt, from the next loss or failure on.
@@ -228,17 +217,17 @@ extension Session {
     /// - Throws: `BLEError` with `.disconnected` if no link is ready.
     public func releaseLink() async throws(BLEError) -> Peripheral {
         let link = try takeReadyLink(during: "give the link up")
-        let epoch = workNumber
-        perform(life.pause())
-        let pumps = standing.inOrder.compactMap(\.pump)
+        let epoch = work.number
+        perform(machine.pause())
+        let pumps = subscriptions.pumps
         for pump in pumps { pump.cancel() }
         for pump in pumps { await pump.value }
         // Another link may be under way by then; its mark says the same.
-        guard workNumber == epoch else { return link }
+        guard work.number == epoch else { return link }
         let error = BLEError(
             .disconnected, subject: name, during: "go on with a subscription",
             because: "this program has taken the link", hint: "Give it back with `takeBack(_:)`.")
-        for subscription in standing.inOrder { subscription.buffer.yield(.interrupted(error, epoch)) }
+        subscriptions.interrupt(error, epoch)
         return link
     }
 
@@ -250,14 +239,14 @@ extension Session {
     ///   and for a link to another peer. The link stays the caller's then.
     public func takeBack(_ link: Peripheral) throws(BLEError) {
         let operation = "take the link back"
-        if life.isEnding { throw endedError(during: operation) }
-        guard life.isPaused else {
+        if machine.isEnding { throw endedError(during: operation) }
+        guard machine.isPaused else {
             throw BLEError(
                 .invalidArgument, subject: name, during: operation, because: "the session has not given its link up")
         }
         guard link.id == id, link.loop === loop else { throw Self.strangeLinkError(link, during: operation) }
         given = link
-        perform(life.want())
+        start()
     }
 
     static func strangeLinkError(_ link: Peripheral, during operation: String) -> BLEError {
@@ -281,11 +270,11 @@ extension Session {
         } catch {
             result = .failure(error)
         }
-        // They end with the link, behind the values that it had.
-        let pumps = standing.inOrder.compactMap(\.pump)
+        // They end with the link, after the values that it had.
+        let pumps = subscriptions.pumps
         for pump in pumps { pump.cancel() }
         for pump in pumps { await pump.value }
-        keeper = nil
+        record.stop()
         await disconnect()
         return try result.get()
     }
@@ -294,21 +283,482 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` when no link is ready.
     private func takeReadyLink(during operation: String) throws(BLEError) -> Peripheral {
-        guard let link = try linkAnswer(during: operation)?.get() else {
+        guard let link = try linkResult(during: operation)?.get() else {
             throw BLEError(
                 .disconnected, subject: name, during: operation, because: "no link is ready",
                 hint: "Wait for `ready()`.")
         }
-        watch?.cancel()
-        (watch, self.link) = (nil, nil)
+        current?.watch.cancel()
+        current = nil
         return link
     }
 
     /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the ready link, and tasks that
     /// wait for a link. The session and its link stay, and so do subscriptions; `onReady` is not affected.
     public func cancelAll() {
-        for number in waiters.keys.sorted() { stopWaiting(number, isLate: false) }
-        guard state == .ready, let link else { return }
+        waiters.resumeAll(.failure(cancelledError()))
+        guard state == .ready, let link = current?.link else { return }
         link.assumeIsolated { $0.cancelAll() }
+    }
+}
+
+// MARK: - Subscriptions
+
+
+extension Session {
+    /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
+    ///
+    /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
+    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
+    /// may pass, such as somebody's long `exclusively`, is tried again after a pause. A characteristic that was there and has gone with its
+    /// service is looked for again at each change of services and on each link, 16 times in a row; the log says so at
+    /// `notice`.
+    ///
+    /// - Parameters:
+    ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
+    ///   - options: How it is subscribed to, and how many values may wait.
+    public func values(
+        of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValues<ReceivedValue> {
+        SessionValues(
+            lease: subscribe(to: .characteristic(characteristic), options),
+            decoder: ValueDecoder(.fail, valueLog) { $0 })
+    }
+
+    /// The values of all characteristics that anybody has subscribed to, on this link and each that follows.
+    ///
+    /// It subscribes to nothing by itself, and a restart does not bring it back. `.began` and `.interrupted` mark the links.
+    /// `ReceivedValue.handle` is the handle of the characteristic.
+    public func notifications(_ options: SubscribeOptions = SubscribeOptions()) -> SessionValues<ReceivedValue> {
+        SessionValues(
+            lease: subscribe(to: .everything, options),
+            decoder: ValueDecoder(.fail, valueLog) { $0 })
+    }
+
+    /// Subscribes on this link and each that follows, to what a key says that it is.
+    ///
+    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; a `for` loop
+    /// ends there, an iterator goes on with its next `next()`. With `SubscribeOptions.malformedValues` such values are left out instead.
+    public func values<Value: GATTReadable & Sendable>(
+        of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValues<Value> {
+        SessionValues(
+            lease: subscribe(to: .characteristic(CharacteristicReference(key)), options),
+            decoder: ValueDecoder(options.malformedValues, valueLog))
+    }
+
+    /// Where values that are left out are logged.
+    nonisolated var valueLog: ValueLog { log.ofValues(on: loop) }
+
+    /// The values of a stored subscription.
+    func values(of wanted: PersistedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
+        var options = holding
+        options.preferred = wanted.prefersIndications ? .indications : .notifications
+        return values(of: .uuid(wanted.uuid, service: wanted.service, index: wanted.index), options)
+    }
+
+    private func subscribe(to source: StandingSubscription.Source, _ options: SubscribeOptions) -> StandingLease {
+        let subscription = StandingSubscription(to: source, of: name, options)
+        let number: UInt64
+        switch linkResult(during: "subscribe") {
+        case .failure(let error)?:
+            number = subscriptions.makeNumber()
+            subscription.buffer.finish(machine.isEnding ? nil : error)
+        case .success(let link)?:
+            number = subscriptions.add(subscription)
+            begin(number, on: link)
+        case nil:
+            number = subscriptions.add(subscription)
+            record.keep(number, subscription, on: current?.link)
+        }
+        return StandingLease(number: number, buffer: subscription.buffer, session: self)
+    }
+
+    /// Begins each subscription on the link that is ready now.
+    private func beginSubscriptions() {
+        guard let link = current?.link else { return }
+        for number in subscriptions.numbers { begin(number, on: link) }
+    }
+
+    private func begin(_ number: UInt64, on link: Peripheral) {
+        guard let subscription = subscriptions[number] else { return }
+        record.keep(number, subscription, on: link)
+        subscriptions.begin(number, on: link, work.number) { [weak self] number in
+            await self?.removeSubscription(number)
+        }
+    }
+
+    /// Ends one subscription; returns when the peer knows, if it has to.
+    func endSubscription(_ number: UInt64) async {
+        record.forget(number)
+        guard let subscription = subscriptions.remove(number) else { return }
+        subscription.buffer.finish()
+        subscription.cancel()
+        await subscription.ended()
+    }
+
+    private func removeSubscription(_ number: UInt64) {
+        subscriptions.remove(number)?.cancel()
+    }
+
+    /// Nobody can end the subscription any more; what is wanted of it stays so.
+    nonisolated func releaseSubscription(_ number: UInt64) {
+        Task.detached(executorPreference: loop) { await self.released(number) }
+    }
+
+    private func released(_ number: UInt64) {
+        removeSubscription(number)
+        record.release(number)
+    }
+
+    /// Ends all of them: with what the session gave up with, or without an error.
+    private func endSubscriptions(_ failure: BLEError?) {
+        subscriptions.finish(failure)
+    }
+}
+
+// MARK: - The machine's actions
+
+
+extension Session {
+    /// What will be the same each time: the next attempt too would fail with it.
+    private static let finalCodes: Set<BLEError.Code> = [.unsupported, .notPermitted, .invalidArgument, .notSupported]
+    /// What says that the adapter is off or away.
+    private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
+    private static let waiting = "wait for a link"
+
+    private func perform(_ actions: [ReconnectMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .report(let event): report(event)
+            case .connect: connect()
+            case .prepare: prepare()
+            case .overdue: overdue()
+            case .awaitAdapter: awaitAdapter()
+            case .tearDown: tearDown()
+            }
+        }
+        if !waiters.isEmpty, let result = linkResult(during: Self.waiting) { waiters.resumeAll(result) }
+        armTimer()
+    }
+
+    private func report(_ event: ReconnectMachine.Event) {
+        log.report(event, after: setback, at: loop.now())
+        switch event {
+        case .connecting(let attempt): become(.connecting(attempt: attempt))
+        case .connected: become(.preparing)
+        case .ready:
+            // Their requests are in front of everybody else's.
+            beginSubscriptions()
+            become(.ready)
+        case .disconnected(let next): become(.waiting(disconnection(next)))
+        case .gaveUp:
+            let error = disconnection(.never).error
+            become(.gaveUp(error))
+            endSubscriptions(error)
+        case .paused: become(.paused)
+        case .ended:
+            become(.ended)
+            endSubscriptions(nil)
+        }
+    }
+
+    private func become(_ state: SessionState) {
+        broadcaster.report(ConnectionEvent(state), state)
+    }
+
+    /// The last setback, and what comes of it.
+    private func disconnection(_ next: ReconnectMachine.Next) -> Disconnection {
+        let next: Disconnection.NextAttempt =
+            switch next {
+            case .after(let pause): .after(pause)
+            case .whenAdapterReturns: .whenAdapterReturns
+            case .never: .never
+            }
+        let last = setback ?? SessionSetback(error: endedError(during: "connect"), reason: nil, time: loop.now())
+        return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
+    }
+
+    // MARK: One thing at a time
+
+
+    private func connect() {
+        if let link = given.take() {
+            work.begin(on: loop) { [weak self] number in
+                if let self { return await self.connected(number, .success(link)) }
+                await link.disconnect()
+            }
+            return
+        }
+        let (target, teardown) = (target, teardown.task)
+        work.begin(on: loop) { [weak self] number in
+            await teardown?.value
+            if Task.isCancelled { return }
+            let result: LinkResult
+            do throws(BLEError) {
+                result = .success(try await target.connect(target.options.connect))
+            } catch {
+                result = .failure(error)
+            }
+            if let self { return await self.connected(number, result) }
+            if case .success(let link) = result { await link.disconnect() }
+        }
+    }
+
+    private func connected(_ number: UInt64, _ result: LinkResult) async {
+        switch result {
+        case .success(let link):
+            // A link that came up in the very moment in which nobody wanted it any more.
+            guard work.end(number) else { return await link.disconnect() }
+            current = watch(link)
+            perform(machine.linkUp(at: loop.now()))
+        case .failure(let error):
+            guard work.end(number) else { return }
+            fail(kind(of: error), error)
+        }
+    }
+
+    private func prepare() {
+        guard let current else { return }
+        // It may have ended without its watch having had its turn.
+        if let reason = current.end { return linkEnded(current.link, reason) }
+        let link = current.link
+        guard let onReady = handlers.onReady else { return perform(machine.prepared(at: loop.now())) }
+        work.begin(on: loop) { [weak self] number in
+            do {
+                try await onReady(link)
+                await self?.prepared(number, nil)
+            } catch {
+                await self?.prepared(number, error)
+            }
+        }
+    }
+
+    private func prepared(_ number: UInt64, _ failure: (any Error)?) {
+        guard work.end(number), let current else { return }
+        // Why the link ended says more than what failed because of it.
+        if let reason = current.end { return linkEnded(current.link, reason) }
+        guard let failure else { return perform(machine.prepared(at: loop.now())) }
+        let error =
+            failure as? BLEError
+            ?? BLEError(
+                .connectFailed, subject: name, during: "get the link ready", because: "onReady failed: \(failure)")
+        fail(.passing, error)
+    }
+
+    private func overdue() {
+        fail(
+            .passing,
+            BLEError(
+                .timedOut, subject: name, during: "get the link ready",
+                because: "onReady took longer than \(options.readyTimeout ?? .zero)"))
+    }
+
+    private func awaitAdapter() {
+        guard let wait = target.awaitAdapter else { return }
+        let teardown = teardown.task
+        work.begin(on: loop) { [weak self] number in
+            await teardown?.value
+            guard await wait() else { return }
+            await self?.adapterReturned(number)
+        }
+    }
+
+    private func adapterReturned(_ number: UInt64) {
+        guard work.end(number) else { return }
+        perform(machine.adapterReturned(at: loop.now()))
+    }
+
+    /// Cancels what is under way, and ends the link. Code of the program's is cancelled and not waited for.
+    private func tearDown() {
+        let (work, link) = (work.cancel(), current?.link)
+        current?.watch.cancel()
+        current = nil
+        guard work != nil || link != nil else { return }
+        teardown.begin(link, after: link == nil ? work : nil, on: loop)
+    }
+
+    // MARK: The link
+
+
+    private func watch(_ link: Peripheral) -> CurrentLink {
+        let changes = link.assumeIsolated { $0.announcedServiceChanges() }
+        let watch = Task.detached(executorPreference: loop) { [weak self] in
+            var changes = changes.makeAsyncIterator()
+            while let change = try? await changes.next() { await self?.servicesChanged(change, of: link) }
+            guard let reason = await link.disconnected() else { return }
+            await self?.linkEnded(link, reason)
+        }
+        return CurrentLink(link, watch)
+    }
+
+    private func servicesChanged(_ change: ServiceChange, of link: Peripheral) {
+        guard link === current?.link else { return }
+        broadcaster.report(.servicesChanged(change.handles), nil)
+    }
+
+    private func linkEnded(_ link: Peripheral, _ reason: DisconnectReason) {
+        guard link === current?.link else { return }
+        let error = link.assumeIsolated { $0.endError(during: "keep the link") }
+        let kind =
+            reason == .adapterLost && target.awaitAdapter != nil ? ReconnectMachine.Setback.adapterLost : .passing
+        fail(kind, error, reason)
+    }
+
+    // MARK: Setbacks
+
+
+    private func kind(of error: BLEError) -> ReconnectMachine.Setback {
+        if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
+        return Self.finalCodes.contains(error.code) ? .final : .passing
+    }
+
+    private func fail(_ kind: ReconnectMachine.Setback, _ error: BLEError, _ reason: DisconnectReason? = nil) {
+        let now = loop.now()
+        setback = SessionSetback(error: error, reason: reason, time: now)
+        let verdict: ReconnectMachine.Verdict
+        if let decide = handlers.decide, kind == .passing {
+            let failures = machine.failures(at: now)
+            verdict = .custom(decide(disconnection(.never), failures))
+        } else {
+            verdict = .byPolicy(chance: handlers.chance())
+        }
+        perform(machine.failed(kind, verdict, at: now))
+    }
+
+    // MARK: Time
+
+
+    private func armTimer() {
+        let deadline = machine.nextDeadline
+        if timer?.deadline == deadline { return }
+        if let timer { loop.cancel(timer) }
+        timer = deadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                self?.assumeIsolated { $0.timePassed() }
+            }
+        }
+    }
+
+    private func timePassed() {
+        timer = nil
+        perform(machine.timePassed(loop.now()))
+    }
+
+    // MARK: Tasks that wait for a link
+
+
+    /// What a task that asks for a link gets now; `nil` for waiting.
+    private func linkResult(during operation: String) -> LinkResult? {
+        if machine.isEnding { return .failure(endedError(during: operation)) }
+        switch state {
+        case .ready:
+            guard let current else { return nil }
+            // It may have ended without its watch having had its turn.
+            if let reason = current.end {
+                linkEnded(current.link, reason)
+                return linkResult(during: operation)
+            }
+            return .success(current.link)
+        case .gaveUp(let error): return .failure(error)
+        case .disconnecting, .ended: return .failure(endedError(during: operation))
+        case .connecting, .preparing, .waiting, .paused: return nil
+        }
+    }
+
+    private func endedError(during operation: String) -> BLEError {
+        BLEError(.disconnected, subject: name, during: operation, because: "this program has ended the session")
+    }
+
+    private func cancelledError() -> BLEError {
+        BLEError(.cancelled, subject: name, during: Self.waiting, because: "the task, or everything, was cancelled")
+    }
+}
+
+// MARK: - What a session has
+
+
+extension Session {
+    /// The link of the moment. It reports its end in the very moment; `watch` does so after the changes of services that came before.
+    private struct CurrentLink {
+        let link: Peripheral
+        let watch: Task<Void, Never>
+        private let reported = Lock<DisconnectReason?>(nil)
+
+        init(_ link: Peripheral, _ watch: Task<Void, Never>) {
+            self.link = link
+            self.watch = watch
+            let reported = reported
+            link.assumeIsolated { $0.onEnd { reason in reported.withLock { $0 = reason } } }
+        }
+
+        /// Why it has ended; `nil` while it is up.
+        var end: DisconnectReason? { reported.withLock { $0 } }
+    }
+
+    /// The one thing under way: a connect, the program's work on a link, or a wait for the adapter.
+    private struct Work {
+        private(set) var number: UInt64 = 0
+        private var task: Task<Void, Never>?
+
+        /// Begins what is under way from now on; `body` gets its number.
+        mutating func begin(on loop: EventLoop, _ body: @escaping @Sendable (UInt64) async -> Void) {
+            number &+= 1
+            let number = number
+            // Detached: exclusive access or another task-local value of the task that asked for this has no business in it.
+            task = Task.detached(executorPreference: loop) { await body(number) }
+        }
+
+        /// What has this number is over; returns whether it was still under way.
+        mutating func end(_ number: UInt64) -> Bool {
+            guard number == self.number else { return false }
+            task = nil
+            return true
+        }
+
+        /// Cancels it; returns the task, which may have to be awaited.
+        mutating func cancel() -> Task<Void, Never>? {
+            number &+= 1
+            task?.cancel()
+            return task.take()
+        }
+    }
+
+    /// The end of what is let go of: of work that was cancelled, and of the link that is being closed.
+    private struct Teardown {
+        /// How the link is closed.
+        var mode = DisconnectMode.now
+        /// Returns when all that was let go of is over.
+        private(set) var task: Task<Void, Never>?
+        private(set) weak var closingLink: Peripheral?
+
+        mutating func begin(_ link: Peripheral?, after work: Task<Void, Never>?, on loop: EventLoop) {
+            let (earlier, mode) = (task, mode)
+            closingLink = link
+            // Not detached: a task that ends the session inside `exclusively` does not wait for itself.
+            task = Task(executorPreference: loop) {
+                await earlier?.value
+                await work?.value
+                await link?.disconnect(mode)
+            }
+        }
+    }
+}
+
+/// Keeps a standing subscription, and its session, alive.
+final class StandingLease: Sendable {
+    let number: UInt64
+    let buffer: StandingSubscription.Buffer
+    let session: Session
+
+    init(number: UInt64, buffer: StandingSubscription.Buffer, session: Session) {
+        self.number = number
+        self.buffer = buffer
+        self.session = session
+    }
+
+    deinit {
+        buffer.finish()
+        session.releaseSubscription(number)
     }
 }

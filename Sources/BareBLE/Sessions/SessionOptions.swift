@@ -7,19 +7,38 @@ public struct SessionOptions: Hashable, Sendable {
     /// The policy after a link was lost or could not be made.
     public var reconnect: ReconnectPolicy
     /// The time for which a link must have been ready to count as stable: only then do pauses and attempts start over.
-    public var provenAfter: Duration
+    public var resetBackoffAfter: Duration
     /// The longest time for `onReady`; `nil` for no limit.
     public var readyTimeout: Duration?
 
     /// Creates options, with default values for those not given.
     public init(
         connect: ConnectOptions = ConnectOptions(), reconnect: ReconnectPolicy = .backoff(),
-        provenAfter: Duration = .seconds(10), readyTimeout: Duration? = .seconds(30)
+        resetBackoffAfter: Duration = .seconds(10), readyTimeout: Duration? = .seconds(30)
     ) {
         self.connect = connect
         self.reconnect = reconnect
-        self.provenAfter = provenAfter
+        self.resetBackoffAfter = resetBackoffAfter
         self.readyTimeout = readyTimeout
+    }
+}
+
+extension SessionOptions {
+    /// The former name of `resetBackoffAfter`.
+    @available(*, deprecated, renamed: "resetBackoffAfter")
+    public var provenAfter: Duration {
+        get { resetBackoffAfter }
+        set { resetBackoffAfter = newValue }
+    }
+
+    /// The initializer with the former name of `resetBackoffAfter`.
+    @available(*, deprecated, renamed: "init(connect:reconnect:resetBackoffAfter:readyTimeout:)")
+    public init(
+        connect: ConnectOptions = ConnectOptions(), reconnect: ReconnectPolicy = .backoff(), provenAfter: Duration,
+        readyTimeout: Duration? = .seconds(30)
+    ) {
+        self.init(
+            connect: connect, reconnect: reconnect, resetBackoffAfter: provenAfter, readyTimeout: readyTimeout)
     }
 }
 

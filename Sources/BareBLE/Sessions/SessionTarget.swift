@@ -2,13 +2,15 @@ internal import BLECore
 
 /// Whom a session connects to, and how.
 package struct SessionTarget: Sendable {
-    /// What messages call the peer.
+    /// The peer's name in logs and errors.
     package var name: String
     /// The peer's address; `nil` where there is no radio.
     package var peer: PeerID?
+    /// How links are made, and when they are made again; what `Central.session` is given.
+    package var options = SessionOptions()
     /// Makes a link.
     package var connect: @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
-    /// Waits until the adapter can be used, and answers whether it can; `nil` where there is none to wait for.
+    /// Waits until the adapter can be used, and returns whether it can; `nil` where there is none to wait for.
     package var awaitAdapter: (@Sendable () async -> Bool)?
 
     package init(

@@ -32,8 +32,6 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
-
     let lease: StandingLease
     let decoder: ValueDecoder<Value>
 
@@ -48,7 +46,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     ///
     /// It returns after the peer's response, or when there will be none; the sequence ends after the waiting values.
     public func unsubscribe() async {
-        await lease.session.endStanding(lease.number)
+        await lease.session.endSubscription(lease.number)
     }
 
     /// Returns an iterator over the values.

@@ -1,10 +1,10 @@
 internal import BLELinux
 
-/// What a session tells, and everybody whom it tells.
+/// Reports the state and the events of a session to its listeners.
 ///
 /// State and listeners change together, so a listener that comes at any moment gets the state first and then each change,
 /// none twice and none left out.
-final class ConnectionBoard: Sendable {
+final class StateBroadcaster: Sendable {
     /// How many events wait for one listener.
     static let capacity = 64
 
@@ -19,7 +19,7 @@ final class ConnectionBoard: Sendable {
     var state: SessionState { content.withLock { $0.state } }
 
     /// Reports an event, if there is one, and sets the state, if it changes.
-    func tell(_ event: ConnectionEvent?, _ state: SessionState?) {
+    func report(_ event: ConnectionEvent?, _ state: SessionState?) {
         content.withLock { content in
             if let state { content.state = state }
             for listener in content.listeners.inOrder {

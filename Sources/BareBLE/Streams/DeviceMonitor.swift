@@ -27,16 +27,16 @@ extension Central {
         _ filter: ScanFilter, _ settings: ScanSettings, lostAfter: Duration?, duration: Duration?,
         _ proximity: Proximity.Settings = Proximity.Settings()
     ) async throws(BLEError) -> DeviceMonitor {
-        let board = DeviceBoard(proximity, of: configuration.adapter.description)
+        let broadcaster = DeviceBroadcaster(proximity, of: configuration.adapter.description)
         let everything = settings.matching(filter).duplicates(.all).rssiDelta(nil)
         let lease = try await beginScan(everything, lostAfter: lostAfter, duration: duration) {
-            board.pinned
+            broadcaster.pinned
         } _: {
-            board.receive($0)
+            broadcaster.receive($0)
         } finish: {
-            board.finish()
+            broadcaster.finish()
         }
-        return DeviceMonitor(board, lease)
+        return DeviceMonitor(broadcaster, lease)
     }
 }
 
@@ -47,37 +47,37 @@ extension Central {
 /// it stays, as absent, and keeps its entry however many devices are on air. While the adapter is away no device
 /// leaves.
 public final class DeviceMonitor: Sendable {
-    private let board: DeviceBoard
+    private let broadcaster: DeviceBroadcaster
     private let lease: ScanLease
 
-    fileprivate init(_ board: DeviceBoard, _ lease: ScanLease) {
-        self.board = board
+    fileprivate init(_ broadcaster: DeviceBroadcaster, _ lease: ScanLease) {
+        self.broadcaster = broadcaster
         self.lease = lease
     }
 
     /// All devices in the list, in the order in which they came; the last state after the monitor has stopped.
-    public var devices: [MonitoredDevice] { board.state.withLock { $0.list.devices } }
+    public var devices: [MonitoredDevice] { broadcaster.state.withLock { $0.list.devices } }
 
     /// The number of devices, without a copy of the list.
-    var count: Int { board.state.withLock { $0.list.count } }
+    var count: Int { broadcaster.state.withLock { $0.list.count } }
 
     /// Returns a device of the list; for a device with several advertising sets, the one heard last.
-    public func device(_ peer: PeerID) -> MonitoredDevice? { board.state.withLock { $0.list.device(peer) } }
+    public func device(_ peer: PeerID) -> MonitoredDevice? { broadcaster.state.withLock { $0.list.device(peer) } }
 
     /// A Boolean value that indicates whether the list is being kept current; `false` while the adapter is down or
     /// away, and after `stop()`.
-    public var isListening: Bool { board.state.withLock { $0.isListening } }
+    public var isListening: Bool { broadcaster.state.withLock { $0.isListening } }
 
     /// Keeps a device in the list, as absent while it is silent.
     public func pin(_ peer: PeerID) {
-        board.state.withLock { $0.list.pin(peer) }
+        broadcaster.state.withLock { $0.list.pin(peer) }
         lease.pinsChanged()
     }
 
     /// Removes the pin of a device, which leaves the list once it is absent.
     public func unpin(_ peer: PeerID) {
-        board.state.withLock { $0.list.unpin(peer) }
-        board.tellNews()
+        broadcaster.state.withLock { $0.list.unpin(peer) }
+        broadcaster.tellNews()
         lease.pinsChanged()
     }
 
@@ -113,8 +113,8 @@ public final class DeviceMonitor: Sendable {
                 isolation actor: isolated (any Actor)? = #isolation
             ) async throws(BLEError) -> DeviceListChange? {
                 while true {
-                    if let change = monitor.board.takeChange() { return change }
-                    if try await monitor.board.signal.nextBatch().isEmpty { return nil }
+                    if let change = monitor.broadcaster.takeChange() { return change }
+                    if try await monitor.broadcaster.signal.nextBatch().isEmpty { return nil }
                 }
             }
         }
@@ -122,7 +122,7 @@ public final class DeviceMonitor: Sendable {
 }
 
 /// The state that a scan writes and a monitor's owner reads.
-private final class DeviceBoard: Sendable {
+private final class DeviceBroadcaster: Sendable {
     struct State {
         var list: DeviceList
         var isListening = true

@@ -113,8 +113,8 @@ public struct ScanSequence: AsyncSequence, Sendable {
     }
 
     /// The part of the restoration state for this scan.
-    private var wanted: WantedScan? {
-        isLasting && duration == nil ? WantedScan(settings, lostAfter: lostAfter) : nil
+    private var wanted: PersistedScan? {
+        isLasting && duration == nil ? PersistedScan(settings, lostAfter: lostAfter) : nil
     }
 
     private func mark() async -> LastingScan? {

@@ -1,8 +1,8 @@
 import BLECore
 import Testing
 
-@Suite struct DaemonStateTests {
-    /// Put together and sealed with Python's struct and zlib, from the layouts in `DaemonState+Bytes.swift` and
+@Suite struct RestorationStateTests {
+    /// Put together and sealed with Python's struct and zlib, from the layouts in `RestorationState+Bytes.swift` and
     /// `ScanSettings+Bytes.swift`.
     private static let golden = """
         424c455301e50000000142000001aa000200025544332211c0010065cd1d00000000005847f80d000000000000000000d03f\
@@ -12,7 +12,7 @@ import Testing
         00025544332211c0000001004c0001004c00020215000001000368756200000102616201ba01f4729e8f
         """
 
-    private static func sample() throws -> DaemonState {
+    private static func sample() throws -> RestorationState {
         let belt = PeerID(address: BluetoothAddress(rawValue: 0xC011_2233_4455), type: .random)
         let scale = PeerID(address: BluetoothAddress(rawValue: 0x0011_2233_4455), type: .public)
         var filter = ScanFilter.services(0x180D, 0x180F)
@@ -24,10 +24,10 @@ import Testing
         filter.minimumRSSI = -70
         filter.connectableOnly = true
         let settings = ScanSettings.balanced.matching(filter).duplicates(.every(.seconds(2))).rssiDelta(6)
-        return DaemonState(
+        return RestorationState(
             adapter: BluetoothAddress(rawValue: 0x00AA_0100_0042),
             peers: [
-                WantedPeer(
+                PersistedPeer(
                     belt,
                     reconnect: .backoff(
                         initial: .milliseconds(500), max: .seconds(60), jitter: 0.25, attempts: 7),
@@ -36,21 +36,21 @@ import Testing
                         interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(420)),
                     validation: .whenPossible, observesServiceChanges: false,
                     subscriptions: [
-                        WantedSubscription(0x2A37, service: 0x180D),
-                        WantedSubscription(
+                        PersistedSubscription(0x2A37, service: 0x180D),
+                        PersistedSubscription(
                             BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E), index: 1,
                             prefersIndications: true),
                     ]),
-                WantedPeer(scale, reconnect: .never, timeout: nil),
-            ], scan: WantedScan(settings, lostAfter: .seconds(15)))
+                PersistedPeer(scale, reconnect: .never, timeout: nil),
+            ], scan: PersistedScan(settings, lostAfter: .seconds(15)))
     }
 
     @Test func bytesAreAsLaidOut() throws {
         let golden = try Hex.decode(Self.golden)
         let sample = try Self.sample()
-        #expect(try DaemonState(bytes: golden) == sample)
+        #expect(try RestorationState(bytes: golden) == sample)
         #expect(sample.bytes == golden)
-        #expect(try DaemonState(bytes: DaemonState().bytes) == DaemonState())
+        #expect(try RestorationState(bytes: RestorationState().bytes) == RestorationState())
     }
 
     @Test func everySettingSurvives() throws {
@@ -66,12 +66,12 @@ import Testing
                 scan.settings.filter.excluding = [PeerID(address: BluetoothAddress(rawValue: 9), type: .public)]
                 scan.lostAfter = nil
                 state.scan = scan
-                #expect(try DaemonState(bytes: state.bytes) == state)
+                #expect(try RestorationState(bytes: state.bytes) == state)
             }
         }
         for policy in [.never, .custom, .backoff(jitter: 0), .backoff(attempts: 0)] as [ReconnectPolicy] {
             state.peers[0].reconnect = policy
-            #expect(try DaemonState(bytes: state.bytes) == state)
+            #expect(try RestorationState(bytes: state.bytes) == state)
         }
     }
 
@@ -81,34 +81,34 @@ import Testing
         let jitters: [(Double, Double)] = [(1.5, 1), (-1, 0), (.nan, 0), (.infinity, 1), (-.infinity, 0), (0.3, 0.3)]
         for (given, stored) in jitters {
             state.peers[0].reconnect = .backoff(jitter: given)
-            let read = try DaemonState(bytes: state.bytes)
+            let read = try RestorationState(bytes: state.bytes)
             #expect(read.peers[0].reconnect == .backoff(jitter: stored))
         }
         state.peers[0].reconnect = .backoff(initial: .seconds(-1), max: .seconds(-1), attempts: -1)
-        #expect(try DaemonState(bytes: state.bytes).peers.count == state.peers.count)
+        #expect(try RestorationState(bytes: state.bytes).peers.count == state.peers.count)
         // 105 ms are more than two intervals of 50 ms; the 100 ms that are stored are not.
         let parameters = try ConnectionParameters(
             interval: .milliseconds(30)...(.milliseconds(50)), supervisionTimeout: .milliseconds(105))
         state.peers[0].parameters = parameters
-        #expect(try DaemonState(bytes: state.bytes).peers[0].parameters == parameters)
+        #expect(try RestorationState(bytes: state.bytes).peers[0].parameters == parameters)
     }
 
     // Row O25.
     @Test func everyTruncationAndFlipIsTold() throws {
         let bytes = try Self.sample().bytes
         for count in bytes.indices {
-            #expect(throws: MalformedPacket.self) { try DaemonState(bytes: Array(bytes.prefix(count))) }
+            #expect(throws: MalformedPacket.self) { try RestorationState(bytes: Array(bytes.prefix(count))) }
         }
-        #expect(throws: MalformedPacket.self) { try DaemonState(bytes: bytes + [0]) }
+        #expect(throws: MalformedPacket.self) { try RestorationState(bytes: bytes + [0]) }
         for index in bytes.indices {
             for bit in 0..<8 as Range<UInt8> {
                 var flipped = bytes
                 flipped[index] ^= 1 << bit
                 do throws(MalformedPacket) {
-                    _ = try DaemonState(bytes: flipped)
+                    _ = try RestorationState(bytes: flipped)
                     Issue.record("bit \(bit) of byte \(index)")
                 } catch {
-                    #expect(!DaemonState.isOtherVersion(error), "damage is no new version")
+                    #expect(!RestorationState.isOtherVersion(error), "damage is no new version")
                 }
             }
         }
@@ -116,16 +116,16 @@ import Testing
 
     @Test func whatWouldBeCutIsTold() throws {
         #expect(try Self.sample().excess == nil)
-        let limit = DaemonState.limit
+        let limit = RestorationState.limit
         let many = (0...limit).map { UInt64($0) }
         let peers = many.map { PeerID(address: BluetoothAddress(rawValue: $0), type: .public) }
         let long = [UInt8](repeating: 7, count: 256)
-        var state = DaemonState(peers: peers.map { WantedPeer($0) })
+        var state = RestorationState(peers: peers.map { PersistedPeer($0) })
         #expect(state.excess == "1025 peers")
         state.peers.removeLast()
         #expect(state.excess == nil)
-        #expect(try DaemonState(bytes: state.bytes) == state)
-        state.peers[0].subscriptions = many.map { WantedSubscription(0x2A37, index: Int($0)) }
+        #expect(try RestorationState(bytes: state.bytes) == state)
+        state.peers[0].subscriptions = many.map { PersistedSubscription(0x2A37, index: Int($0)) }
         #expect(state.excess == "1025 subscriptions of one peer")
         state.peers[0].subscriptions.removeLast()
         var filters = [ScanFilter](repeating: ScanFilter(), count: 13)
@@ -143,9 +143,9 @@ import Testing
         filters[11].names = [String(repeating: "n", count: 256)]
         filters[12].namePrefix = String(repeating: "n", count: 256)
         for filter in filters {
-            state.scan = WantedScan(ScanSettings.balanced.matching(filter))
+            state.scan = PersistedScan(ScanSettings.balanced.matching(filter))
             #expect(state.excess != nil)
-            #expect(try DaemonState(bytes: state.bytes) != state, "something is cut")
+            #expect(try RestorationState(bytes: state.bytes) != state, "something is cut")
         }
     }
 
@@ -154,10 +154,10 @@ import Testing
         var bytes = try Self.sample().bytes
         bytes[4] = 2
         do throws(MalformedPacket) {
-            _ = try DaemonState(bytes: Self.sealed(bytes))
+            _ = try RestorationState(bytes: Self.sealed(bytes))
             Issue.record("version 2 was read")
         } catch {
-            #expect(DaemonState.isOtherVersion(error))
+            #expect(RestorationState.isOtherVersion(error))
         }
     }
 
@@ -170,16 +170,16 @@ import Testing
             for value in [0, 1, 2, 3, 16, 0x7F, 0x80, 0xFE, 0xFF] as [UInt8] {
                 var changed = bytes
                 changed[index] = value
-                guard let state = try? DaemonState(bytes: Self.sealed(changed)) else { continue }
+                guard let state = try? RestorationState(bytes: Self.sealed(changed)) else { continue }
                 accepted += 1
-                #expect((try? DaemonState(bytes: state.bytes)) == state)
+                #expect((try? RestorationState(bytes: state.bytes)) == state)
                 for peer in state.peers { _ = peer.reconnect.pause(afterFailures: 3, number: 70, chance: .max) }
             }
         }
         #expect(accepted > 100)
         for count in 9..<bytes.count - 4 {
             #expect(throws: MalformedPacket.self) {
-                try DaemonState(bytes: Self.sealed(Array(bytes.prefix(count)) + [0, 0, 0, 0]))
+                try RestorationState(bytes: Self.sealed(Array(bytes.prefix(count)) + [0, 0, 0, 0]))
             }
         }
     }
@@ -192,10 +192,10 @@ import Testing
         filters["names"]?.names = [name]
         filters["name prefix"]?.namePrefix = name
         for (field, filter) in filters {
-            let state = DaemonState(scan: WantedScan(ScanSettings.balanced.matching(filter)))
+            let state = RestorationState(scan: PersistedScan(ScanSettings.balanced.matching(filter)))
             let bytes = state.bytes.map { $0 == 0x78 ? 0xFF : $0 }
             do throws(MalformedPacket) {
-                _ = try DaemonState(bytes: Self.sealed(bytes))
+                _ = try RestorationState(bytes: Self.sealed(bytes))
                 Issue.record("no text was read as \(field)")
             } catch {
                 #expect(error.reason == .invalidField(field))

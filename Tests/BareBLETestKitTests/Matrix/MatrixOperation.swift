@@ -107,7 +107,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         let session = try await central.session(
             with: peer,
             SessionOptions(
-                connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2), provenAfter: .zero)
+                connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2), resetBackoffAfter: .zero)
         )
         do {
             let first = try await session.ready(within: .seconds(60))
@@ -124,11 +124,11 @@ enum MatrixOperation: String, CaseIterable, Sendable {
     }
 
     /// What is wanted before a restart: a session that does not try twice, and a subscription.
-    static func state(_ peer: PeerID) -> DaemonState {
-        DaemonState(peers: [
-            WantedPeer(
+    static func state(_ peer: PeerID) -> RestorationState {
+        RestorationState(peers: [
+            PersistedPeer(
                 peer, reconnect: .never, mtu: 23, observesServiceChanges: false,
-                subscriptions: [WantedSubscription(0xFFF3)])
+                subscriptions: [PersistedSubscription(0xFFF3)])
         ])
     }
 

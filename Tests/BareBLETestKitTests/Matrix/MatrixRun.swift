@@ -196,7 +196,7 @@ private final class StateFolder: Sendable {
 
     let store: StateStore
 
-    init(_ state: DaemonState) throws {
+    init(_ state: RestorationState) throws {
         let number = Self.count.withLock { count in
             count += 1
             return count

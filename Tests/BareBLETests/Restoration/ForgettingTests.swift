@@ -10,7 +10,7 @@ import Testing
 
     /// The stored entry of the one peer.
     private func expectStored(
-        _ subscriptions: [WantedSubscription], by central: Central, _ bench: RestorationBench,
+        _ subscriptions: [PersistedSubscription], by central: Central, _ bench: RestorationBench,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await central.saveState()
@@ -28,7 +28,7 @@ import Testing
                 let absent = await session.values(of: 0xFFF9)
                 var values = absent.makeAsyncIterator()
                 await #expect(throws: error(.attributeNotFound)) { _ = try await values.next() }
-                try await expectStored([WantedSubscription(0xFFF9)], by: central, bench)
+                try await expectStored([PersistedSubscription(0xFFF9)], by: central, bench)
                 await absent.unsubscribe()
                 try await expectStored([], by: central, bench)
             }
@@ -46,7 +46,7 @@ import Testing
                 let second = try #require(try await device.discover(.full).characteristics(0xFFF2).last)
                 let values = await session.values(of: .characteristic(second))
                 try await central.saveState()
-                let wanted = WantedSubscription(0xFFF2, index: 1)
+                let wanted = PersistedSubscription(0xFFF2, index: 1)
                 #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
                 await bench.radio.move(peripheral, to: .outOfRange)
                 _ = await device.disconnected()
@@ -61,7 +61,7 @@ import Testing
             let bench = try RestorationBench(time)
             _ = try await bench.add(.battery)
             try await bench.run { central, _ in
-                let scan = central.scan(WantedScan(ScanSettings.passive))
+                let scan = central.scan(PersistedScan(ScanSettings.passive))
                 var (first, second): (ScanSequence.AsyncIterator?, ScanSequence.AsyncIterator?) =
                     (scan.makeAsyncIterator(), scan.makeAsyncIterator())
                 _ = try await first?.next()
@@ -69,11 +69,11 @@ import Testing
                 first = nil
                 await time.settle()
                 try await central.saveState()
-                #expect(try bench.stored().scan == WantedScan(ScanSettings.passive))
+                #expect(try bench.stored().scan == PersistedScan(ScanSettings.passive))
                 second = nil
                 await time.settle()
                 try await central.saveState()
-                #expect(try bench.stored().scan == WantedScan(ScanSettings.passive))
+                #expect(try bench.stored().scan == PersistedScan(ScanSettings.passive))
                 await scan.stop()
                 try await central.saveState()
                 #expect(try bench.stored().scan == nil)
@@ -128,7 +128,7 @@ import Testing
                 }
             }
             try await bench.run { _, restoration in
-                #expect(restoration.scan?.wanted == WantedScan(ScanSettings.passive))
+                #expect(restoration.scan?.wanted == PersistedScan(ScanSettings.passive))
                 #expect(restoration.subscriptions.map(\.characteristic) == [0xFFF2])
             }
         }
@@ -176,7 +176,7 @@ import Testing
                 _ = try await session.ready(within: limit)
                 let values = await session.values(of: 0xFFF2)
                 _ = try await session.detach()
-                try await expectStored([WantedSubscription(0xFFF2)], by: central, bench)
+                try await expectStored([PersistedSubscription(0xFFF2)], by: central, bench)
                 withExtendedLifetime(values) {}
             }
         }

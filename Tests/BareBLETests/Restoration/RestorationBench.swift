@@ -30,7 +30,7 @@ struct RestorationBench: Sendable {
     /// One run of the daemon: it is over when `body` is, without a goodbye, as if it were killed.
     func run<Value: Sendable>(
         holding: SubscribeOptions = SubscribeOptions(),
-        handlers: @Sendable (WantedPeer) -> SessionHandlers? = { _ in SessionHandlers() },
+        handlers: @Sendable (PersistedPeer) -> SessionHandlers? = { _ in SessionHandlers() },
         _ body: (Central, Restoration) async throws -> Value
     ) async throws -> Value {
         let value: Value
@@ -57,8 +57,8 @@ struct RestorationBench: Sendable {
     }
 
     /// The present contents of the disk.
-    func stored() throws -> DaemonState {
-        try DaemonState(bytes: Array(Data(contentsOf: URL(filePath: store.path))))
+    func stored() throws -> RestorationState {
+        try RestorationState(bytes: Array(Data(contentsOf: URL(filePath: store.path))))
     }
 
     /// A device on the air, and its address.

@@ -181,7 +181,7 @@ import Testing
                 try await task.value
             }
             #expect(
-                try bench.stored().scan == WantedScan(ScanSettings.passive.matching(filter), lostAfter: .seconds(9)))
+                try bench.stored().scan == PersistedScan(ScanSettings.passive.matching(filter), lostAfter: .seconds(9)))
             try await bench.run { _, restoration in
                 let scan = try #require(restoration.scan)
                 #expect(scan.failure == nil)
@@ -203,8 +203,8 @@ import Testing
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(.battery)
-            let scan = WantedScan(ScanSettings.passive.matching(.services(0x180F)))
-            try StateStore(directory: bench.folder.path, identifier: "hub").open().save(DaemonState(scan: scan))
+            let scan = PersistedScan(ScanSettings.passive.matching(.services(0x180F)))
+            try StateStore(directory: bench.folder.path, identifier: "hub").open().save(RestorationState(scan: scan))
             await bench.radio.powerOff()
             try await bench.run { _, restoration in
                 let restored = try #require(restoration.scan)
@@ -248,7 +248,7 @@ import Testing
                 try await time.clock.sleep(for: .seconds(1))
                 withExtendedLifetime(values) {}
             }
-            let wanted = WantedSubscription(0xFFF2, index: 1, prefersIndications: true)
+            let wanted = PersistedSubscription(0xFFF2, index: 1, prefersIndications: true)
             #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
             try await bench.run { _, restoration in
                 let restored = try #require(restoration.subscriptions.first)

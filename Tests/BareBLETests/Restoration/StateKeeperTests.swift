@@ -130,7 +130,7 @@ import Testing
         let written = Lock<[Int]>([])
         let failures = Lock<[BLEError.Code]>([])
 
-        func write(_ state: DaemonState) -> Result<Void, BLEError> {
+        func write(_ state: RestorationState) -> Result<Void, BLEError> {
             let failure = failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
             if let failure { return .failure(BLEError(failure, during: "save", because: "of the test", hint: "Wait.")) }
             written.withLock { $0.append(state.peers.count) }
@@ -139,7 +139,7 @@ import Testing
     }
 
     private func keeper(_ disk: Disk, _ time: VirtualTime) -> StateKeeper {
-        StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { disk.write($0) }
+        StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { disk.write($0) }
     }
 
     @Test func changesAreGathered() async throws {
@@ -167,7 +167,7 @@ import Testing
     @Test func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
         await VirtualTime.run { time in
             let disk = HangingDisk()
-            let keeper = StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { _ in
+            let keeper = StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { _ in
                 disk.answer()
                 return .success(())
             }
@@ -186,12 +186,12 @@ import Testing
     }
 
     private func change(_ keeper: isolated StateKeeper, adding peers: [PeerID]) {
-        for peer in peers { keeper.want(WantedPeer(peer)) }
+        for peer in peers { keeper.want(PersistedPeer(peer)) }
     }
 
     /// Both at once: else the disk may have failed before anybody waits for it.
     private func want(_ peer: PeerID, _ keeper: isolated StateKeeper) async throws {
-        keeper.want(WantedPeer(peer))
+        keeper.want(PersistedPeer(peer))
         try await keeper.flush()
     }
 
@@ -209,7 +209,7 @@ import Testing
             }
             #expect(await keeper.status.failure?.hint == "Wait.")
             // A change does not wait for the pause.
-            await keeper.want(WantedPeer(peers[1]))
+            await keeper.want(PersistedPeer(peers[1]))
             try await keeper.flush()
             #expect(disk.written.withLock(\.self) == [2])
             #expect(await keeper.status.failure == nil)
@@ -243,13 +243,13 @@ import Testing
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let isFree = Lock(false)
-            let keeper = StateKeeper(holding: DaemonState(), on: time.loop, logger: Configuration().logger) { _ in
+            let keeper = StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { _ in
                 disk.answer()
                 return .success(())
             } letGo: {
                 isFree.withLock { $0 = true }
             }
-            await keeper.want(WantedPeer(peers[0]))
+            await keeper.want(PersistedPeer(peers[0]))
             while !disk.isAsked { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()

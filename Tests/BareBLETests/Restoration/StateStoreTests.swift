@@ -6,12 +6,12 @@ import Testing
 @Suite struct StateStoreTests {
     private let folder: Folder
     private let store: StateStore
-    private let state = DaemonState(
+    private let state = RestorationState(
         adapter: BluetoothAddress("00:AA:01:00:00:42"),
         peers: [
-            WantedPeer(
+            PersistedPeer(
                 PeerID(address: BluetoothAddress(rawValue: 0xC011_2233_4455), type: .random),
-                subscriptions: [WantedSubscription(0x2A37, service: 0x180D)])
+                subscriptions: [PersistedSubscription(0x2A37, service: 0x180D)])
         ])
 
     init() throws {
@@ -26,7 +26,7 @@ import Testing
     @Test func keepsAState() throws {
         let open = try store.open()
         let nothing = try open.load()
-        #expect(nothing.state == DaemonState())
+        #expect(nothing.state == RestorationState())
         #expect(nothing.damage == nil)
         try open.save(state)
         #expect(try open.load().state == state)
@@ -79,7 +79,7 @@ import Testing
         for count in 0..<bytes.count {
             try write(Array(bytes.prefix(count)))
             let contents = try open.load()
-            #expect(contents.state == DaemonState())
+            #expect(contents.state == RestorationState())
             #expect(contents.damage?.code == .unusableState)
             #expect(contents.movedTo == store.pathOfDamaged)
             let again = try open.load()
@@ -105,7 +105,7 @@ import Testing
             (bytes.count - 4)..., with: (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * UInt32($0))) })
         try write(bytes)
         let contents = try store.open().load()
-        #expect(contents.state == DaemonState())
+        #expect(contents.state == RestorationState())
         #expect(contents.movedTo == store.pathOfOtherVersion)
         #expect(try Data(contentsOf: URL(filePath: store.pathOfOtherVersion)) == Data(bytes))
     }
@@ -113,7 +113,7 @@ import Testing
     // Row O25.
     @Test func whatIsTooLargeOrNoFileIsMovedAside() throws {
         let open = try store.open()
-        try write([UInt8](repeating: 0, count: DaemonState.byteLimit + 1))
+        try write([UInt8](repeating: 0, count: RestorationState.byteLimit + 1))
         #expect(try open.load().damage?.code == .unusableState)
         try FileManager.default.removeItem(atPath: store.pathOfDamaged)
         try FileManager.default.createDirectory(atPath: store.path, withIntermediateDirectories: true)
@@ -142,8 +142,8 @@ import Testing
         var large = state
         large.peers = (0..<200).map { number in
             let peer = PeerID(address: BluetoothAddress(rawValue: UInt64(number)), type: .public)
-            let subscriptions = (0..<1_000).map { WantedSubscription(0x2A37, index: $0) }
-            return WantedPeer(peer, subscriptions: subscriptions)
+            let subscriptions = (0..<1_000).map { PersistedSubscription(0x2A37, index: $0) }
+            return PersistedPeer(peer, subscriptions: subscriptions)
         }
         #expect(code { () throws(BLEError) in try open.save(large) } == .tooLong)
         #expect(try open.load().state == state)
@@ -153,17 +153,17 @@ import Testing
     @Test func aStateIsStoredWholeOrNotAtAll() throws {
         let open = try store.open()
         var full = state
-        full.peers = Self.peers(DaemonState.limit)
+        full.peers = Self.peers(RestorationState.limit)
         try open.save(full)
         #expect(try open.load().state == full)
         var more = state
-        more.peers = Self.peers(DaemonState.limit + 1)
+        more.peers = Self.peers(RestorationState.limit + 1)
         #expect(code { () throws(BLEError) in try open.save(more) } == .tooLong)
         #expect(try open.load().state == full)
     }
 
-    private static func peers(_ count: Int) -> [WantedPeer] {
-        (0..<count).map { WantedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
+    private static func peers(_ count: Int) -> [PersistedPeer] {
+        (0..<count).map { PersistedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
     }
 
     // Row O24.

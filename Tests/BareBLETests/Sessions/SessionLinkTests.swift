@@ -230,16 +230,4 @@ import Testing
             await session.disconnect()
         }
     }
-
-    // Row C08.
-    /// Not for ever, and not where it never was.
-    @Test func anAbsenceIsBounded() {
-        let absence = Absence()
-        #expect(absence.missed() == nil)
-        absence.begin()
-        let answers = (0...Absence.limit).map { _ in absence.missed() }
-        #expect(answers == [true] + Array(repeating: false, count: Absence.limit - 1) + [nil])
-        absence.begin()
-        #expect(absence.missed() == true)
-    }
 }

@@ -1,0 +1,75 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+/// Why a session has no link, or had none last.
+struct SessionSetback: Sendable {
+    let error: BLEError
+    /// Why the link ended; `nil` when there was none.
+    let reason: DisconnectReason?
+    let time: BootInstant
+}
+
+/// What a session logs, one line each: losses and new links of a peer at most once a minute for each reason.
+struct SessionLog: Sendable {
+    private let peer: String
+    private let logger: Logger
+    private let troubles: PeerTroubles
+
+    init(of peer: String, in logger: Logger, _ troubles: PeerTroubles) {
+        self.peer = peer
+        self.logger = logger
+        self.troubles = troubles
+    }
+
+    /// Logs what happens to the links.
+    func report(_ event: ReconnectMachine.Event, after setback: SessionSetback?, at now: BootInstant) {
+        switch event {
+        case .connecting, .connected, .disconnected(.never):
+            logger.debug("session", metadata: ["peer": "\(peer)", "event": "\(event)"])
+        case .ready:
+            report("a link is ready", [:], after: setback, at: now)
+        case .disconnected(let next):
+            report(
+                setback?.reason == nil ? "no link could be made" : "a link was lost", ["next": "\(Self.words(next))"],
+                after: setback, at: now)
+        case .gaveUp:
+            logger.notice("a session gave up", metadata: ["peer": "\(peer)", "reason": "\(Self.words(setback))"])
+        case .paused: logger.info("a session is paused", metadata: ["peer": "\(peer)"])
+        case .ended: logger.info("a session has ended", metadata: ["peer": "\(peer)"])
+        }
+    }
+
+    private func report(
+        _ message: Logger.Message, _ details: Logger.Metadata, after setback: SessionSetback?, at now: BootInstant
+    ) {
+        let reason = setback == nil ? "first connect" : Self.words(setback)
+        // What is remembered has to be bounded: the reason of an error may say anything.
+        let kind = setback.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
+        guard let leftOut = troubles.admit("\(message): \(kind)", at: now) else { return }
+        var metadata = details
+        metadata["peer"] = "\(peer)"
+        metadata["reason"] = "\(reason)"
+        if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+        logger.info(message, metadata: metadata)
+    }
+
+    /// Why there was no link last, in words.
+    private static func words(_ setback: SessionSetback?) -> String {
+        guard let setback else { return "the connection was not wanted" }
+        return setback.reason?.description ?? setback.error.reason
+    }
+
+    private static func words(_ next: ReconnectMachine.Next) -> String {
+        switch next {
+        case .after(let pause): "connects again in \(Duration.milliseconds(Int64(pause / .milliseconds(1))))"
+        case .whenAdapterReturns: "connects again when the adapter is back"
+        case .never: "does not connect again"
+        }
+    }
+
+    /// Where values that are left out are logged.
+    func ofValues(on loop: EventLoop) -> ValueLog {
+        ValueLog(logger: logger, peer: peer, troubles: PeerTroubles(), loop: loop)
+    }
+}

@@ -1,0 +1,202 @@
+internal import BLECore
+internal import BLELinux
+internal import Logging
+
+// The subscriptions of a session, which last over its links. On each link a task subscribes and brings the values into the buffer of
+// the subscription's sequence; what follows when that fails is `ResubscribeMachine`'s to decide.
+
+/// The subscriptions of one session, in the order in which they were made.
+struct StandingSubscriptions {
+    private var entries: [UInt64: StandingSubscription] = [:]
+    private var lastNumber: UInt64 = 0
+
+    /// The numbers of all of them, in their order.
+    var numbers: [UInt64] { entries.keys.sorted() }
+
+    /// The tasks that bring the values of the link of the moment.
+    var pumps: [Task<Void, Never>] { entries.inOrder.compactMap(\.pump) }
+
+    subscript(_ number: UInt64) -> StandingSubscription? { entries[number] }
+
+    mutating func makeNumber() -> UInt64 {
+        lastNumber &+= 1
+        return lastNumber
+    }
+
+    mutating func add(_ subscription: StandingSubscription) -> UInt64 {
+        let number = makeNumber()
+        entries[number] = subscription
+        return number
+    }
+
+    mutating func remove(_ number: UInt64) -> StandingSubscription? {
+        entries.removeValue(forKey: number)
+    }
+
+    /// Begins a subscription on a link; `ended` is called when no other link will go on with it.
+    mutating func begin(
+        _ number: UInt64, on link: Peripheral, _ epoch: UInt64, ended: @escaping @Sendable (UInt64) async -> Void
+    ) {
+        guard let subscription = entries[number] else { return }
+        subscription.pump?.cancel()
+        entries[number]?.pump = Task.detached(executorPreference: link.loop) {
+            let end = await subscription.run(on: link, epoch)
+            guard case .over(let failure) = end else { return }
+            subscription.buffer.finish(failure)
+            await ended(number)
+        }
+    }
+
+    /// Marks in all of them that the link of `epoch` has gone.
+    func interrupt(_ error: BLEError, _ epoch: UInt64) {
+        for subscription in entries.inOrder { subscription.buffer.yield(.interrupted(error, epoch)) }
+    }
+
+    /// Ends all of them: with what the session gave up with, or without an error.
+    mutating func finish(_ failure: BLEError?) {
+        for subscription in entries.inOrder {
+            subscription.pump?.cancel()
+            subscription.buffer.finish(failure)
+        }
+        entries = [:]
+    }
+}
+
+/// A subscription that is to be there on each link.
+struct StandingSubscription: Sendable {
+    typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
+
+    /// What it listens to.
+    enum Source {
+        case characteristic(CharacteristicReference)
+        /// All that the peer sends, for any subscriber.
+        case everything
+    }
+
+    /// How bringing the values of one link came to an end.
+    enum End {
+        /// The next link goes on.
+        case untilNextLink
+        /// No link will: the peer refuses for good, or nobody takes the values.
+        case over(BLEError?)
+    }
+
+    let options: SubscribeOptions
+    let buffer: Buffer
+    fileprivate var pump: Task<Void, Never>?
+    private let source: Source
+    private let machine = Lock(ResubscribeMachine())
+
+    init(to source: Source, of peer: String, _ options: SubscribeOptions) {
+        self.source = source
+        self.options = options
+        buffer = Buffer(of: peer, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+    }
+
+    var reference: CharacteristicReference? {
+        if case .characteristic(let reference) = source { reference } else { nil }
+    }
+
+    /// Brings no more values of the link of the moment.
+    func cancel() { pump?.cancel() }
+
+    /// Returns when bringing the values of the link of the moment has ended, which is to be cancelled before.
+    func ended() async { await pump?.value }
+}
+
+// MARK: - Link by link
+
+extension StandingSubscription {
+    /// What the peer, or this program, would fail with on the next link too.
+    private static let lastingCodes: Set<BLEError.Code> = [
+        .refusedByPeer, .insufficientSecurity, .notSupported, .attributeNotFound, .ambiguous, .invalidArgument,
+        .valuesLost, .replaced,
+    ]
+
+    /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
+    fileprivate func run(on link: Peripheral, _ epoch: UInt64) async -> End {
+        machine.withLock { $0.linkUp() }
+        var changes: ServiceChangeSequence.AsyncIterator?
+        while true {
+            // Before it is looked for, so that no change comes in between.
+            if changes == nil, machine.withLock({ $0.followsServiceChanges }) {
+                changes = await link.announcedServiceChanges().makeAsyncIterator()
+            }
+            var begun: ValueSequence?
+            var reportedLosses = 0
+            /// What was lost after the last value that came.
+            func losses() -> Int { (begun?.droppedInTotal ?? 0) - reportedLosses }
+            do throws(BLEError) {
+                let sequence = try await subscribe(on: link)
+                var values = sequence.makeAsyncIterator()
+                begun = sequence
+                machine.withLock { $0.accepted() }
+                // A policy that ends the stream has put the reason into it.
+                guard buffer.yield(.began(epoch)) else { return .over(nil) }
+                while let value = try await values.next() {
+                    reportedLosses += value.droppedBefore
+                    let goesOn = buffer.yield(
+                        .value(value, epoch), bytes: value.bytes.count, behind: value.droppedBefore)
+                    guard goesOn else { return .over(nil) }
+                }
+                if Task.isCancelled {
+                    // Here, and not when the sequence goes away, so that the task that waits for this end knows that the peer was asked.
+                    try? await sequence.unsubscribe()
+                    return .untilNextLink
+                }
+                let error = await link.endError(during: "go on with a subscription")
+                return buffer.yield(.interrupted(error, epoch), behind: losses()) ? .untilNextLink : .over(nil)
+            } catch {
+                if Task.isCancelled { return .untilNextLink }
+                let isLinkUp = await link.isConnected
+                let step = machine.withLock {
+                    $0.failed(kind(of: error), wasSubscribed: begun != nil, isLinkUp: isLinkUp)
+                }
+                switch step {
+                case .awaitServiceChange(let isFirst):
+                    if isFirst { logMissing(on: link) }
+                    guard (try? await changes?.next()) != nil else { return .untilNextLink }
+                case .end:
+                    buffer.lost(losses())
+                    return .over(error)
+                case .awaitLink:
+                    guard begun == nil || buffer.yield(.interrupted(error, epoch), behind: losses()) else {
+                        return .over(nil)
+                    }
+                    return .untilNextLink
+                case .subscribe(let pause):
+                    guard begun == nil || buffer.yield(.interrupted(error, epoch), behind: losses()) else {
+                        return .over(nil)
+                    }
+                    guard pause > .zero else { continue }
+                    let waited: Void? = try? await CentralClock(loop: link.loop).sleep(for: pause)
+                    if waited == nil { return .untilNextLink }
+                }
+            }
+        }
+    }
+
+    private func subscribe(on link: Peripheral) async throws(BLEError) -> ValueSequence {
+        switch source {
+        case .characteristic(let reference): return try await link.subscribe(to: reference, options)
+        case .everything:
+            let all = await link.notifications(
+                capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
+            return ValueSequence(subscription: all.subscription)
+        }
+    }
+
+    private func kind(of error: BLEError) -> ResubscribeMachine.Failure {
+        if error.code == .attributeNotFound, reference != nil { return .missing }
+        // What was found in a database that has changed since is nowhere in the new one.
+        if case .characteristic(.characteristic) = source, error.code == .servicesChanged { return .lasting }
+        return Self.lastingCodes.contains(error.code) ? .lasting : .passing
+    }
+
+    private func logMissing(on link: Peripheral) {
+        guard let reference else { return }
+        link.logger.notice(
+            "a characteristic is gone until its service returns",
+            metadata: ["peer": "\(link.name)", "characteristic": "\(reference)"])
+    }
+}
