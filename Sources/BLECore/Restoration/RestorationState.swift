@@ -123,4 +123,21 @@ extension PersistedPeer {
         get { resetBackoffAfter }
         set { resetBackoffAfter = newValue }
     }
+    /// The initializer with the former name of `resetBackoffAfter`.
+    @available(
+        *, deprecated,
+        renamed:
+            "init(_:reconnect:resetBackoffAfter:readyTimeout:timeout:mtu:parameters:validation:observesServiceChanges:subscriptions:)"
+    )
+    public init(
+        _ peer: PeerID, reconnect: ReconnectPolicy = .backoff(), provenAfter: Duration,
+        readyTimeout: Duration? = .seconds(30), timeout: Duration? = .seconds(15), mtu: Int? = nil,
+        parameters: ConnectionParameters? = nil, validation: CacheValidation = .required,
+        observesServiceChanges: Bool = true, subscriptions: [PersistedSubscription] = []
+    ) {
+        self.init(
+            peer, reconnect: reconnect, resetBackoffAfter: provenAfter, readyTimeout: readyTimeout, timeout: timeout,
+            mtu: mtu, parameters: parameters, validation: validation, observesServiceChanges: observesServiceChanges,
+            subscriptions: subscriptions)
+    }
 }

@@ -86,11 +86,6 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
         end(number, .resumed(value))
     }
 
-    /// Ends the wait of one waiter as its cancellation does.
-    func cancel(_ number: UInt64) {
-        end(number, .cancelled)
-    }
-
     /// Resumes all that wait now, in their order.
     func resumeAll(_ value: Value) {
         var ended: [UInt64: Waiter] = [:]
