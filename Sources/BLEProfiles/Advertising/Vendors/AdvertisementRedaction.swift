@@ -27,7 +27,7 @@ public struct AdvertisementRedaction: Sendable {
     ///
     /// Times, strengths and counts are kept.
     public mutating func redacted(_ sighting: Sighting) -> Sighting {
-        let reports = [sighting.advertisement, sighting.scanResponse].compactMap(\.self)
+        let reports = [sighting.advertisement, sighting.scanResponse].compactMap { $0 }
         var owner = Owner(peer: sighting.peer)
         owner.alias = sighting.peer.map { alias(of: $0.address, type: $0.type) }
         for report in reports {
