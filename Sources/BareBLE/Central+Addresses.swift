@@ -168,7 +168,7 @@ extension Central {
 
     /// The device as earlier scans have heard it.
     ///
-    /// - Throws: `BLEError` where listening for it would be in vain.
+    /// - Throws: `BLEError` where listening for it is useless.
     private func knownPeer(
         at address: BluetoothAddress, during operation: String
     ) async throws(BLEError) -> PeerID? {
@@ -221,7 +221,7 @@ private enum WrittenPeer {
         } else {
             throw BLEError(
                 .invalidArgument, subject: text, during: operation, because: "that is no device address",
-                hint: "Write AA:BB:CC:DD:EE:FF, and /public or /random behind it where the type is known.")
+                hint: "Write AA:BB:CC:DD:EE:FF, and /public or /random after it where the type is known.")
         }
     }
 }
