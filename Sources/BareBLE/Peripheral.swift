@@ -80,14 +80,8 @@ public actor Peripheral {
     let writer: CacheWriter?
     /// Calls that wait until what is known has been stored.
     var storageWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-    var subscribers = Subscriptions()
-    var listeners: [Subscriptions.ID: Listener] = [:]
-    /// What came in subscriptions of an earlier owner of the link, until somebody takes them on.
-    var held: [AttributeHandle: HeldValues] = [:]
-    /// The listeners that get every value, whoever has asked for it.
-    var taps: [Subscriptions.ID] = []
-    /// Calls that listen.
-    var gatherings: [Subscriptions.ID: RunningCollector] = [:]
+    /// Who listens, and who collects values.
+    let subscriptionHub: SubscriptionHub
     var channels: [UInt64: WeakChannel] = [:]
     var lastNumber: UInt64 = 0
     /// Places in the order of calls that were taken outside the loop.
@@ -97,9 +91,6 @@ public actor Peripheral {
     /// The extended properties that have been read.
     var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
 
-    /// Counts what the buffers of subscriptions have dropped.
-    let droppedValues = DropCounter()
-    var unwantedValues = 0
     var troubles: LinkTroubles
     /// How many packets the kernel had dropped when the socket went.
     var formerDrops: UInt32 = 0
@@ -132,6 +123,7 @@ public actor Peripheral {
         let places = QueuePlaces()
         self.places = places
         self.scheduler = CallScheduler(places: places)
+        self.subscriptionHub = SubscriptionHub(of: name, on: loop)
         self.troubles = LinkTroubles(of: troubles.page(of: name))
         self.policy = policy
         self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)

@@ -4,13 +4,13 @@ public struct ATTStatistics: Hashable, Sendable {
     public var requestsSent = 0
     /// Commands sent.
     public var commandsSent = 0
-    /// Responses that reached their caller, Error Responses included.
+    /// Answers that reached their caller, refusals included.
     public var responses = 0
-    /// Responses that came after their caller had been released; discarded.
+    /// Answers that came after their caller had given up; discarded.
     public var lateResponses = 0
     /// Error Responses that named another handle than the request; still used.
     public var handleMismatches = 0
-    /// Responses that belong to the request but are malformed.
+    /// Answers that belong to the request but are malformed.
     public var malformedResponses = 0
     /// Database Hashes, sent or stored, that were not those of the database; the database was not stored.
     public var wrongDatabaseHashes = 0
@@ -24,9 +24,9 @@ public struct ATTStatistics: Hashable, Sendable {
     /// was outstanding, it was taken for the response to that one: the results since the link was last idle are in
     /// doubt.
     public var duplicatedResponses = 0
-    /// Responses without a known cause; dropped.
+    /// Answers that nothing explains; dropped.
     public var unexplainedResponses = 0
-    /// Responses longer than the MTU.
+    /// Answers longer than the MTU.
     public var oversizedResponses = 0
     /// Operations that found the queue full.
     public var refusedByFullQueue = 0
@@ -55,7 +55,7 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Multiple Handle Value Notifications whose lengths are inconsistent; dropped as a whole.
     public var malformedLists = 0
     /// Values of characteristics without a subscription; dropped.
-    public var unwantedValues = 0
+    public var unsolicitedNotifications = 0
     /// Values that did not fit into a subscription's buffer; dropped by its `OverflowPolicy`, and reported in its
     /// stream.
     public var droppedValues = 0
@@ -75,6 +75,13 @@ public struct ATTStatistics: Hashable, Sendable {
 
     /// Creates statistics without any event.
     public init() {}
+
+    /// The former name of `responses`.
+    @available(*, deprecated, renamed: "unsolicitedNotifications")
+    public var unwantedValues: Int {
+        get { unsolicitedNotifications }
+        set { unsolicitedNotifications = newValue }
+    }
 }
 
 extension ATTStatistics {
@@ -98,7 +105,7 @@ extension ATTStatistics {
         body(strayConfirmations, "unexpected confirmations")
         body(emptyPackets, "empty packets")
         body(unsendable, "packets that the system refused")
-        body(flood(unwantedValues), "values without a subscription")
+        body(flood(unsolicitedNotifications), "values without a subscription")
         body(flood(peerMTURequests), "requests for the MTU")
         body(flood(peerRequestsRefused), "requests that were refused")
         body(flood(peerCommandsIgnored), "commands that were ignored")
@@ -106,41 +113,11 @@ extension ATTStatistics {
 
     /// Returns the count of something that is normal in small numbers, once there are more than a hundred.
     private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
-}
 
-extension ATTStatistics {
-    /// The former name of `responses`.
-    @available(*, deprecated, renamed: "responses")
-    public var answers: Int {
-        get { responses }
-        set { responses = newValue }
-    }
-
-    /// The former name of `lateResponses`.
-    @available(*, deprecated, renamed: "lateResponses")
-    public var lateAnswers: Int {
-        get { lateResponses }
-        set { lateResponses = newValue }
-    }
-
-    /// The former name of `malformedResponses`.
-    @available(*, deprecated, renamed: "malformedResponses")
-    public var malformedAnswers: Int {
-        get { malformedResponses }
-        set { malformedResponses = newValue }
-    }
-
-    /// The former name of `unexplainedResponses`.
-    @available(*, deprecated, renamed: "unexplainedResponses")
-    public var unexplainedAnswers: Int {
-        get { unexplainedResponses }
-        set { unexplainedResponses = newValue }
-    }
-
-    /// The former name of `oversizedResponses`.
-    @available(*, deprecated, renamed: "oversizedResponses")
-    public var oversizedAnswers: Int {
-        get { oversizedResponses }
-        set { oversizedResponses = newValue }
+    /// The former name of `unsolicitedNotifications`.
+    @available(*, deprecated, renamed: "unsolicitedNotifications")
+    public var unwantedValues: Int {
+        get { unsolicitedNotifications }
+        set { unsolicitedNotifications = newValue }
     }
 }

@@ -54,8 +54,8 @@ package struct Subscriptions: ~Copyable {
         case failed(ID, OperationFailure)
     }
 
-    /// The value of the configuration descriptor that ends both kinds.
-    package static let silence: [UInt8] = [0x00, 0x00]
+    /// What is written into the configuration descriptor (CCCD) to disable both kinds.
+    package static let cccdDisabled: [UInt8] = [0x00, 0x00]
 
     private enum State {
         case switchingOn
@@ -93,6 +93,7 @@ package struct Subscriptions: ~Copyable {
 }
 
 // MARK: - Subscribing and unsubscribing
+
 
 extension Subscriptions {
     /// Subscribes `id` to the value of `characteristic`.
@@ -138,7 +139,7 @@ extension Subscriptions {
             defer { entries[handle] = entry }
             guard entry.subscribers.isEmpty, case .on = entry.state else { return [] }
             entry.state = .switchingOff
-            return [.write(handle: entry.configuration.handle, value: Self.silence, valueHandle: handle)]
+            return [.write(handle: entry.configuration.handle, value: Self.cccdDisabled, valueHandle: handle)]
         }
         return []
     }
@@ -160,7 +161,7 @@ extension Subscriptions {
                 // All of them left while it was being switched on.
                 entry.state = .switchingOff
                 entries[valueHandle] = entry
-                return [.write(handle: entry.configuration.handle, value: Self.silence, valueHandle: valueHandle)]
+                return [.write(handle: entry.configuration.handle, value: Self.cccdDisabled, valueHandle: valueHandle)]
             }
             entries[valueHandle] = entry
             return actions
@@ -208,6 +209,7 @@ extension Subscriptions {
 
 // MARK: - Handing over
 
+
 extension Subscriptions {
     /// A value that is switched on, and its subscribers.
     package struct Active: Hashable, Sendable {
@@ -249,6 +251,7 @@ extension Subscriptions {
 }
 
 // MARK: - Values
+
 
 extension Subscriptions {
     /// Returns the subscribers that receive a value for `valueHandle`; empty if there are none.

@@ -126,15 +126,15 @@ extension Peripheral {
     }
 
     private func send(_ pdu: [UInt8]) -> [GATTClient.Action] {
-        let gathering = gatherings.isEmpty ? nil : gatheringInHand
+        let collector = subscriptionHub.isCollecting ? subscriptionHub.collector(for: client.operationInHand) : nil
         let isRequest = ATTOpcode(rawValue: pdu.first ?? 0).isRequest
-        if isRequest || gathering != nil, !isReadUp, let actions = readUp() { return actions }
+        if isRequest || collector != nil, !isReadUp, let actions = readUp() { return actions }
         isReadUp = false
         guard socket != nil, let outcome = socket?.send(pdu) else { return [] }
         let now = loop.now()
         switch outcome {
         case .sent:
-            if let gathering { gatherings[gathering]?.gathering.asked() }
+            if let collector { subscriptionHub.requestWritten(for: collector) }
             tellTrace(pdu, isOutgoing: true, at: now)
             return client.sent(at: now)
         case .wouldBlock:
@@ -306,11 +306,11 @@ extension Peripheral {
         if let drops = socket?.droppedPackets { formerDrops = drops }
         socket = nil
         perform(client.linkLost(code, at: loop.now()))
-        endGatherings()
+        interruptCollectors()
         scheduler.linkLost()
         stopSettling()
         let ended = reason.isIntended ? nil : endError(during: "go on with a subscription")
-        let streams = endSubscriptions()
+        let streams = subscriptionHub.linkLost()
         loop.afterJobs { [self] in
             assumeIsolated { peripheral in
                 for stream in streams { stream.finish(ended) }

@@ -11,8 +11,6 @@ internal import Logging
 // look again, so that nobody is told that changes are announced before the peer has agreed to do so.
 
 extension Peripheral {
-    /// The subscriber that this library itself is; the application's ones are numbered from 1.
-    static let ownSubscriber = Subscriptions.ID(0)
     /// Robust caching, and several values in one notification.
     ///
     /// Spec: Client Supported Features, Core Vol 3 Part G, 7.2.
@@ -122,9 +120,9 @@ extension Peripheral {
         }
         if knowledge.contradicts(characteristic) { throw changed(during: operation) }
         let result = await begin(
-            Self.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
+            SubscriptionHub.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
             into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), until: deadline)
-        listeners[Self.ownSubscriber] = nil
+        subscriptionHub.ownSubscriptionBegan()
         if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
         outcome = .on
     }
@@ -202,9 +200,9 @@ extension Peripheral {
 
     /// Ends the subscriptions to values in `range`, without a word to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
-        for id in subscribers.servicesChanged(in: range) {
-            if id == Self.ownSubscriber { observation = observation.isAsking ? .asking(isInVain: true) : .lost }
-            endListener(id, .operation(.servicesChanged), with: changed(during: "go on with a subscription"))
+        let error = changed(during: "go on with a subscription")
+        if subscriptionHub.servicesChanged(in: range, endingWith: error) {
+            observation = observation.isAsking ? .asking(isInVain: true) : .lost
         }
     }
 

@@ -6,9 +6,8 @@ extension Peripheral {
     /// The counts of the link's events so far: requests sent, values received, packets refused and lost.
     public var statistics: ATTStatistics {
         var statistics = client.statistics
-        statistics.unwantedValues = unwantedValues
+        subscriptionHub.count(in: &statistics)
         statistics.wrongDatabaseHashes = wrongDatabaseHashes
-        statistics.droppedValues = droppedValues.count
         statistics.droppedByKernel = Int(socket?.droppedPackets ?? formerDrops)
         return statistics
     }

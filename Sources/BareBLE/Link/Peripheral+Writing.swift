@@ -83,11 +83,11 @@ extension Peripheral {
 
     func writeOnce(
         _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
-        askingFor gathering: Subscriptions.ID? = nil
+        askingFor collector: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         let isLong = value.count > mtu - 3
         _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            if let gathering { gatherings[gathering]?.request = id }
+            if let collector { subscriptionHub.requestBegan(id, for: collector) }
             if isLong {
                 let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
@@ -99,7 +99,7 @@ extension Peripheral {
 
     func sendCommand(
         _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
-        askingFor gathering: Subscriptions.ID? = nil
+        askingFor collector: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         guard value.count <= mtu - 3 else {
             throw BLEError(
@@ -109,7 +109,7 @@ extension Peripheral {
         }
         let command = ATTWriteCommand(handle: handle, value: value).bytes
         _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            if let gathering { gatherings[gathering]?.request = id }
+            if let collector { subscriptionHub.requestBegan(id, for: collector) }
             return client.startCommand(command, id: id, deadline: deadline, at: now)
         }
     }
@@ -139,7 +139,7 @@ extension Peripheral {
 
     /// Refuses what would take a subscription's values away behind its back.
     func checkConfiguration(_ handle: AttributeHandle, during operation: String) throws(BLEError) {
-        guard subscribers.ownsConfiguration(at: handle) else { return }
+        guard subscriptionHub.ownsConfiguration(at: handle) else { return }
         throw BLEError(
             .busy, subject: name, during: operation, because: "a subscription keeps this client configuration",
             hint: "End the subscription first.")

@@ -28,8 +28,7 @@ extension Peripheral {
         }
         scheduler.stopWaitingForUpgrades()
         resumeSettling(false)
-        let starting = listeners.filter { $0.value.starter != nil }.keys.sorted { $0.number < $1.number }
-        for id in starting { giveUp(id, .operation(.cancelled)) }
-        endGatherings()
+        write(subscriptionHub.cancelPending())
+        interruptCollectors()
     }
 }

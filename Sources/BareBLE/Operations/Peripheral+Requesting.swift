@@ -35,12 +35,12 @@ extension Peripheral {
         let source = reply ?? characteristic
         let operation = "get an answer from \(source)"
         let deadline = loop.now() + (timeout ?? Self.valueTimeout)
-        let (outcome, gathering) = try await gather(
+        let (outcome, collector) = try await collect(
             ResponseCollector(.match(matching), deadline: deadline), from: source,
-            behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind), until: deadline,
+            after: CollectedRequest(value: value, characteristic: characteristic, kind: kind), until: deadline,
             during: operation)
         if case .matched(let answer) = outcome { return answer }
-        let count = gathering.count
+        let count = collector.count
         throw BLEError(
             .timedOut, subject: name, during: operation,
             because: count == 0 ? "the peer sent no value in time" : "none of \(count) values was the answer",
@@ -75,26 +75,26 @@ extension Peripheral {
             throw BLEError(.invalidArgument, subject: name, during: operation, because: "the length is \(length)")
         }
         let now = loop.now()
-        let (outcome, gathering) = try await gather(
+        let (outcome, collector) = try await collect(
             ResponseCollector(
                 .assemble(assembly), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
-            from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
+            from: source, after: CollectedRequest(value: value, characteristic: characteristic, kind: kind),
             until: now + (timeout ?? Self.valueTimeout), during: operation)
-        let count = gathering.bytes.count
+        let count = collector.bytes.count
         switch outcome {
         case .assembled(let bytes): return bytes
         case .tooMuch:
             throw BLEError(
                 .tooLong, subject: name, during: operation,
                 because: "\(count) bytes came, where at most \(assembly.mostBytes) were expected",
-                hint: "All of them are in the error.", partialValue: gathering.bytes, origin: .peer)
+                hint: "All of them are in the error.", partialValue: collector.bytes, origin: .peer)
         case .idle, .timedOut, .silent, .matched, .collected:
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) behind \(count) bytes"
                     : "the answer was not complete in time, with \(count) bytes",
-                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes, origin: .peer)
+                hint: "The link is still up; what came is in the error.", partialValue: collector.bytes, origin: .peer)
         }
     }
 
@@ -129,25 +129,25 @@ extension Peripheral {
             throw BLEError(.invalidArgument, subject: name, during: operation, because: "the count is \(count)")
         }
         let now = loop.now()
-        let (outcome, gathering) = try await gather(
+        let (outcome, collector) = try await collect(
             ResponseCollector(
                 .collect(count), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
-            from: source, behind: GatheredRequest(value: value, characteristic: characteristic, kind: kind),
+            from: source, after: CollectedRequest(value: value, characteristic: characteristic, kind: kind),
             until: now + (timeout ?? Self.valueTimeout), during: operation)
-        let values = gathering.count == 1 ? "1 value" : "\(gathering.count) values"
+        let values = collector.count == 1 ? "1 value" : "\(collector.count) values"
         switch outcome {
         case .collected(let values): return values
         case .tooMuch:
             throw BLEError(
                 .tooLong, subject: name, during: operation, because: "\(values) came, and none was the last one",
-                hint: "All of them are in the error.", partialValue: gathering.bytes)
+                hint: "All of them are in the error.", partialValue: collector.bytes)
         case .idle, .timedOut, .silent, .matched, .assembled:
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) after \(values)"
                     : "the responses were not complete in time, with \(values)",
-                hint: "The link is still up; what came is in the error.", partialValue: gathering.bytes)
+                hint: "The link is still up; what came is in the error.", partialValue: collector.bytes)
         }
     }
 
@@ -170,14 +170,14 @@ extension Peripheral {
     ) async throws(BLEError) -> Int {
         let operation = "wait until \(source) is silent"
         let deadline = loop.now() + (timeout ?? silence + Self.valueTimeout)
-        let (outcome, gathering) = try await gather(
-            ResponseCollector(.silence, idleTime: silence, deadline: deadline), from: source, behind: nil,
+        let (outcome, collector) = try await collect(
+            ResponseCollector(.silence, idleTime: silence, deadline: deadline), from: source, after: nil,
             until: deadline,
             during: operation)
-        if outcome == .silent { return gathering.count }
+        if outcome == .silent { return collector.count }
         throw BLEError(
             .timedOut, subject: name, during: operation,
-            because: "\(gathering.count) values came, never \(silence) apart",
+            because: "\(collector.count) values came, never \(silence) apart",
             hint: "Tell the device to stop, or allow more time.")
     }
 }

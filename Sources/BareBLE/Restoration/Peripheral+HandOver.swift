@@ -32,8 +32,8 @@ extension Peripheral {
         var state = LinkState(peer: id, name: name)
         state.client = client.remains()
         state.cache = knowledge.cache
-        for value in subscribers.active {
-            let isOwn = value.subscribers.contains(Self.ownSubscriber)
+        for value in subscriptionHub.active {
+            let isOwn = value.subscribers.contains(SubscriptionHub.ownSubscriber)
             state.subscriptions.append(
                 LinkState.Subscription(
                     valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind,
@@ -48,16 +48,8 @@ extension Peripheral {
         client = GATTClient(limits: client.limits, remains: state.client, at: loop.now())
         knowledge = DatabaseKnowledge(cache: state.cache, validation: .skipped)
         for value in state.subscriptions {
-            var ids: [Subscriptions.ID] = []
-            if value.isOwn {
-                observation = .on
-                ids.append(Self.ownSubscriber)
-            }
-            if value.isWanted { ids.append(hold(value, options)) }
-            subscribers.resume(
-                Subscriptions.Active(
-                    valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind,
-                    subscribers: ids))
+            if value.isOwn { observation = .on }
+            subscriptionHub.resume(value, holding: options)
         }
         do throws(BLEError) {
             try startReading()
@@ -69,30 +61,14 @@ extension Peripheral {
         knowledgeGrew()
         logger.debug(
             "link adopted",
-            metadata: ["peer": "\(name)", "mtu": "\(client.mtu)", "subscriptions": "\(held.count)"])
-    }
-
-    /// Listens to a value whose consumer is yet to come.
-    private func hold(_ value: LinkState.Subscription, _ options: SubscribeOptions) -> Subscriptions.ID {
-        lastNumber &+= 1
-        let id = Subscriptions.ID(lastNumber)
-        let buffer = StreamBuffer<ReceivedValue>(
-            of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
-            countingDropsIn: droppedValues)
-        listeners[id] = Listener(handle: value.valueHandle, destination: .stream(buffer), sharing: .shared)
-        held[value.valueHandle] = HeldValues(id: id, uuid: value.uuid, buffer: buffer)
-        return id
+            metadata: [
+                "peer": "\(name)", "mtu": "\(client.mtu)", "subscriptions": "\(subscriptionHub.heldValues.count)",
+            ])
     }
 }
 
 // MARK: - Subscriptions that wait for their consumer
 
-/// A subscription that continues, and the values that came in it.
-struct HeldValues {
-    let id: Subscriptions.ID
-    let uuid: BluetoothUUID?
-    let buffer: StreamBuffer<ReceivedValue>
-}
 
 /// A subscription of the link's last owner, whose values wait to be adopted.
 public struct RestoredSubscription: Sendable {
@@ -137,28 +113,15 @@ extension Peripheral {
     /// Their values are kept, up to the limits given to `Central.adopt(_:holding:)`. Subscribing to such a
     /// characteristic adopts it as well.
     public var restoredSubscriptions: [RestoredSubscription] {
-        held.sorted { $0.key < $1.key }.map { handle, values in
-            RestoredSubscription(handle: handle, uuid: values.uuid, peripheral: self)
+        subscriptionHub.heldValues.map { handle, uuid in
+            RestoredSubscription(handle: handle, uuid: uuid, peripheral: self)
         }
     }
 
     func adoptHeld(_ handle: AttributeHandle) throws(BLEError) -> ValueSequence {
-        if let values = held.removeValue(forKey: handle) { return sequence(of: values, at: handle) }
+        if let held = subscriptionHub.takeHeld(handle) { return sequence(of: held, at: handle) }
         throw BLEError(
             .invalidArgument, subject: name, during: "adopt a subscription",
             because: "it was adopted or stopped before", hint: "Subscribe again.")
-    }
-
-    /// Returns the held values of a handle for its next subscriber, unless the subscription has ended.
-    func takeHeld(_ handle: AttributeHandle) -> ValueSequence? {
-        guard let values = held[handle], listeners[values.id] != nil else { return nil }
-        held[handle] = nil
-        return sequence(of: values, at: handle)
-    }
-
-    private func sequence(of values: HeldValues, at handle: AttributeHandle) -> ValueSequence {
-        ValueSequence(
-            subscription: Subscription(
-                ids: [values.id.number], handle: handle, buffer: values.buffer, peripheral: self))
     }
 }

@@ -163,7 +163,7 @@ import Testing
             // Under way when a subscription ends, as far as the log is concerned.
             await peripheral.send(raw: [0x1B, UInt8(truncatingIfNeeded: handle), 0, 1])
             #expect(try await peer.read(0xFFF1) == [9])
-            #expect(await peer.statistics.unwantedValues == 1)
+            #expect(await peer.statistics.unsolicitedNotifications == 1)
             await peer.disconnect()
             #expect(await central.statistics.reports > 0)
         }

@@ -53,16 +53,13 @@ extension Peripheral {
     ) async throws(BLEError) -> NotificationSequence {
         let operation = "subscribe to \(characteristics.count) characteristics"
         let deadline = loop.now() + (options.timeout ?? Self.valueTimeout)
-        let buffer = StreamBuffer<ReceivedValue>(
-            of: name, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
-            countingDropsIn: droppedValues)
+        let buffer = subscriptionHub.makeBuffer(options)
         return try await calling(until: deadline, during: operation) { () async throws(BLEError) in
             var ids: [Subscriptions.ID] = []
             var handles: [AttributeHandle] = []
             do throws(BLEError) {
                 for characteristic in characteristics {
-                    lastNumber &+= 1
-                    let id = Subscriptions.ID(lastNumber)
+                    let id = subscriptionHub.nextID()
                     let operation = "subscribe to \(characteristic)"
                     handles.append(
                         try await recovering(until: deadline, during: operation) { (deadline) async throws(BLEError) in
@@ -73,10 +70,10 @@ extension Peripheral {
                     ids.append(id)
                 }
             } catch {
-                let farewells = ids.compactMap { stopListening($0) }
+                let writes = ids.flatMap { write(subscriptionHub.stopListening($0)) }
                 // A peer that is there is told before the caller can end the link.
                 if error.code != .cancelled, error.code != .timedOut {
-                    for farewell in farewells { _ = await farewell.value }
+                    for write in writes { _ = await write.value }
                 }
                 throw error
             }
@@ -91,17 +88,13 @@ extension Peripheral {
     public func notifications(
         capacity: Int = 256, byteLimit: Int = 64 * 1024, policy: OverflowPolicy = .dropOldest
     ) -> NotificationSequence {
-        let buffer = StreamBuffer<ReceivedValue>(
-            of: name, capacity: capacity, byteLimit: byteLimit, policy: policy, countingDropsIn: droppedValues)
-        lastNumber &+= 1
-        let id = Subscriptions.ID(lastNumber)
+        let buffer = subscriptionHub.makeBuffer(
+            SubscribeOptions(capacity: capacity, byteLimit: byteLimit, policy: policy))
         if let end {
             buffer.finish(end.isIntended ? nil : endError(during: "listen"))
-        } else {
-            listeners[id] = Listener(handle: 0, destination: .stream(buffer), sharing: nil)
-            taps.append(id)
+            return sequence([], [], buffer)
         }
-        return sequence([id], [], buffer)
+        return sequence([subscriptionHub.addTap(buffer)], [], buffer)
     }
 
     private func sequence(

@@ -1,0 +1,207 @@
+public import BLECore
+internal import BLELinux
+
+// The calls that begin and end subscriptions; `SubscriptionHub` keeps them.
+
+/// A characteristic that this program listens to.
+public struct ActiveSubscription: Hashable, Sendable {
+    /// The handle of its value.
+    public let handle: AttributeHandle
+    /// What it is; `nil` when that is not known any more.
+    public let characteristic: GATTCharacteristic?
+    /// How the peer sends its values.
+    public let kind: SubscriptionKind
+    /// How many listen: sequences, and calls that wait for an answer.
+    public let listenerCount: Int
+}
+
+extension Peripheral {
+    /// How long disabling a configuration may take: nobody waits for it.
+    private static let disablingTimeout: Duration = .seconds(5)
+
+    /// Tells the peer to send the characteristic's values, and returns them as a sequence.
+    ///
+    /// The sequence is armed first, so a value that comes together with the peer's consent is in it. Several subscriptions
+    /// to one characteristic share one configuration in the peer: it is written for the first one and cleared after
+    /// the last. Where discovery has left open which descriptor that is, the peer is asked for this characteristic's.
+    ///
+    /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
+    ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
+    public func subscribe(
+        to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
+    ) async throws(BLEError) -> ValueSequence {
+        let operation = "subscribe to \(characteristic)"
+        return try await recovering(within: options.timeout ?? Self.valueTimeout, during: operation) {
+            (deadline) async throws(BLEError) in
+            let found = try await resolve(characteristic, until: deadline, during: operation)
+            if !knowledge.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle) {
+                return sequence(of: held, at: found.valueHandle)
+            }
+            let buffer = subscriptionHub.makeBuffer(options)
+            let id = subscriptionHub.nextID()
+            let handle = try await listen(
+                to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
+                sharing: options.sharing, until: deadline, during: operation)
+            return ValueSequence(
+                subscription: Subscription(ids: [id.number], handle: handle, buffer: buffer, peripheral: self))
+        }
+    }
+
+    /// Makes `id` a listener; returns the handle of the value.
+    func listen(
+        to characteristic: CharacteristicReference, as id: Subscriptions.ID, into destination: Listener.Destination,
+        preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, until deadline: BootInstant,
+        during operation: String
+    ) async throws(BLEError) -> AttributeHandle {
+        let found = try await resolve(characteristic, until: deadline, during: operation)
+        guard found.properties.canSubscribe else {
+            throw BLEError(
+                .notSupported, subject: name, during: operation,
+                because: "the characteristic neither notifies nor indicates",
+                hint: "Its properties are: \(found.properties).")
+        }
+        if let descriptor = knowledge.database?.cccd(of: found) {
+            do {
+                try await listen(
+                    to: found, by: descriptor, as: id, into: destination, preferring: kind, sharing: sharing,
+                    until: deadline, during: operation)
+                return found.valueHandle
+            } catch  where error.code == .notSupported && descriptor.isInferred {
+                // The descriptor was concluded and is not there: look where it is.
+            }
+        }
+        let actual = try await findDescriptors(of: found, until: deadline, during: operation)
+            .first { $0.uuid == .clientCharacteristicConfiguration }
+        try await listen(
+            to: found, by: actual, as: id, into: destination, preferring: kind, sharing: sharing, until: deadline,
+            during: operation)
+        return found.valueHandle
+    }
+
+    private func listen(
+        to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, as id: Subscriptions.ID,
+        into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
+        until deadline: BootInstant, during operation: String
+    ) async throws(BLEError) {
+        // It may have changed while its descriptors were looked for.
+        if knowledge.contradicts(characteristic) { throw changed(during: operation) }
+        let result = await begin(
+            id, to: characteristic, by: descriptor,
+            preferring: kind == .notifications ? .notification : .indication, into: destination, sharing: sharing,
+            until: deadline)
+        switch result {
+        case .success: return
+        case .failure(.operation(.linkLost)): throw endError(during: operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
+        }
+    }
+
+    /// Makes `id` a subscriber, and waits for the peer's consent.
+    func begin(
+        _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
+        preferring kind: Subscriptions.Kind, into destination: Listener.Destination,
+        sharing: SubscriptionSharing? = nil, until deadline: BootInstant
+    ) async -> Result<Void, SubscribeFailure> {
+        await suspend(
+            until: deadline,
+            giveUp: { (peripheral: isolated Peripheral, end) in
+                peripheral.write(peripheral.subscriptionHub.giveUp(id, end.failure))
+            },
+            { (pending: PendingSubscribe) in
+                if Task.isCancelled || scheduler.isClearing {
+                    return pending.resume(returning: .failure(.operation(.cancelled)))
+                }
+                write(
+                    subscriptionHub.subscribe(
+                        id, to: characteristic, by: descriptor, preferring: kind, into: destination, sharing: sharing,
+                        pending))
+            })
+    }
+
+    // MARK: Configurations in the peer
+
+    /// Writes configuration descriptors, each in a task of its own.
+    @discardableResult
+    func write(
+        _ writes: [SubscriptionHub.CCCDWrite]
+    ) -> [Task<Result<Void, OperationFailure>, Never>] {
+        writes.map { write in
+            let timeout = write.isDisabling ? Self.disablingTimeout : Self.valueTimeout
+            return Task(executorPreference: loop) {
+                let result = await self.runOperation(
+                    until: self.loop.now() + timeout, isOfCall: false
+                ) { client, id, deadline, now in
+                    let procedure = WriteRequest(handle: write.handle, value: write.value, mtu: client.mtu)
+                    return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
+                }.map { _ in () }
+                if write.isDisabling, case .failure(let failure) = result, failure.saysOutOfSync {
+                    await self.resynchronizeLater()
+                }
+                await self.configured(write, result)
+                return result
+            }
+        }
+    }
+
+    private func configured(_ done: SubscriptionHub.CCCDWrite, _ result: Result<Void, OperationFailure>) {
+        write(subscriptionHub.configured(done.valueHandle, result))
+    }
+
+    /// Ends subscriptions; returns when the peer knows, if it has to.
+    func unsubscribe(_ numbers: [UInt64]) async throws(BLEError) {
+        let writes = numbers.flatMap { write(subscriptionHub.stopListening(Subscriptions.ID($0))) }
+        var failures: [OperationFailure] = []
+        for write in writes {
+            if case .failure(let failure) = await write.value, failure != .linkLost { failures.append(failure) }
+        }
+        if let failure = failures.first { throw BLEError(failure, subject: name, during: "unsubscribe") }
+    }
+
+    /// Unsubscribes without anybody waiting for it.
+    nonisolated func unsubscribeLater(_ numbers: [UInt64]) {
+        Task(executorPreference: loop) { try? await self.unsubscribe(numbers) }
+    }
+
+    // MARK: Values
+
+    /// Passes a value on that the peer has sent.
+    func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
+        let isOwn = handle == knowledge.serviceChangedHandle
+        let ended = subscriptionHub.received(
+            ReceivedValue(
+                bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0),
+            isOwn: isOwn)
+        for id in ended { unsubscribeLater([id.number]) }
+        if subscriptionHub.isCollecting { armCollectorTimer() }
+        // Last: obeying may end the subscription that the value is for.
+        if isOwn {
+            serviceChanged(value)
+        } else if isIndication, !subscriptionHub.isWanted(handle) {
+            mayBeServiceChanged(value, from: handle)
+        }
+    }
+
+    /// The values that were held for a subscription, as a sequence.
+    func sequence(of held: SubscriptionHub.HeldValues, at handle: AttributeHandle) -> ValueSequence {
+        ValueSequence(
+            subscription: Subscription(ids: [held.id.number], handle: handle, buffer: held.buffer, peripheral: self))
+    }
+}
+
+// MARK: - What is subscribed to
+
+extension Peripheral {
+    /// The characteristics that this program listens to, in the order of their handles.
+    ///
+    /// The library's own interest in changed services is not among them.
+    public var subscriptions: [ActiveSubscription] {
+        subscriptionHub.active.compactMap { value in
+            let count = value.subscribers.count { $0 != SubscriptionHub.ownSubscriber }
+            guard count > 0 else { return nil }
+            return ActiveSubscription(
+                handle: value.valueHandle,
+                characteristic: knowledge.database?.characteristic(valueHandle: value.valueHandle),
+                kind: value.kind == .notification ? .notifications : .indications, listenerCount: count)
+        }
+    }
+}

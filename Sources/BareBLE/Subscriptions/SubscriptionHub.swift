@@ -1,0 +1,430 @@
+internal import BLECore
+internal import BLELinux
+
+// Owns the subscriptions of one link: who listens to which value, which calls collect values, and what came for nobody.
+//
+// Duties
+// - Passes each value on to its listeners, in the order of their subscriptions, and counts what nobody has subscribed to.
+// - Resumes every call that waits for a subscription to begin, and every call that collects values, exactly once.
+// - Keeps the values of subscriptions of the link's last owner until somebody takes them.
+// - Returns the configuration descriptors (CCCD) that must be written. The peripheral writes them, and reports each result by `configured`.
+//
+// Invariants
+// - Every subscriber of the machine, but the library's own once it has begun, and every tap has a listener, and no one else has.
+// - A collector is in `collectors` from the beginning of its call to the end; its listener may end before.
+// - Only the peripheral uses it, on its event loop. Deadlines and cancellation of waiting tasks are the peripheral's.
+
+/// The consumer of one subscription.
+struct Listener {
+    /// A sequence, or a call that collects values.
+    enum Destination {
+        case stream(StreamBuffer<ReceivedValue>)
+        case collector
+    }
+
+    let handle: AttributeHandle
+    let destination: Destination
+    /// Whether others may listen; `nil` for one that shares with everybody, whatever those want.
+    let sharing: SubscriptionSharing?
+    /// The call that waits for the subscription to begin; none once it has.
+    var pending: PendingSubscribe?
+}
+
+/// A call that waits for its subscription to begin. The write to the peer has no deadline of its own: several calls share it.
+typealias PendingSubscribe = CheckedContinuation<Result<Void, SubscribeFailure>, Never>
+
+/// Why a subscription did not come about.
+enum SubscribeFailure: Error {
+    case operation(OperationFailure)
+    /// Somebody has the characteristic alone, or this one wanted to and is not.
+    case taken
+    /// Another one has taken its place already.
+    case replaced
+}
+
+/// The subscriptions of one link.
+final class SubscriptionHub {
+    typealias ID = Subscriptions.ID
+    typealias CollectorWaiter = CheckedContinuation<Result<ResponseCollector.Outcome, BLEError>, Never>
+
+    /// A configuration descriptor that must be written; `configured` takes the result.
+    struct CCCDWrite: Sendable {
+        let handle: AttributeHandle
+        let value: [UInt8]
+        let valueHandle: AttributeHandle
+
+        var isDisabling: Bool { value == Subscriptions.cccdDisabled }
+    }
+
+    /// The values that came for a subscription of the link's last owner.
+    struct HeldValues {
+        let id: ID
+        let uuid: BluetoothUUID?
+        let buffer: StreamBuffer<ReceivedValue>
+    }
+
+    /// A call that collects values, and its task once it waits.
+    private struct RunningCollector {
+        /// What the call does, for messages.
+        let operation: String
+        var collector: ResponseCollector
+        /// The operation that writes the request, in its last attempt.
+        var request: OperationID?
+        var waiter: CollectorWaiter?
+        /// What ended it from outside.
+        var failure: BLEError?
+
+        var result: Result<ResponseCollector.Outcome, BLEError>? {
+            if let failure { return .failure(failure) }
+            return collector.outcome.map { .success($0) }
+        }
+    }
+
+    /// The subscriber that the library itself is; those of the application are numbered from 1.
+    static let ownSubscriber = ID(0)
+
+    private let subject: String
+    private let loop: EventLoop
+    /// Counts what the buffers of all subscriptions have dropped.
+    private let drops = DropCounter()
+    private var machine = Subscriptions()
+    private var lastNumber: UInt64 = 0
+    private var listeners: [ID: Listener] = [:]
+    /// The listeners that get every value, whoever has subscribed to it.
+    private var taps: [ID] = []
+    private var held: [AttributeHandle: HeldValues] = [:]
+    private var collectors: [ID: RunningCollector] = [:]
+    private var timer = DeadlineTimer()
+    private var unsolicitedCount = 0
+
+    init(of subject: String, on loop: EventLoop) {
+        self.subject = subject
+        self.loop = loop
+    }
+
+    /// How many subscriptions have not ended.
+    var outstanding: Int { listeners.count }
+
+    /// Adds what was counted here.
+    func count(in statistics: inout ATTStatistics) {
+        statistics.unsolicitedNotifications = unsolicitedCount
+        statistics.droppedValues = drops.count
+    }
+
+    /// The values that are switched on in the peer, by handle.
+    var active: [Subscriptions.Active] { machine.active }
+
+    /// Whether anybody has subscribed to the value at `handle`.
+    func isWanted(_ handle: AttributeHandle) -> Bool { machine.isWanted(handle) }
+
+    /// Whether a subscription keeps the descriptor at `handle`.
+    func ownsConfiguration(at handle: AttributeHandle) -> Bool { machine.ownsConfiguration(at: handle) }
+}
+
+// MARK: - Subscribing
+
+extension SubscriptionHub {
+    /// Returns the number of a new subscriber.
+    func nextID() -> ID {
+        lastNumber &+= 1
+        return ID(lastNumber)
+    }
+
+    /// Returns a buffer for the values of subscriptions.
+    func makeBuffer(_ options: SubscribeOptions) -> StreamBuffer<ReceivedValue> {
+        StreamBuffer(
+            of: subject, capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy,
+            countingDropsIn: drops)
+    }
+
+    /// Makes `buffer` a listener to all values.
+    func addTap(_ buffer: StreamBuffer<ReceivedValue>) -> ID {
+        let id = nextID()
+        listeners[id] = Listener(handle: 0, destination: .stream(buffer), sharing: nil)
+        taps.append(id)
+        return id
+    }
+
+    /// Makes `id` a subscriber; `pending` is resumed when the subscription has begun or failed.
+    func subscribe(
+        _ id: ID, to characteristic: GATTCharacteristic, by cccd: GATTDescriptor?, preferring kind: Subscriptions.Kind,
+        into destination: Listener.Destination, sharing: SubscriptionSharing?, _ pending: PendingSubscribe
+    ) -> [CCCDWrite] {
+        let handle = characteristic.valueHandle
+        let others = others(at: handle)
+        if mustNotShare(sharing, with: others) {
+            pending.resume(returning: .failure(.taken))
+            return []
+        }
+        listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
+        var writes = perform(machine.subscribe(id, to: characteristic, cccd: cccd, preferring: kind))
+        // After it, so that the peer need not stop in between.
+        if sharing == .replacing {
+            for other in others { writes += replace(other) }
+        }
+        return writes
+    }
+
+    /// The peer has answered a write, or will not any more.
+    func configured(_ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>) -> [CCCDWrite] {
+        perform(machine.configured(valueHandle, result))
+    }
+
+    /// Removes a subscriber whose subscription has not begun.
+    func giveUp(_ id: ID, _ failure: OperationFailure) -> [CCCDWrite] {
+        guard listeners[id]?.pending != nil else { return [] }
+        resumePending(id, .failure(.operation(failure)))
+        listeners[id] = nil
+        return perform(machine.unsubscribe(id))
+    }
+
+    /// Removes all subscribers whose subscriptions have not begun.
+    func cancelPending() -> [CCCDWrite] {
+        let pending = listeners.filter { $0.value.pending != nil }.keys.sorted { $0.number < $1.number }
+        return pending.flatMap { giveUp($0, .cancelled) }
+    }
+
+    /// Removes a subscriber; does nothing where its subscription has ended.
+    func stopListening(_ id: ID) -> [CCCDWrite] {
+        guard listeners.removeValue(forKey: id) != nil else { return [] }
+        taps.removeAll { $0 == id }
+        return perform(machine.unsubscribe(id))
+    }
+
+    /// The library's own subscription has begun or failed. Its values need no listener: they are always looked at.
+    func ownSubscriptionBegan() {
+        listeners[Self.ownSubscriber] = nil
+    }
+
+    /// Ends the subscriptions to values in `range`, where the services have changed; nothing is written.
+    ///
+    /// - Returns: Whether the library's own subscription was among them.
+    func servicesChanged(in range: ClosedRange<AttributeHandle>, endingWith error: BLEError) -> Bool {
+        let ids = machine.servicesChanged(in: range)
+        for id in ids { endListener(id, .operation(.servicesChanged), with: error) }
+        return ids.contains(Self.ownSubscriber)
+    }
+
+    /// Ends everything: the link is gone.
+    ///
+    /// - Returns: The buffers whose sequences must be ended.
+    func linkLost() -> [StreamBuffer<ReceivedValue>] {
+        let ids = machine.linkLost() + taps
+        for id in ids { resumePending(id, .failure(.operation(.linkLost))) }
+        let buffers = ids.compactMap { id -> StreamBuffer<ReceivedValue>? in
+            if case .stream(let buffer)? = listeners[id]?.destination { buffer } else { nil }
+        }
+        listeners = [:]
+        taps = []
+        return buffers
+    }
+
+    private func perform(_ actions: [Subscriptions.Action]) -> [CCCDWrite] {
+        var writes: [CCCDWrite] = []
+        for action in actions {
+            switch action {
+            case .write(let handle, let value, let valueHandle):
+                writes.append(CCCDWrite(handle: handle, value: value, valueHandle: valueHandle))
+            case .began(let id, _):
+                resumePending(id, .success(()))
+            case .failed(let id, let failure):
+                resumePending(id, .failure(.operation(failure)))
+                listeners[id] = nil
+            }
+        }
+        return writes
+    }
+
+    private func resumePending(_ id: ID, _ result: Result<Void, SubscribeFailure>) {
+        guard let pending = listeners[id]?.pending else { return }
+        listeners[id]?.pending = nil
+        pending.resume(returning: result)
+    }
+
+    /// Ends one sequence, or what a call collects, and the call that waits for it to begin.
+    private func endListener(_ id: ID, _ failure: SubscribeFailure, with error: BLEError) {
+        guard let listener = listeners[id] else { return }
+        switch listener.destination {
+        case .stream(let buffer): buffer.finish(error)
+        case .collector: interruptCollector(id, with: error)
+        }
+        resumePending(id, .failure(failure))
+        listeners[id] = nil
+    }
+}
+
+// MARK: - Sharing
+
+extension SubscriptionHub {
+    /// The listeners to a value that mind who else listens.
+    private func others(at handle: AttributeHandle) -> [ID] {
+        listeners.filter { $0.value.handle == handle && $0.value.sharing != nil }.keys
+            .sorted { $0.number < $1.number }
+    }
+
+    private func mustNotShare(_ sharing: SubscriptionSharing?, with others: [ID]) -> Bool {
+        switch sharing {
+        case nil, .replacing?: false
+        case .exclusive?: !others.isEmpty
+        case .shared?: others.contains { listeners[$0]?.sharing == .exclusive }
+        }
+    }
+
+    /// Ends one in whose place another one has come.
+    private func replace(_ id: ID) -> [CCCDWrite] {
+        let error = BLEError(SubscribeFailure.replaced, subject: subject, during: "go on with a subscription")
+        endListener(id, .replaced, with: error)
+        return perform(machine.unsubscribe(id))
+    }
+}
+
+// MARK: - Values
+
+extension SubscriptionHub {
+    /// Passes a value on to everybody who listens, and counts it when that is nobody.
+    ///
+    /// - Parameter isOwn: Whether the library itself looks at it.
+    /// - Returns: The subscribers whose sequences have ended here, by their policy.
+    func received(_ value: ReceivedValue, isOwn: Bool) -> [ID] {
+        var ended: [ID] = []
+        for id in machine.recipients(of: value.handle) {
+            switch listeners[id]?.destination {
+            case .stream(let buffer)?:
+                if !buffer.yield(value, bytes: value.bytes.count) { ended.append(id) }
+            case .collector?: collect(value, for: id)
+            case nil: break
+            }
+        }
+        for id in taps {
+            guard case .stream(let buffer)? = listeners[id]?.destination else { continue }
+            if !buffer.yield(value, bytes: value.bytes.count) { ended.append(id) }
+        }
+        if !isOwn, taps.isEmpty, !machine.isWanted(value.handle) { unsolicitedCount += 1 }
+        return ended
+    }
+}
+
+// MARK: - Collectors
+
+extension SubscriptionHub {
+    /// Whether calls collect values.
+    var isCollecting: Bool { !collectors.isEmpty }
+
+    func beginCollecting(_ id: ID, _ collector: ResponseCollector, during operation: String) {
+        collectors[id] = RunningCollector(operation: operation, collector: collector)
+    }
+
+    /// Ends the subscription of a call that collected values.
+    func endCollecting(_ id: ID) -> [CCCDWrite] {
+        collectors[id] = nil
+        if collectors.isEmpty { timer.cancel(on: loop) }
+        return stopListening(id)
+    }
+
+    /// What a call has collected; `nil` where it has ended.
+    func collector(_ id: ID) -> ResponseCollector? { collectors[id]?.collector }
+
+    /// What a call does that collects values.
+    func operation(of id: ID) -> String? { collectors[id]?.operation }
+
+    /// `operation` writes the request of a call.
+    func requestBegan(_ operation: OperationID, for id: ID) {
+        collectors[id]?.request = operation
+    }
+
+    /// The call whose request `operation` writes.
+    func collector(for operation: OperationID?) -> ID? {
+        guard let operation else { return nil }
+        return collectors.first { $0.value.request == operation }?.key
+    }
+
+    /// A packet of the request of a call has been written, or none is to be.
+    func requestWritten(for id: ID) {
+        collectors[id]?.collector.asked()
+    }
+
+    /// The peer has confirmed the request of a call.
+    func requestConfirmed(for id: ID, at now: BootInstant) {
+        collectors[id]?.collector.confirmed(at: now)
+    }
+
+    /// Resumes `waiter` when a call has what it collects.
+    func waitForCollector(_ id: ID, _ waiter: CollectorWaiter) {
+        collectors[id]?.waiter = waiter
+        resumeCollector(id)
+    }
+
+    /// Ends what a call collects, from outside.
+    func interruptCollector(_ id: ID, with error: BLEError) {
+        guard let running = collectors[id], running.result == nil else { return }
+        collectors[id]?.failure = error
+        resumeCollector(id)
+    }
+
+    /// Ends what all calls collect; `error` is asked for the error of an operation.
+    func interruptCollectors(_ error: (String) -> BLEError) {
+        for (id, running) in collectors.sorted(by: { $0.key.number < $1.key.number }) {
+            interruptCollector(id, with: error(running.operation))
+        }
+    }
+
+    /// Sees to it that `timePassed` is called at the next deadline of a call that waits.
+    func armTimer(_ schedule: (BootInstant) -> TimerID) {
+        let deadlines = collectors.values.compactMap { $0.waiter == nil ? nil : $0.collector.nextDeadline }
+        timer.arm(for: deadlines.min(), on: loop, schedule)
+    }
+
+    func timePassed(_ now: BootInstant) {
+        timer.fired()
+        for id in collectors.keys.sorted(by: { $0.number < $1.number }) where collectors[id]?.waiter != nil {
+            collectors[id]?.collector.timePassed(now)
+            resumeCollector(id)
+        }
+    }
+
+    private func collect(_ value: ReceivedValue, for id: ID) {
+        collectors[id]?.collector.received(value.bytes, at: value.time)
+        resumeCollector(id)
+    }
+
+    private func resumeCollector(_ id: ID) {
+        guard let running = collectors[id], let waiter = running.waiter, let result = running.result else { return }
+        collectors[id]?.waiter = nil
+        waiter.resume(returning: result)
+    }
+}
+
+// MARK: - Subscriptions of the last owner
+
+extension SubscriptionHub {
+    /// The subscriptions that nobody has taken yet, by handle.
+    var heldValues: [(handle: AttributeHandle, uuid: BluetoothUUID?)] {
+        held.sorted { $0.key < $1.key }.map { ($0.key, $0.value.uuid) }
+    }
+
+    /// Goes on with a subscription that is switched on in the peer.
+    func resume(_ value: LinkState.Subscription, holding options: SubscribeOptions) {
+        var ids = value.isOwn ? [Self.ownSubscriber] : []
+        if value.isWanted {
+            let id = nextID()
+            let buffer = makeBuffer(options)
+            listeners[id] = Listener(handle: value.valueHandle, destination: .stream(buffer), sharing: .shared)
+            held[value.valueHandle] = HeldValues(id: id, uuid: value.uuid, buffer: buffer)
+            ids.append(id)
+        }
+        machine.resume(
+            Subscriptions.Active(
+                valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind, subscribers: ids))
+    }
+
+    /// Takes the values of a held subscription, whether or not it has ended.
+    func takeHeld(_ handle: AttributeHandle) -> HeldValues? {
+        held.removeValue(forKey: handle)
+    }
+
+    /// Takes the values of a held subscription for the next subscriber, unless it has ended.
+    func takeHeldIfListening(_ handle: AttributeHandle) -> HeldValues? {
+        guard let values = held[handle], listeners[values.id] != nil else { return nil }
+        return takeHeld(handle)
+    }
+}
