@@ -19,6 +19,7 @@ internal import Logging
 //   reason.
 // - A waiter is in `waiters` exactly while the client runs its operation.
 
+
 /// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
 ///
 /// The link lives until `disconnect()`, until the peer or the radio ends it, or until the last reference goes away.
@@ -32,6 +33,7 @@ public actor Peripheral {
 
     nonisolated let loop: EventLoop
     let logger: Logger
+    let log: LinkLog
     let trace: (@Sendable (TracedPDU) -> Void)?
     let traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
     /// Observes the events of the link, from its beginning on.
@@ -42,8 +44,6 @@ public actor Peripheral {
     var client: GATTClient
     var socket: LinkSocket?
     var end: DisconnectReason?
-    /// Called at the end, before anything else gets to know.
-    var endHandlers: [@Sendable (DisconnectReason) -> Void] = []
     var isEnding = false
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     var isEndRequested = false
@@ -52,34 +52,8 @@ public actor Peripheral {
     /// A few at most: finding one here costs less than hashing.
     var waiters: [WaitingCaller] = []
     var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
-    let policy: CachePolicy
-    var knowledge: DatabaseKnowledge
-    /// Whether the peer announces changes of its services.
-    var observation = ServiceObservation.off
-    /// Whether it is to be asked for that behind a request.
-    var isObservingDue = false
-    /// Whether the library's own calls for that are being made.
-    var isObservationUnderWay = false
-    var changeObservers: [UInt64: StreamBuffer<ServiceChange>] = [:]
-    /// What has changed and was not told to observers yet.
-    var untoldChanges = HandleRanges()
-    /// What was at those handles before.
-    var untoldServices: [GATTService] = []
-    var rediscoveryTimer: TimerID?
-    /// Counts the changes of services on this link, for calls that were under way meanwhile.
-    var obeyedChanges: UInt64 = 0
-    /// What is being looked for, so that nobody else has to.
-    var searches: [UInt64: Search] = [:]
-    /// Whether a call finds out what became of the services because the peer contradicts what is known.
-    var isResynchronizing = false
-    /// Calls that wait until more is known, or nothing is stale any more.
-    var settling: [UInt64: CheckedContinuation<Bool, Never>] = [:]
-    let databaseHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
-    var wrongDatabaseHashes = 0
-    var storedCache: GATTCache?
-    let writer: CacheWriter?
-    /// Calls that wait until what is known has been stored.
-    var storageWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    /// What is known of the peer's services.
+    let peerDatabase: PeerDatabase
     /// Who listens, and who collects values.
     let subscriptionHub: SubscriptionHub
     var channels: [UInt64: WeakChannel] = [:]
@@ -88,10 +62,9 @@ public actor Peripheral {
     nonisolated let places: QueuePlaces
     /// Which calls go on, and which wait.
     let scheduler: CallScheduler
-    /// The extended properties that have been read.
-    var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
-
     var troubles: LinkTroubles
+    /// Called at the end of the link, before anything else is told.
+    private var endHandlers: [@Sendable (DisconnectReason) -> Void] = []
     /// How many packets the kernel had dropped when the socket went.
     var formerDrops: UInt32 = 0
 
@@ -119,16 +92,14 @@ public actor Peripheral {
         self.traceLinks = configuration.traceLinks
         self.controls = controls
         self.raiseSecurity = configuration.raiseSecurity
-        self.databaseHash = configuration.databaseHash
         let places = QueuePlaces()
         self.places = places
         self.scheduler = CallScheduler(places: places)
         self.subscriptionHub = SubscriptionHub(of: name, on: loop)
-        self.troubles = LinkTroubles(of: troubles.page(of: name))
-        self.policy = policy
-        self.knowledge = DatabaseKnowledge(cache: policy.cache, validation: policy.validation)
-        self.storedCache = policy.cache
-        self.writer = policy.store.map { CacheWriter(on: loop, $0) }
+        let page = troubles.page(of: name)
+        self.troubles = LinkTroubles(of: page)
+        self.log = LinkLog(logger: configuration.logger, peer: name, troubles: page, loop: loop)
+        self.peerDatabase = PeerDatabase(policy, computingHashBy: configuration.databaseHash, on: loop, log: log)
         var limits = ATTQueue.Limits()
         limits.isStrict = configuration.isStrict
         limits.mtu = mtu
@@ -139,13 +110,13 @@ public actor Peripheral {
 
     isolated deinit {
         if let timer { loop.cancel(timer) }
-        if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
         if end == nil { linkTrace?(.ended(.requested, at: loop.now())) }
     }
 }
 
 // MARK: - What it is like
+
 
 extension Peripheral {
     /// A Boolean value that indicates whether the link is up.
@@ -163,7 +134,7 @@ extension Peripheral {
 
     /// The known database of the peer: from a validated cache, and from discovery; `nil` if nothing is known. If only
     /// some services were discovered, it does not contain the others.
-    public var database: GATTDatabase? { knowledge.database }
+    public var database: GATTDatabase? { peerDatabase.database }
 
     /// Returns the peer's signal strength, in dBm.
     ///
@@ -175,6 +146,7 @@ extension Peripheral {
 }
 
 // MARK: - Beginning and end
+
 
 extension Peripheral {
     private static let openingTime: Duration = .seconds(60)
@@ -190,7 +162,7 @@ extension Peripheral {
             let mtu = client.largestMTU
             if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, until: deadline) }
             try await validateCache(until: deadline)
-            knowledgeGrew()
+            peerDatabase.databaseDidChange()
         } catch {
             await disconnect()
             guard error.code == .timedOut, error.origin == .peer else { throw error }
@@ -232,11 +204,6 @@ extension Peripheral {
             close(.requested)
         }
         await finishStoring()
-    }
-
-    /// Registers what is called when the link ends, in that very moment; at once when it has ended already.
-    func onEnd(_ handler: @escaping @Sendable (DisconnectReason) -> Void) {
-        if let end { handler(end) } else { endHandlers.append(handler) }
     }
 
     /// Waits until the link is down.

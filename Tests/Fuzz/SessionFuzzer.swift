@@ -27,7 +27,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
     var script: Script
     var client: GATTClient
     var subscriptions = Subscriptions()
-    var knowledge = DatabaseKnowledge()
+    var knowledge = DatabaseState()
     var now = BootInstant(nanoseconds: 1_000_000_000)
 
     // What the application knows.

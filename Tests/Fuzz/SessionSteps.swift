@@ -263,7 +263,7 @@ extension FuzzedSession {
             guard let cache = knowledge.cache else { return }
             let stored = try? GATTCache(bytes: cache.bytes)
             require(stored?.database.services == cache.database.services, "what is stored can be read")
-            knowledge = DatabaseKnowledge(cache: cache, validation: choice & 4 == 4 ? .skipped : .required)
+            knowledge = DatabaseState(cache: cache, validation: choice & 4 == 4 ? .skipped : .required)
         default: knowledge.hashRead(.absent)
         }
     }

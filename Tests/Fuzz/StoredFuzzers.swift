@@ -9,7 +9,7 @@ func fuzzCache(_ input: [UInt8]) {
     guard let cache = try? GATTCache(bytes: form.enclose(input)) else { return }
     require(cache.database.attributeCount <= GATTDatabase.attributeLimit, "a database from a file is bounded")
     require((try? GATTCache(bytes: cache.bytes)) == cache, "a stored cache reads as itself")
-    var knowledge = DatabaseKnowledge(cache: cache, validation: .whenPossible)
+    var knowledge = DatabaseState(cache: cache, validation: .whenPossible)
     knowledge.hashRead(cache.databaseHash.map { .value($0) } ?? .absent)
     _ = knowledge.serviceChanged(3...9)
     use((knowledge.cache, DatabaseHashMessage(cache.database)))

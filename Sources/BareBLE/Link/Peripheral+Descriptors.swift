@@ -39,7 +39,9 @@ extension Peripheral {
         try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
             (deadline) async throws(BLEError) in
             let owner = try await resolve(characteristic, until: deadline, during: operation)
-            if uuid == .userDescription, let known = extendedProperties[owner], !known.contains(.writableAuxiliaries) {
+            if uuid == .userDescription, let known = peerDatabase.extendedProperties(of: owner),
+                !known.contains(.writableAuxiliaries)
+            {
                 throw BLEError(
                     .notSupported, subject: name, during: operation,
                     because: "the characteristic's extended properties do not allow it")
@@ -118,14 +120,14 @@ extension Peripheral {
     // MARK: Inside
 
     private func noteExtendedProperties(_ value: [UInt8], of owner: GATTCharacteristic) {
-        if let known = try? CharacteristicExtendedProperties(value: value) { extendedProperties[owner] = known }
+        if let known = try? CharacteristicExtendedProperties(value: value) { peerDatabase.note(known, of: owner) }
     }
 
     /// Looks for a descriptor in what is known, and then in the peer.
     private func descriptor(
         _ uuid: BluetoothUUID, of owner: GATTCharacteristic, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTDescriptor {
-        let known = knowledge.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
+        let known = peerDatabase.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
         if let known { return known }
         let found = try await findDescriptors(of: owner, until: deadline, during: operation)
         if let first = found.first(where: { $0.uuid == uuid }) { return first }
@@ -145,15 +147,14 @@ extension Peripheral {
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
         guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
-        knowledge.found(descriptors, of: characteristic)
-        storeCache()
+        peerDatabase.found(descriptors, of: characteristic)
         return descriptors
     }
 
     /// Refuses a reliable write to a characteristic that is known not to take part in one.
     func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
-        guard let owner = known(reference),
-            let known = extendedProperties[owner], !known.contains(.reliableWrite)
+        guard let owner = peerDatabase.known(reference),
+            let known = peerDatabase.extendedProperties(of: owner), !known.contains(.reliableWrite)
         else { return }
         throw BLEError(
             .notSupported, subject: name, during: operation,

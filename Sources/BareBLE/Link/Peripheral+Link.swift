@@ -71,7 +71,7 @@ extension Peripheral {
                     waiters.append(WaitingCaller(id: id, continuation: waiter, isOfCall: isOfCall))
                     let now = loop.now()
                     perform(start(&client, id, deadline, now))
-                    if isObservingDue { observeBehind() }
+                    if peerDatabase.isServiceChangedDue { enableServiceChangedAfterCurrent() }
                 }
             } onCancel: {
                 Task(executorPreference: loop) { await self.cancel(id) }
@@ -308,13 +308,13 @@ extension Peripheral {
         perform(client.linkLost(code, at: loop.now()))
         interruptCollectors()
         scheduler.linkLost()
-        stopSettling()
+        peerDatabase.linkLost()
         let ended = reason.isIntended ? nil : endError(during: "go on with a subscription")
         let streams = subscriptionHub.linkLost()
         loop.afterJobs { [self] in
             assumeIsolated { peripheral in
                 for stream in streams { stream.finish(ended) }
-                peripheral.endServiceChanges(ended)
+                peripheral.peerDatabase.endObservers(ended)
                 peripheral.endChannels(reason)
                 peripheral.loop.afterJobs { peripheral.assumeIsolated { $0.tellEnd(reason) } }
             }

@@ -3,8 +3,8 @@
 extension Peripheral {
     /// Calls, tasks and subscriptions that wait for something of this link.
     package var outstanding: Int {
-        waiters.count + scheduler.outstanding + endWaiters.count + settling.count
-            + subscriptionHub.outstanding + changeObservers.count + channels.count
+        waiters.count + scheduler.outstanding + endWaiters.count + peerDatabase.outstanding
+            + subscriptionHub.outstanding + channels.count
     }
 }
 

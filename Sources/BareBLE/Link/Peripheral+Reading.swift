@@ -91,10 +91,10 @@ extension Peripheral {
             switch characteristic {
             case .handle(let handle):
                 let value = try await readValue(handle, until: deadline, during: operation)
-                return (handle, knowledge.database?.type(at: handle), value)
+                return (handle, peerDatabase.database?.type(at: handle), value)
             case .uuid(let uuid, nil, nil)
-            where !knowledge.coverage.includesAll(to: .structure):
-                if let found = known(characteristic, soFar: true) {
+            where !peerDatabase.coverage.includesAll(to: .structure):
+                if let found = peerDatabase.known(characteristic, soFar: true) {
                     let value = try await readValue(found.valueHandle, until: deadline, during: operation)
                     return (found.valueHandle, found.uuid, value)
                 }
@@ -103,10 +103,10 @@ extension Peripheral {
             case .uuid, .characteristic:
                 while true {
                     let found = try await resolve(characteristic, until: deadline, during: operation)
-                    let changes = obeyedChanges
+                    let changes = peerDatabase.changeCount
                     let value = try await readValue(found.valueHandle, until: deadline, during: operation)
                     // The peer may have announced, before it was asked, that the handle is another characteristic's by now.
-                    if changes == obeyedChanges || knowledge.confirms(found) {
+                    if changes == peerDatabase.changeCount || peerDatabase.confirms(found) {
                         return (found.valueHandle, found.uuid, value)
                     }
                 }

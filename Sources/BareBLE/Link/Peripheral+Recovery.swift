@@ -58,7 +58,7 @@ extension Peripheral {
         repeating repetition: @autoclosure () -> Repetition = .always,
         _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        var recovery = Recovery(knowing: knowledge.database)
+        var recovery = Recovery(knowing: peerDatabase.database)
         while true {
             let failure: BLEError
             do {
@@ -77,7 +77,7 @@ extension Peripheral {
         _ recovery: inout Recovery, from failure: BLEError, until deadline: BootInstant, during operation: String,
         repeating repetition: Repetition
     ) async throws(BLEError) {
-        let known = recovery.known ?? knowledge.database
+        let known = recovery.known ?? peerDatabase.database
         noteExhausted(recovery.applied, after: failure)
         guard let action = action(for: failure), !recovery.applied.contains(where: { $0.kind == action.kind }) else {
             throw failure
@@ -87,7 +87,7 @@ extension Peripheral {
         if end != nil { throw endError(during: operation) }
         guard isRecovered else { throw failure }
         recovery.applied.insert(action)
-        recovery.known = knowledge.database
+        recovery.known = peerDatabase.database
     }
 
     private func action(for failure: BLEError) -> RecoveryAction? {
@@ -98,9 +98,11 @@ extension Peripheral {
         }
         switch failure.attError {
         case .databaseOutOfSync?: return .resynchronize(.outOfSync)
-        case .invalidHandle? where knowledge.isFromCache:
+        case .invalidHandle? where peerDatabase.isFromCache:
             // That a handle which the cache does not have is wrong says nothing against the cache.
-            guard let handle = failure.attributeHandle, knowledge.database?.type(at: handle) != nil else { return nil }
+            guard let handle = failure.attributeHandle, peerDatabase.database?.type(at: handle) != nil else {
+                return nil
+            }
             return .resynchronize(.invalidHandle)
         default: return nil
         }

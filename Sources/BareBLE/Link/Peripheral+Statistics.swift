@@ -7,7 +7,7 @@ extension Peripheral {
     public var statistics: ATTStatistics {
         var statistics = client.statistics
         subscriptionHub.count(in: &statistics)
-        statistics.wrongDatabaseHashes = wrongDatabaseHashes
+        peerDatabase.count(in: &statistics)
         statistics.droppedByKernel = Int(socket?.droppedPackets ?? formerDrops)
         return statistics
     }
@@ -23,18 +23,9 @@ extension Peripheral {
     /// Logs the end of a link: where its peer has left no other choice, as a warning.
     func tellEnding(_ reason: DisconnectReason) {
         switch reason {
-        case .protocolViolation, .attTimeout: tell(.warning, "link given up", ["reason": "\(reason)"])
+        case .protocolViolation, .attTimeout: log.tell(.warning, "link given up", ["reason": "\(reason)"])
         case .requested, .detached, .byPeer, .supervisionTimeout, .adapterLost, .other:
             logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         }
-    }
-
-    /// Logs what a peer may bring about again and again: at first at once, then once a minute.
-    func tell(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
-        guard let leftOut = troubles.peer.admit(message, at: loop.now()) else { return }
-        var metadata = details
-        metadata["peer"] = "\(name)"
-        if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
-        logger.log(level: level, "\(message)", metadata: metadata)
     }
 }

@@ -40,7 +40,6 @@ extension Peripheral {
     func typed<Value: GATTReadable & Sendable>(
         _ received: ValueSequence, _ policy: MalformedValuePolicy
     ) -> TypedValueSequence<Value> {
-        let log = ValueLog(logger: logger, peer: name, troubles: troubles.peer, loop: loop)
         return TypedValueSequence(received: received, decoder: ValueDecoder(policy, log))
     }
 

@@ -27,7 +27,7 @@ extension Peripheral {
             perform(client.cancel(waiter.id, at: loop.now()))
         }
         scheduler.stopWaitingForUpgrades()
-        resumeSettling(false)
+        peerDatabase.resumeWaiters(false)
         write(subscriptionHub.cancelPending())
         interruptCollectors()
     }

@@ -31,13 +31,13 @@ extension Peripheral {
     private func linkState() -> LinkState {
         var state = LinkState(peer: id, name: name)
         state.client = client.remains()
-        state.cache = knowledge.cache
+        state.cache = peerDatabase.cache
         for value in subscriptionHub.active {
             let isOwn = value.subscribers.contains(SubscriptionHub.ownSubscriber)
             state.subscriptions.append(
                 LinkState.Subscription(
                     valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind,
-                    uuid: knowledge.database?.characteristic(valueHandle: value.valueHandle)?.uuid,
+                    uuid: peerDatabase.database?.characteristic(valueHandle: value.valueHandle)?.uuid,
                     isWanted: value.subscribers.count > (isOwn ? 1 : 0), isOwn: isOwn))
         }
         return state
@@ -46,11 +46,8 @@ extension Peripheral {
     /// Resumes a link that another owner has detached. Nothing is requested from the peer.
     func resume(_ state: LinkState, holding options: SubscribeOptions) throws(BLEError) {
         client = GATTClient(limits: client.limits, remains: state.client, at: loop.now())
-        knowledge = DatabaseKnowledge(cache: state.cache, validation: .skipped)
-        for value in state.subscriptions {
-            if value.isOwn { observation = .on }
-            subscriptionHub.resume(value, holding: options)
-        }
+        peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
+        for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
         do throws(BLEError) {
             try startReading()
         } catch {
@@ -58,7 +55,7 @@ extension Peripheral {
             throw error
         }
         perform(client.resume(at: loop.now()))
-        knowledgeGrew()
+        peerDatabase.databaseDidChange()
         logger.debug(
             "link adopted",
             metadata: [

@@ -348,7 +348,7 @@ extension Session {
     }
 
     /// Where values that are left out are logged.
-    nonisolated var valueLog: ValueLog { log.ofValues(on: loop) }
+    nonisolated var valueLog: LinkLog { log.ofValues(on: loop) }
 
     /// The values of a stored subscription.
     func values(of wanted: PersistedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {

@@ -69,7 +69,7 @@ struct SessionLog: Sendable {
     }
 
     /// Where values that are left out are logged.
-    func ofValues(on loop: EventLoop) -> ValueLog {
-        ValueLog(logger: logger, peer: peer, troubles: PeerTroubles(), loop: loop)
+    func ofValues(on loop: EventLoop) -> LinkLog {
+        LinkLog(logger: logger, peer: peer, troubles: PeerTroubles(), loop: loop)
     }
 }

@@ -1,5 +1,6 @@
 internal import BLECore
 internal import BLELinux
+internal import Logging
 
 // What is logged of each peer. A peer may reconnect every second for years, and each link would begin with a line at
 // once: so this state outlives the links. The counts of all of a peer's links go into one line, the first at once and
@@ -117,5 +118,22 @@ final class TroubleBook: Sendable {
             }
             return troubles
         }
+    }
+}
+
+/// Logs what a peer may bring about again and again: at first at once, then once a minute.
+struct LinkLog: Sendable {
+    let logger: Logger
+    let peer: String
+    /// Knows how long ago the log had the last such line, on this link or an earlier one.
+    let troubles: PeerTroubles
+    let loop: EventLoop
+
+    func tell(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
+        guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
+        var metadata = details
+        metadata["peer"] = "\(peer)"
+        if leftOut > 0 { metadata["left out"] = "\(leftOut)" }
+        logger.log(level: level, "\(message)", metadata: metadata)
     }
 }

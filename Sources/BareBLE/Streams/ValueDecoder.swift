@@ -1,26 +1,16 @@
 internal import BLECore
-internal import BLELinux
 internal import Logging
-
-/// The logger for values that do not fit their type, and the peer's name.
-struct ValueLog: Sendable {
-    let logger: Logger
-    let peer: String
-    /// Limits such lines, for a known peer across its subscriptions.
-    let troubles: PeerTroubles
-    let loop: EventLoop
-}
 
 /// Decodes the values of one typed subscription, and counts and logs those that it leaves out.
 struct ValueDecoder<Value: Sendable>: Sendable {
     typealias Decode = @Sendable (ReceivedValue) throws(MalformedPacket) -> Value
 
-    private let log: ValueLog
+    private let log: LinkLog
     private let policy: MalformedValuePolicy
     private let decode: Decode
     private let leftOut = DropCounter()
 
-    init(_ policy: MalformedValuePolicy, _ log: ValueLog, _ decode: @escaping Decode) {
+    init(_ policy: MalformedValuePolicy, _ log: LinkLog, _ decode: @escaping Decode) {
         self.policy = policy
         self.log = log
         self.decode = decode
@@ -46,18 +36,14 @@ struct ValueDecoder<Value: Sendable>: Sendable {
 
     /// A peer that sends malformed values a thousand times a second fills no disk.
     private func note(_ failure: BLEError) {
-        guard let unsaid = log.troubles.admit("malformed value left out", at: log.loop.now()) else { return }
-        var metadata: Logger.Metadata = [
-            "peer": "\(log.peer)", "reason": "\(failure.reason)", "so far": "\(malformedInTotal)",
-        ]
-        if unsaid > 0 { metadata["left out"] = "\(unsaid)" }
-        log.logger.warning("malformed value left out", metadata: metadata)
+        log.tell(
+            .warning, "malformed value left out", ["reason": "\(failure.reason)", "so far": "\(malformedInTotal)"])
     }
 }
 
 extension ValueDecoder where Value: GATTReadable {
-    /// Decodes values as their type defines.
-    init(_ policy: MalformedValuePolicy, _ log: ValueLog) {
+    /// Makes values as their type says.
+    init(_ policy: MalformedValuePolicy, _ log: LinkLog) {
         self.init(policy, log) { value throws(MalformedPacket) in try Value(value: value.bytes) }
     }
 }

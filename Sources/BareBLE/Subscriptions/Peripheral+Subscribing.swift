@@ -34,7 +34,7 @@ extension Peripheral {
         return try await recovering(within: options.timeout ?? Self.valueTimeout, during: operation) {
             (deadline) async throws(BLEError) in
             let found = try await resolve(characteristic, until: deadline, during: operation)
-            if !knowledge.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle) {
+            if !peerDatabase.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle) {
                 return sequence(of: held, at: found.valueHandle)
             }
             let buffer = subscriptionHub.makeBuffer(options)
@@ -60,7 +60,7 @@ extension Peripheral {
                 because: "the characteristic neither notifies nor indicates",
                 hint: "Its properties are: \(found.properties).")
         }
-        if let descriptor = knowledge.database?.cccd(of: found) {
+        if let descriptor = peerDatabase.database?.cccd(of: found) {
             do {
                 try await listen(
                     to: found, by: descriptor, as: id, into: destination, preferring: kind, sharing: sharing,
@@ -84,7 +84,7 @@ extension Peripheral {
         until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
         // It may have changed while its descriptors were looked for.
-        if knowledge.contradicts(characteristic) { throw changed(during: operation) }
+        if peerDatabase.contradicts(characteristic) { throw changed(during: operation) }
         let result = await begin(
             id, to: characteristic, by: descriptor,
             preferring: kind == .notifications ? .notification : .indication, into: destination, sharing: sharing,
@@ -166,7 +166,7 @@ extension Peripheral {
 
     /// Passes a value on that the peer has sent.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
-        let isOwn = handle == knowledge.serviceChangedHandle
+        let isOwn = handle == peerDatabase.serviceChangedHandle
         let ended = subscriptionHub.received(
             ReceivedValue(
                 bytes: value, handle: handle, isIndication: isIndication, time: loop.now(), droppedBefore: 0),
@@ -200,7 +200,7 @@ extension Peripheral {
             guard count > 0 else { return nil }
             return ActiveSubscription(
                 handle: value.valueHandle,
-                characteristic: knowledge.database?.characteristic(valueHandle: value.valueHandle),
+                characteristic: peerDatabase.database?.characteristic(valueHandle: value.valueHandle),
                 kind: value.kind == .notification ? .notifications : .indications, listenerCount: count)
         }
     }

@@ -19,7 +19,8 @@
 //
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
 
-package struct DatabaseKnowledge: Sendable {
+
+package struct DatabaseState: Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
     /// The maximum number of separate ranges of changed handles.
@@ -41,6 +42,40 @@ package struct DatabaseKnowledge: Sendable {
         case now([ClosedRange<AttributeHandle>], DiscoveryLevel)
         /// Something, but not before this moment.
         case at(BootInstant)
+    }
+
+    /// What a call does next that needs services.
+    package enum DiscoveryStep: Hashable, Sendable {
+        /// It goes on: all of them are known.
+        case goOn
+        /// It waits until what is stale has been found again.
+        case awaitRediscovery
+        /// It waits for the end of one of these.
+        case awaitDiscovery(Set<UInt64>)
+        /// It discovers these services, or all.
+        case discover([BluetoothUUID]?)
+    }
+
+    /// A discovery that runs.
+    private struct RunningDiscovery {
+        /// The kinds of services that it looks for; `nil`: all.
+        let services: [BluetoothUUID]?
+        let level: DiscoveryLevel
+
+        /// Whether it finds services of the kind `uuid`, or all, to `level`.
+        func finds(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
+            guard self.level >= level, let services else { return self.level >= level }
+            return uuid.map(services.contains) ?? false
+        }
+    }
+
+    /// A change of the peer's services, as it can be reported.
+    package struct Change: Hashable, Sendable {
+        package var handles: ClosedRange<AttributeHandle>
+        /// The services that were known there before.
+        package var formerServices: [GATTService]
+        /// The services that are known there now.
+        package var services: [GATTService]
     }
 
     private enum Hash: Hashable, Sendable {
@@ -73,11 +108,19 @@ package struct DatabaseKnowledge: Sendable {
     }
     /// Whether the hash was verified to be that of `database`.
     private var isHashChecked = false
-    private(set) var runningDiscoveries = 0
+    private var runningDiscoveries = 0
+    /// Discoveries of calls, which other calls may wait for.
+    private var discoveries: [UInt64: RunningDiscovery] = [:]
+    private var lastDiscovery: UInt64 = 0
     private var isRediscovering = false
     private var changedMeanwhile = HandleRanges()
     /// Possible announcements, by the handles from which they came.
-    package internal(set) var unplaced: [AttributeHandle: HandleRanges] = [:]
+    private var unplaced: [AttributeHandle: HandleRanges] = [:]
+    /// Changes that have not been reported yet, and what was known there before.
+    private var unreported = HandleRanges()
+    private var formerServices: [GATTService] = []
+    /// How many changes of known services the peer has announced.
+    package private(set) var changeCount: UInt64 = 0
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
 
@@ -102,7 +145,8 @@ package struct DatabaseKnowledge: Sendable {
 
 // MARK: - The cache
 
-extension DatabaseKnowledge {
+
+extension DatabaseState {
     /// Whether a cache waits for the peer's Database Hash.
     package var awaitsHash: Bool { unchecked != nil }
 
@@ -168,8 +212,43 @@ extension DatabaseKnowledge {
 
 // MARK: - Discoveries
 
-extension DatabaseKnowledge {
+
+extension DatabaseState {
+    /// Whether services of the kind `uuid`, or all, have been looked for, as far as `level`.
+    package func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
+        if let uuid { coverage.includes(uuid, to: level) } else { coverage.includesAll(to: level) }
+    }
+
+    /// What a call does next that needs `services`, or all, to `level`.
+    package func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryStep {
+        let wanted: [BluetoothUUID?] = services ?? [nil]
+        let missing = wanted.filter { !isKnown($0, to: level) }
+        if missing.isEmpty { return isSettled ? .goOn : .awaitRediscovery }
+        let unsought = missing.filter { uuid in !discoveries.values.contains { $0.finds(uuid, to: level) } }
+        if unsought.isEmpty {
+            let running = discoveries.filter { discovery in missing.contains { discovery.value.finds($0, to: level) } }
+            return .awaitDiscovery(Set(running.keys))
+        }
+        return .discover(services == nil ? nil : unsought.compactMap { $0 })
+    }
+
     /// A discovery begins; `found` or `discoveryFailed` reports its end.
+    package mutating func discoveryBegan(of services: [BluetoothUUID]?, level: DiscoveryLevel) -> UInt64 {
+        discoveryBegan()
+        lastDiscovery &+= 1
+        discoveries[lastDiscovery] = RunningDiscovery(services: services, level: level)
+        return lastDiscovery
+    }
+
+    /// Nobody need wait for a discovery any more.
+    package mutating func ended(_ discovery: UInt64) {
+        discoveries[discovery] = nil
+    }
+
+    /// Whether a discovery runs.
+    package func isRunning(_ discovery: UInt64) -> Bool { discoveries[discovery] != nil }
+
+    /// A discovery begins; its end is told by `found` or `discoveryFailed`.
     package mutating func discoveryBegan() {
         runningDiscoveries += 1
     }
@@ -229,7 +308,8 @@ extension DatabaseKnowledge {
 
 // MARK: - Changes at the peer
 
-extension DatabaseKnowledge {
+
+extension DatabaseState {
     /// The peer announces that the services in `handles` have changed.
     ///
     /// - Returns: The handles whose attributes are unknown from now on; `nil` if none were known there.
@@ -237,7 +317,40 @@ extension DatabaseKnowledge {
         _ handles: ClosedRange<AttributeHandle>
     ) -> ClosedRange<AttributeHandle>? {
         if runningDiscoveries > 0 { changedMeanwhile.insert(handles, atMost: Self.rangeLimit) }
-        return invalidate(handles)
+        let known = database?.services ?? []
+        guard let range = invalidate(handles) else { return nil }
+        changeCount &+= 1
+        // Removing cannot make it too large; and a service that was missing may be there now.
+        let kept = Set(formerServices)
+        let room = max(0, GATTDatabase.attributeLimit - formerServices.count)
+        formerServices += known.filter { $0.handles.overlaps(range) && !kept.contains($0) }.prefix(room)
+        unreported.insert(range, atMost: Self.rangeLimit)
+        return range
+    }
+
+    /// The changes that can be reported, once: nothing is stale any more.
+    package mutating func takeChanges() -> [Change] {
+        let former = formerServices
+        defer {
+            unreported = HandleRanges()
+            formerServices = []
+        }
+        return unreported.ranges.map { change(in: $0, of: former) }
+    }
+
+    /// A change in `range`; `former` are services as they were, there and elsewhere.
+    package func change(in range: ClosedRange<AttributeHandle>, of former: [GATTService]) -> Change {
+        Change(
+            handles: range, formerServices: former.filter { $0.handles.overlaps(range) },
+            services: services.filter { $0.handles.overlaps(range) })
+    }
+
+    /// The services that are known, without those that have changed and were not found again.
+    package var services: [GATTService] {
+        guard let database else { return [] }
+        return database.services.filter { service in
+            !stale.ranges.contains { $0.overlaps(service.handles) }
+        }
     }
 
     private mutating func invalidate(_ handles: ClosedRange<AttributeHandle>) -> ClosedRange<AttributeHandle>? {
@@ -248,7 +361,7 @@ extension DatabaseKnowledge {
         case .whole:
             stale.insert(range, atMost: Self.rangeLimit)
         case .services(let levels):
-            // Removing cannot make it too large; and a service that was missing may be there now.
+            // Removing cannot make it too large; and who is not there may be there now.
             let kept = (try? database.replacing(range: range, with: GATTDatabase())) ?? GATTDatabase()
             let there = levels.filter { level in
                 database.services.contains { $0.uuid == level.key && !$0.handles.overlaps(range) }
@@ -308,4 +421,115 @@ extension DatabaseKnowledge {
         hasListing = false
         if hash != .absent { hash = .unknown }
     }
+}
+
+// MARK: - Announcements from an unknown place
+
+
+// A peer that was asked on an earlier link to announce changes does so on the next one as well, and perhaps before this side
+// has found out where. Such indications are kept until that is known.
+
+
+extension DatabaseState {
+    /// Whether handles are known that a change would make wrong, and not where the peer announces one, if it does.
+    ///
+    /// What a user lists by hand does not count: such a user decides alone what the peer is asked for.
+    package var lacksAnnouncer: Bool {
+        coverage != .nothing && !coverage.includes(.genericAttribute, to: .structure)
+    }
+
+    /// The peer has indicated what an announcement would be, from a handle of which nothing is known.
+    ///
+    /// - Returns: Whether it can be one. Then `missedChanges` returns it as soon as it is known to be one, and where nobody
+    ///   looks for that yet, somebody should.
+    package mutating func indicated(
+        _ handles: ClosedRange<AttributeHandle>, at handle: AttributeHandle
+    ) -> Bool {
+        guard serviceChangedHandle == nil, database?.type(at: handle) == nil else { return false }
+        if runningDiscoveries == 0 {
+            // Of a peer of which nothing is known, nothing can be wrong.
+            guard lacksAnnouncer else { return false }
+        }
+        guard unplaced[handle] != nil || unplaced.count < Self.rangeLimit else { return false }
+        unplaced[handle, default: HandleRanges()].insert(handles, atMost: Self.rangeLimit)
+        return true
+    }
+
+    /// The changes that the peer announced before it was known where it does, once.
+    package mutating func missedChanges() -> [ClosedRange<AttributeHandle>] {
+        if let handle = serviceChangedHandle {
+            defer { unplaced = [:] }
+            return unplaced[handle]?.ranges ?? []
+        }
+        if runningDiscoveries == 0, coverage.includes(.genericAttribute, to: .structure) { unplaced = [:] }
+        return []
+    }
+}
+
+// MARK: - Characteristics
+
+
+extension DatabaseState {
+    /// Whether nothing that is known waits to be found again.
+    package var isSettled: Bool { stale.isEmpty }
+
+    /// The characteristic that announces changes, where it can be subscribed to.
+    package var serviceChangedCharacteristic: GATTCharacteristic? {
+        database?.characteristics(ServiceChanged.uuid).first { $0.properties.canSubscribe }
+    }
+
+    /// The characteristic into which a client writes what it can do.
+    package var clientFeaturesCharacteristic: GATTCharacteristic? {
+        database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
+    }
+
+    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
+    package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
+        let handle = characteristic.valueHandle
+        guard !stale.contains(handle), let database else { return !stale.isEmpty }
+        guard let now = database.characteristic(valueHandle: handle) else {
+            return coverage.includesAll(to: .structure) || database.type(at: handle) != nil
+        }
+        return now.uuid != characteristic.uuid || now.properties != characteristic.properties
+    }
+
+    /// Returns whether `characteristic`, from an earlier look at the database, is known to be there as it was.
+    package func confirms(_ characteristic: GATTCharacteristic) -> Bool {
+        let handle = characteristic.valueHandle
+        guard !stale.contains(handle), let now = database?.characteristic(valueHandle: handle) else { return false }
+        return now.uuid == characteristic.uuid && now.properties == characteristic.properties
+    }
+}
+
+// MARK: - Repeating calls
+
+
+/// What a call may rely on when it is made again after a change of the database.
+package enum Repetition: Hashable, Sendable {
+    /// It looks everything up again.
+    case always
+    /// It has handles from its caller, which must mean the same as before.
+    case sameHandles([AttributeHandle])
+    /// It may do harm where it was not meant to.
+    case never
+}
+
+extension DatabaseState {
+    /// Whether a call may be made again that relied on `old`, which was known before.
+    package func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool {
+        switch repetition {
+        case .always: true
+        case .never: false
+        case .sameHandles(let handles): handles.allSatisfy { old.type(at: $0) == database?.type(at: $0) }
+        }
+    }
+}
+
+extension BluetoothUUID {
+    /// The service that says what there is to know of a peer's database.
+    package static let genericAttribute = BluetoothUUID(0x1801 as UInt16)
+    /// The type of the hash over a peer's database.
+    package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
+    /// The type of the value into which a client writes what it can do.
+    package static let clientSupportedFeatures = BluetoothUUID(0x2B29 as UInt16)
 }

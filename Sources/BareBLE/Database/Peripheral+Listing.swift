@@ -174,7 +174,7 @@ extension Peripheral {
 
     /// Adds what was found to what is known.
     private func remember(_ adding: (GATTDatabase) -> GATTDatabase) {
-        knowledge.add(adding)
+        peerDatabase.add(adding)
     }
 
     func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {

@@ -5,19 +5,6 @@ internal import BLELinux
 // names. What is known already costs nothing, and what another call looks for already is waited for: calls that overlap
 // never ask for the same.
 
-/// A discovery under way.
-struct Search {
-    /// The kinds of services that it looks for; `nil`: all.
-    let services: [BluetoothUUID]?
-    let level: DiscoveryLevel
-
-    /// Whether it finds services of the kind `uuid`, or all, to `level`.
-    func finds(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
-        guard self.level >= level, let services else { return self.level >= level }
-        return uuid.map(services.contains) ?? false
-    }
-}
-
 extension Peripheral {
     /// How long a discovery may take, whatever the peer's pace is.
     static let discoveryTimeout: Duration = .seconds(60)
@@ -26,10 +13,7 @@ extension Peripheral {
     /// Nothing is requested from the peer. A service that the peer has announced to have changed is left out until it
     /// has been rediscovered.
     public var services: [GATTService] {
-        guard let database = knowledge.database else { return [] }
-        return database.services.filter { service in
-            !knowledge.stale.ranges.contains { $0.overlaps(service.handles) }
-        }
+        peerDatabase.services
     }
 
     /// Discovers the peer's database, and keeps it as `database`.
@@ -52,11 +36,11 @@ extension Peripheral {
             (deadline) async throws(BLEError) in
             if afresh {
                 try await discovery(of: nil, level: level, afresh: true, until: deadline, during: operation)
-                try await settle(until: deadline, during: operation)
+                try await awaitRediscovery(until: deadline, during: operation)
             } else {
-                try await know(nil, to: level, until: deadline, during: operation)
+                try await ensureDiscovered(nil, to: level, until: deadline, during: operation)
             }
-            guard let known = knowledge.database else { throw changed(during: operation) }
+            guard let known = peerDatabase.database else { throw changed(during: operation) }
             return known
         }
     }
@@ -79,11 +63,11 @@ extension Peripheral {
             if services.isEmpty { return GATTDatabase() }
             if afresh {
                 try await discovery(of: services, level: level, afresh: true, until: deadline, during: operation)
-                try await settle(until: deadline, during: operation)
+                try await awaitRediscovery(until: deadline, during: operation)
             } else {
-                try await know(services, to: level, until: deadline, during: operation)
+                try await ensureDiscovered(services, to: level, until: deadline, during: operation)
             }
-            guard let known = knowledge.database else { throw changed(during: operation) }
+            guard let known = peerDatabase.database else { throw changed(during: operation) }
             return known.restricted(to: services)
         }
     }
@@ -91,69 +75,55 @@ extension Peripheral {
     /// Returns when `services`, or all, are known to `level`, and nothing that is known is stale.
     ///
     /// - Parameter reach: how far a discovery goes, if there must be one.
-    func know(
+    func ensureDiscovered(
         _ services: [BluetoothUUID]?, to level: DiscoveryLevel, reach: DiscoveryLevel? = nil,
         until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
         var attempts = 0
         while true {
-            let wanted: [BluetoothUUID?] = services ?? [nil]
-            let missing = wanted.filter { !isKnown($0, to: level) }
-            if missing.isEmpty {
-                if knowledge.isSettled { return }
-                try await settle(until: deadline, during: operation)
-                continue
-            }
-            let unsought = missing.filter { uuid in !searches.values.contains { $0.finds(uuid, to: level) } }
-            if unsought.isEmpty {
-                let numbers = searches.filter { search in missing.contains { search.value.finds($0, to: level) } }.keys
-                try await waitForSettling(until: deadline, during: operation) {
-                    numbers.contains { searches[$0] == nil }
+            switch peerDatabase.nextStep(toKnow: services, to: level) {
+            case .goOn:
+                return
+            case .awaitRediscovery:
+                try await awaitRediscovery(until: deadline, during: operation)
+            case .awaitDiscovery(let running):
+                try await awaitDatabase(until: deadline, during: operation) {
+                    running.contains { !peerDatabase.isRunning($0) }
                 }
-                continue
+            case .discover(let unsought):
+                // A peer whose services change faster than they are found must not keep a call going.
+                guard attempts < 2 else { throw changed(during: operation) }
+                attempts += 1
+                try await discovery(of: unsought, level: reach ?? level, until: deadline, during: operation)
             }
-            // A peer whose services change faster than they are found must not keep a call going.
-            guard attempts < 2 else { throw changed(during: operation) }
-            attempts += 1
-            try await discovery(
-                of: services == nil ? nil : unsought.compactMap(\.self), level: reach ?? level, until: deadline,
-                during: operation)
         }
     }
 
-    private func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
-        if let uuid { knowledge.coverage.includes(uuid, to: level) } else { knowledge.coverage.includesAll(to: level) }
-    }
-
-    /// Discovers once, and remembers what was found. What changed while it ran is stale behind it.
+    /// Discovers once, and remembers what was found. What changed while it ran is stale after it.
     func discovery(
         of services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false, until deadline: BootInstant,
         during operation: String
     ) async throws(BLEError) {
-        lastNumber &+= 1
-        let number = lastNumber
-        searches[number] = Search(services: services, level: level)
-        knowledge.discoveryBegan()
+        let number = peerDatabase.discoveryBegan(of: services, level: level)
         let result = await runOperation(until: deadline) { client, id, deadline, now in
             let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
         }
-        searches[number] = nil
-        defer { resumeSettling(true) }
+        defer { peerDatabase.resumeWaiters(true) }
         guard case .success(.database(let found)) = result else {
-            knowledge.discoveryFailed()
+            peerDatabase.discoveryFailed(number)
             // What changed while it ran waited for its end.
             rediscover()
             throw failure(of: result, during: operation)
         }
         do throws(GATTFailure) {
-            try knowledge.found(found, services: services, level: level, afresh: afresh)
+            try peerDatabase.found(found, by: number, of: services, level: level, afresh: afresh)
         } catch {
             rediscover()
             throw BLEError(error, subject: name, during: operation)
         }
         obeyMissedChanges()
-        knowledgeGrew()
+        peerDatabase.databaseDidChange()
     }
 
     private func failure(
@@ -178,37 +148,19 @@ extension Peripheral {
         _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, until deadline: BootInstant,
         during operation: String
     ) async throws(BLEError) -> GATTCharacteristic {
-        if let found = known(reference) { return found }
+        if let found = peerDatabase.known(reference) { return found }
         switch reference {
         case .uuid(_, let service?, _):
-            try await know([service], to: .structure, reach: reach, until: deadline, during: operation)
+            try await ensureDiscovered([service], to: .structure, reach: reach, until: deadline, during: operation)
         case .characteristic(let characteristic):
-            try await settle(until: deadline, during: operation)
+            try await awaitRediscovery(until: deadline, during: operation)
             // Nothing is known that speaks against it.
-            if !knowledge.contradicts(characteristic) { return characteristic }
+            if !peerDatabase.contradicts(characteristic) { return characteristic }
             throw changed(during: operation)
         case .handle, .uuid:
-            try await know(nil, to: .structure, reach: .subscribable, until: deadline, during: operation)
+            try await ensureDiscovered(nil, to: .structure, reach: .subscribable, until: deadline, during: operation)
         }
-        guard let database = knowledge.database else { throw changed(during: operation) }
+        guard let database = peerDatabase.database else { throw changed(during: operation) }
         return try database.resolve(reference, for: operation, at: name)
-    }
-
-    /// The one characteristic that `reference` means by what is known, if that settles the question.
-    ///
-    /// - Parameter soFar: whether the only one that is known is enough, although there may be others.
-    func known(_ reference: CharacteristicReference, soFar: Bool = false) -> GATTCharacteristic? {
-        guard let database = knowledge.database else { return nil }
-        // Where not everything is known, the n-th one that is known need not be the n-th one, nor the only one. Who lists
-        // by hand has chosen.
-        if case .uuid(_, let service, let index) = reference, !isKnown(service, to: .structure) {
-            guard index == nil, service != nil || soFar || knowledge.hasListing else { return nil }
-        }
-        if case .characteristic(let characteristic) = reference {
-            return database.characteristic(valueHandle: characteristic.valueHandle) == nil
-                || knowledge.contradicts(characteristic) ? nil : characteristic
-        }
-        guard let found = try? database.resolve(reference, for: "", at: "") else { return nil }
-        return knowledge.stale.contains(found.valueHandle) ? nil : found
     }
 }

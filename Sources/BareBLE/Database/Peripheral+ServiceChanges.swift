@@ -31,7 +31,7 @@ extension Peripheral {
         let operation = "observe the services"
         try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
             (deadline) async throws(BLEError) in
-            try await observe(until: deadline, during: operation)
+            try await enableServiceChanged(until: deadline, during: operation)
         }
         return announcedServiceChanges()
     }
@@ -40,55 +40,43 @@ extension Peripheral {
     func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(of: name, capacity: Self.waitingChanges, policy: .dropOldest)
         if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
-        lastNumber &+= 1
-        changeObservers[lastNumber] = buffer
-        let lease = ServiceChangeLease(number: lastNumber, buffer: buffer, peripheral: self)
+        let lease = ServiceChangeLease(number: peerDatabase.addObserver(buffer), buffer: buffer, peripheral: self)
         return ServiceChangeSequence(lease: lease)
     }
 
     func removeChangeObserver(_ number: UInt64) {
-        changeObservers[number] = nil
+        peerDatabase.removeObserver(number)
     }
 
     // MARK: Asking the peer to say so
 
-    /// Something more is known of the peer.
-    func knowledgeGrew() {
-        isObservingDue =
-            policy.observesServiceChanges && policy.validation != .skipped && observation.isWanting
-            && (knowledge.serviceChangedHandle != nil || knowledge.lacksAnnouncer || observation == .lost)
-        storeCache()
-    }
-
-    /// Called when a request of the application has been queued: what the library itself wants goes behind it.
-    func observeBehind() {
-        isObservingDue = false
-        guard !isObservationUnderWay else { return }
-        isObservationUnderWay = true
-        // Not as part of the call that led here: it waits for leases like everybody else.
+    /// Asks the peer to announce changes, after the request that has just been queued.
+    func enableServiceChangedAfterCurrent() {
+        guard peerDatabase.beginServiceChangedCall() else { return }
+        // Not as part of the call that led here: it waits for exclusive access like everybody else.
         CallScopes.$current.withValue([]) {
-            _ = Task(executorPreference: loop) { await self.observeUnasked() }
+            _ = Task(executorPreference: loop) { await self.enableServiceChangedInBackground() }
         }
     }
 
-    private func observeUnasked() async {
-        defer { isObservationUnderWay = false }
+    private func enableServiceChangedInBackground() async {
+        defer { peerDatabase.serviceChangedCallEnded() }
         let operation = "observe the services"
         do throws(BLEError) {
             try await recovering(within: Self.backgroundTimeout, during: operation) {
                 (deadline) async throws(BLEError) in
-                try await observe(until: deadline, during: operation)
+                try await enableServiceChanged(until: deadline, during: operation)
             }
         } catch {
             // It was not its turn; the next request brings it about again.
-            if [.cancelled, .timedOut, .busy].contains(error.code) { return knowledgeGrew() }
+            if [.cancelled, .timedOut, .busy].contains(error.code) { return peerDatabase.databaseDidChange() }
             logger.debug(
                 "changes of the services stay unannounced", metadata: ["peer": "\(name)", "reason": "\(error)"])
         }
     }
 
-    private func observe(until deadline: BootInstant, during operation: String) async throws(BLEError) {
-        if observation == .on { return }
+    private func enableServiceChanged(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+        if peerDatabase.isServiceChangedEnabled { return }
         let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: .genericAttribute)
         let characteristic: GATTCharacteristic
         do {
@@ -96,40 +84,36 @@ extension Peripheral {
             characteristic = try await resolve(
                 reference, reach: .subscribable, until: deadline, during: operation)
         } catch  where error.code == .attributeNotFound {
-            if observation == .lost { observation = .off }
+            peerDatabase.serviceChangedIsAbsent()
             throw BLEError(
                 .notSupported, subject: name, during: operation,
                 because: "the peer has no Service Changed characteristic, so its services should never change")
         }
-        while observation.isAsking {
-            try await waitForSettling(until: deadline, during: operation) { !observation.isAsking }
+        while peerDatabase.isEnablingServiceChanged {
+            try await awaitDatabase(until: deadline, during: operation) { !peerDatabase.isEnablingServiceChanged }
         }
-        if observation == .on { return }
-        observation = .asking(isInVain: false)
-        isObservingDue = false
-        var outcome = ServiceObservation.off
-        defer {
-            observation = observation == .asking(isInVain: true) ? .lost : outcome
-            resumeSettling(true)
-        }
+        if peerDatabase.isServiceChangedEnabled { return }
+        peerDatabase.enablingServiceChanged()
+        var isEnabled = false
+        defer { peerDatabase.serviceChangedEnabled(isEnabled) }
         try await writeClientFeatures(until: deadline, during: operation)
-        var descriptor = knowledge.database?.cccd(of: characteristic)
+        var descriptor = peerDatabase.database?.cccd(of: characteristic)
         if descriptor == nil {
             descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
                 .first { $0.uuid == .clientCharacteristicConfiguration }
         }
-        if knowledge.contradicts(characteristic) { throw changed(during: operation) }
+        if peerDatabase.contradicts(characteristic) { throw changed(during: operation) }
         let result = await begin(
             SubscriptionHub.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
             into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), until: deadline)
         subscriptionHub.ownSubscriptionBegan()
         if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
-        outcome = .on
+        isEnabled = true
     }
 
     /// Where a cache is in use, the peer is asked to refuse requests that rest on an old database (error 0x12).
     private func writeClientFeatures(until deadline: BootInstant, during operation: String) async throws(BLEError) {
-        guard policy.isCaching, let features = knowledge.clientFeaturesCharacteristic else { return }
+        guard let features = peerDatabase.clientFeatures else { return }
         let result = await runOperation(until: deadline) { client, id, deadline, now in
             let procedure = WriteRequest(
                 handle: features.valueHandle, value: Self.clientFeatures, mtu: client.mtu)
@@ -155,71 +139,53 @@ extension Peripheral {
     func serviceChanged(_ value: [UInt8]) {
         do throws(MalformedPacket) {
             let change = try ServiceChanged(value)
-            tell(.info, "services changed", ["handles": "\(change.handles)"])
+            log.tell(.info, "services changed", ["handles": "\(change.handles)"])
             obey(change.handles)
         } catch {
-            tell(.warning, "a change of services makes no sense", ["reason": "\(error)"])
+            log.tell(.warning, "a change of services makes no sense", ["reason": "\(error)"])
         }
     }
 
     private func obey(_ handles: ClosedRange<AttributeHandle>) {
-        let known = knowledge.database?.services ?? []
-        guard let range = knowledge.serviceChanged(handles) else { return }
-        obeyedChanges &+= 1
-        remember(known.filter { $0.handles.overlaps(range) })
+        guard let range = peerDatabase.serviceChanged(handles) else { return }
         perform(client.servicesChanged(in: range, at: loop.now()))
         endSubscriptions(in: range)
-        forgetServices()
-        untoldChanges.insert(range, atMost: DatabaseKnowledge.rangeLimit)
+        scheduler.forgetExhaustedRecoveries()
         rediscover()
     }
 
-    /// Keeps for observers what was there; many changes before the next look name a service once.
-    private func remember(_ services: [GATTService]) {
-        let known = Set(untoldServices)
-        let room = max(0, GATTDatabase.attributeLimit - untoldServices.count)
-        untoldServices += services.filter { !known.contains($0) }.prefix(room)
-    }
-
-    /// Forgets what was learnt of the services as they were, and is not part of the database.
-    func forgetServices() {
-        scheduler.forgetExhaustedRecoveries()
-        extendedProperties = [:]
-    }
-
-    /// An indication that nobody asked for came from a handle of which nothing is known.
+    /// An indication that nobody has subscribed to came from a handle of which nothing is known.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
-        guard let change = try? ServiceChanged(value), knowledge.indicated(change.handles, at: handle) else { return }
-        if policy.observesServiceChanges, observation.isWanting { observeBehind() }
+        guard let change = try? ServiceChanged(value), peerDatabase.indicated(change, at: handle) else { return }
+        enableServiceChangedAfterCurrent()
     }
 
     /// Obeys the announcements that came before it was known what they were.
     func obeyMissedChanges() {
-        for handles in knowledge.missedChanges() { obey(handles) }
+        for handles in peerDatabase.missedChanges() { obey(handles) }
     }
 
-    /// Ends the subscriptions to values in `range`, without a word to the peer.
+    /// Ends the subscriptions to values in `range`; nothing is written into the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
         let error = changed(during: "go on with a subscription")
-        if subscriptionHub.servicesChanged(in: range, endingWith: error) {
-            observation = observation.isAsking ? .asking(isInVain: true) : .lost
-        }
+        if subscriptionHub.servicesChanged(in: range, endingWith: error) { peerDatabase.serviceChangedLost() }
     }
 
-    // MARK: Finding anew
+    // MARK: Finding again what is stale
 
-    /// Finds anew what is stale, now or as soon as the last time is long enough ago.
+    /// Finds what is stale, now or as soon as the last time is long enough ago.
     func rediscover() {
         guard end == nil else { return }
-        switch knowledge.nextRediscovery(at: loop.now()) {
+        switch peerDatabase.nextRediscovery(at: loop.now()) {
         case .nothing:
-            if knowledge.isSettled { settled() }
+            if peerDatabase.isSettled, peerDatabase.settled() { enableServiceChangedAgain() }
         case .at(let moment):
-            guard rediscoveryTimer == nil else { return }
-            rediscoveryTimer = loop.schedule(at: moment) { [weak self] in
-                self?.assumeIsolated { peripheral in
-                    peripheral.rediscoveryTimer = nil
-                    peripheral.rediscover()
+            peerDatabase.armTimer(for: moment) { moment in
+                loop.schedule(at: moment) { [weak self] in
+                    self?.assumeIsolated { peripheral in
+                        peripheral.peerDatabase.timerFired()
+                        peripheral.rediscover()
+                    }
                 }
             }
         case .now(let ranges, let level):
@@ -230,12 +196,11 @@ extension Peripheral {
     private func rediscover(_ ranges: [ClosedRange<AttributeHandle>], _ level: DiscoveryLevel) async {
         var isComplete = true
         let deadline = loop.now() + Self.discoveryTimeout
-        // In front of what is found, so that it is never newer than that.
         let operation = "look at the services"
-        if policy.isCaching,
+        if peerDatabase.readsHashBeforeRediscovery,
             let reading = try? await databaseHash(until: deadline, isOfCall: false, during: operation)
         {
-            knowledge.hashRead(reading)
+            peerDatabase.hashRead(reading)
         }
         for range in ranges where isComplete {
             let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
@@ -247,52 +212,50 @@ extension Peripheral {
                 continue
             }
             do throws(GATTFailure) {
-                try knowledge.rediscovered(range, with: part)
+                try peerDatabase.rediscovered(range, with: part)
             } catch {
                 isComplete = false
             }
         }
-        knowledge.rediscoveryEnded(isComplete: isComplete)
+        peerDatabase.rediscoveryEnded(isComplete: isComplete)
         rediscover()
     }
 
-    /// Nothing is stale any more.
-    private func settled() {
-        let changes = untoldChanges.ranges
-        let services = untoldServices
-        untoldChanges = HandleRanges()
-        untoldServices = []
-        knowledgeGrew()
-        for range in changes { tellServiceChange(range, of: services) }
-        resumeSettling(true)
-        if !changes.isEmpty { observeAgain() }
+    /// Has the peer asked at once where its announcements were lost, if somebody observes them.
+    func enableServiceChangedAgain() {
+        if peerDatabase.mustEnableServiceChangedAgain { enableServiceChangedAfterCurrent() }
     }
 
-    /// Observes at once where the observation was lost: who waits for changes may ask for nothing behind which it could go.
-    func observeAgain() {
-        if observation == .lost, !changeObservers.isEmpty { observeBehind() }
+    // MARK: Waiting for what others find
+
+    /// Returns when nothing that is known is stale.
+    func awaitRediscovery(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+        while !peerDatabase.isSettled {
+            rediscover()
+            if peerDatabase.isSettled { return }
+            try await awaitDatabase(until: deadline, during: operation) { peerDatabase.isSettled }
+        }
     }
 
-    /// Reports a change in `range` to observers; `former` are services as they were, there and elsewhere.
-    func tellServiceChange(_ range: ClosedRange<AttributeHandle>, of former: [GATTService]) {
-        guard !changeObservers.isEmpty else { return }
-        let change = ServiceChange(
-            handles: range, formerServices: former.filter { $0.handles.overlaps(range) },
-            services: services.filter { $0.handles.overlaps(range) })
-        for buffer in changeObservers.inOrder { buffer.yield(change) }
-    }
-
-    /// The link is gone: who waits is told.
-    func stopSettling() {
-        if let rediscoveryTimer { loop.cancel(rediscoveryTimer) }
-        rediscoveryTimer = nil
-        resumeSettling(false)
-    }
-
-    /// The link is gone: who observes is told.
-    func endServiceChanges(_ failure: BLEError?) {
-        for (_, buffer) in changeObservers.sorted(by: { $0.key < $1.key }) { buffer.finish(failure) }
-        changeObservers = [:]
+    /// Waits for the next time that everything is settled, that a discovery ends, or that the peer has been asked to announce changes,
+    /// unless what is waited for `isOver`.
+    func awaitDatabase(
+        until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
+    ) async throws(BLEError) {
+        let number = peerDatabase.nextWaiter()
+        let isOver = await suspend(
+            until: deadline,
+            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.peerDatabase.stopWaiting(number) },
+            { (waiter: PeerDatabase.Waiter) in
+                if Task.isCancelled || end != nil || scheduler.isClearing || isOver() {
+                    return waiter.resume(returning: isOver())
+                }
+                peerDatabase.wait(as: number, waiter)
+            })
+        if end != nil { throw endError(during: operation) }
+        guard !isOver else { return }
+        throw BLEError(
+            Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: operation)
     }
 }
 

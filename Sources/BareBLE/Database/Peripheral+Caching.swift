@@ -1,0 +1,184 @@
+public import BLECore
+internal import BLELinux
+internal import Logging
+
+// A database that was found on an earlier link is used again when the peer's Database Hash says that it may be; and is
+// dropped when the peer's responses say that it is wrong.
+
+extension Peripheral {
+    /// How long the end of a link waits for a disk.
+    private static let storageTimeout: Duration = .seconds(5)
+    /// How long asking for the hash, and the writes that nobody waits for, may take.
+    static let backgroundTimeout: Duration = .seconds(30)
+
+    /// Returns the known database with its hash, to be kept until the next connection; `nil` while nothing is known,
+    /// or while changes are being rediscovered.
+    ///
+    /// If the peer's Database Hash is not known it is read, with one request; with it the next connection can check in
+    /// one request whether the peer has changed. Only callers that store caches themselves need this;
+    /// `Configuration.cacheDirectory` stores them automatically.
+    ///
+    /// - Throws: `BLEError` with `.timedOut`, `.disconnected`, `.cancelled`. A peer that refuses to return its hash is
+    ///   not an error.
+    public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
+        if peerDatabase.lacksHash, end == nil {
+            let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+            let operation = "read the database hash"
+            let reading = try await calling(until: deadline, during: operation) { () async throws(BLEError) in
+                try await databaseHash(until: deadline, during: operation)
+            }
+            peerDatabase.hashRead(reading)
+        }
+        return peerDatabase.checkedCache()
+    }
+
+    /// Asks for the hash where a cache waits for it, or where one is to be stored: before anything else is asked, so that
+    /// what is stored with it is never older than it says.
+    func validateCache(until deadline: BootInstant) async throws(BLEError) {
+        guard peerDatabase.mustReadHash() else { return }
+        let reading = try await databaseHash(until: deadline, during: "connect")
+        peerDatabase.hashRead(reading)
+        logger.debug(
+            "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.isFromCache)"])
+    }
+
+    /// The peer's Database Hash, by its type: the handle need not be known.
+    func databaseHash(
+        until deadline: BootInstant, isOfCall: Bool = true, during operation: String
+    ) async throws(BLEError) -> DatabaseState.HashReading {
+        let result = await runOperation(until: deadline, isOfCall: isOfCall) { client, id, deadline, now in
+            let procedure = ReadByUUID(.databaseHash, mtu: client.mtu, limit: 1)
+            return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
+        }
+        switch result {
+        case .success(.attributes(let attributes)): return attributes.first.map { .value($0.value) } ?? .absent
+        case .success: return .unreadable
+        case .failure(.gatt(.attributeNotFound)): return .absent
+        case .failure(.gatt): return .unreadable
+        case .failure(.linkLost): throw endError(during: operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
+        }
+    }
+
+    /// Returns when what is known has been stored, or the disk has taken too long.
+    func finishStoring() async {
+        guard let storing = peerDatabase.storing else { return }
+        let number = peerDatabase.nextStorageWaiter()
+        await suspend(
+            until: loop.now() + Self.storageTimeout,
+            giveUp: { (peripheral: isolated Peripheral, end) in
+                // Whoever ends a link is waited for also where its task is cancelled.
+                if end == .timedOut { peripheral.stopWaitingForStorage(number) }
+            },
+            { (waiter: Waiters<Void>.Continuation) in
+                peerDatabase.waitForStorage(as: number, waiter)
+                Task(executorPreference: loop) {
+                    await storing.value
+                    await self.stopWaitingForStorage(number)
+                }
+            })
+    }
+
+    private func stopWaitingForStorage(_ number: UInt64) {
+        peerDatabase.stopWaitingForStorage(number)
+    }
+
+    // MARK: A database that the peer contradicts
+
+    /// Finds out what the peer has now, for one call after the other. Returns whether the call may be made again.
+    ///
+    /// `known` is what the call relied on: another call may have found the change out before it.
+    ///
+    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be made again, and what the discovery throws.
+    func resynchronize(
+        _ contradiction: RecoveryAction.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
+        of operation: String, until deadline: BootInstant
+    ) async throws(BLEError) -> Bool {
+        while peerDatabase.isBeingResynchronized {
+            try await awaitDatabase(until: deadline, during: operation) { !peerDatabase.isBeingResynchronized }
+        }
+        peerDatabase.resynchronizationBegan()
+        defer {
+            peerDatabase.resynchronizationEnded()
+            rediscover()
+        }
+        if contradiction == .outOfSync {
+            let reading = try await databaseHash(until: deadline, during: operation)
+            if peerDatabase.isConfirmed(by: reading) {
+                guard let known, known != peerDatabase.database else { return true }
+                return try mayRepeat(repetition, known, during: operation)
+            }
+            guard let old = peerDatabase.database else {
+                peerDatabase.hashRead(reading)
+                if case .never = repetition { throw changed(during: operation) }
+                return true
+            }
+            try await discoverAgain(after: reading, old, until: deadline, during: operation)
+            return try mayRepeat(repetition, old, during: operation)
+        }
+        guard let old = peerDatabase.database else { return false }
+        try await discoverAgain(after: nil, old, until: deadline, during: operation)
+        return try mayRepeat(repetition, old, during: operation)
+    }
+
+    private func discoverAgain(
+        after reading: DatabaseState.HashReading?, _ old: GATTDatabase, until deadline: BootInstant,
+        during operation: String
+    ) async throws(BLEError) {
+        let coverage = peerDatabase.coverage
+        guard peerDatabase.purge(at: loop.now()) else {
+            throw BLEError(
+                .servicesChanged, subject: name, during: operation,
+                because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
+        }
+        log.tell(.notice, "what was known of the services is wrong")
+        if let reading { peerDatabase.hashRead(reading) }
+        perform(client.servicesChanged(in: 1...0xFFFF, at: loop.now()))
+        scheduler.forgetExhaustedRecoveries()
+        do throws(BLEError) {
+            switch coverage {
+            case .whole(let level):
+                try await discovery(of: nil, level: level, until: deadline, during: operation)
+            case .services(let levels):
+                let level = levels.values.max() ?? .structure
+                let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
+                try await discovery(of: services, level: level, until: deadline, during: operation)
+            }
+            try await awaitRediscovery(until: deadline, during: operation)
+        } catch {
+            // Nobody knows what the handles mean now.
+            endSubscriptions(in: 1...0xFFFF)
+            peerDatabase.reportChange(of: old.services)
+            throw error
+        }
+        let new = peerDatabase.database
+        for characteristic in old.characteristics
+        where new?.characteristic(valueHandle: characteristic.valueHandle) != characteristic {
+            endSubscriptions(in: characteristic.valueHandle...characteristic.valueHandle)
+        }
+        // The subscription to announcements may have ended with the others.
+        peerDatabase.databaseDidChange()
+        peerDatabase.reportChange(of: old.services)
+        enableServiceChangedAgain()
+    }
+
+    private func mayRepeat(
+        _ repetition: Repetition, _ old: GATTDatabase, during operation: String
+    ) throws(BLEError) -> Bool {
+        guard peerDatabase.allows(repetition, since: old) else { throw changed(during: operation) }
+        return true
+    }
+
+    func changed(during operation: String) -> BLEError {
+        BLEError(
+            .servicesChanged, subject: name, during: operation,
+            because: "the peer has changed its services since they were discovered",
+            hint: "Nothing was read or written. Look the characteristic up again, and try again.")
+    }
+}
+
+extension Repetition {
+    init(reading reference: CharacteristicReference) {
+        if case .handle(let handle) = reference { self = .sameHandles([handle]) } else { self = .always }
+    }
+}

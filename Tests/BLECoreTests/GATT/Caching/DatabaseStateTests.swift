@@ -1,0 +1,282 @@
+import BLECore
+import Testing
+
+@Suite struct DatabaseStateTests {
+    static let hash = [UInt8](0..<16)
+    static let other = [UInt8](1..<17)
+
+    static func database(_ uuids: [BluetoothUUID] = [0x1800, 0x180F, 0x180A]) -> GATTDatabase {
+        var services: [GATTService] = []
+        var characteristics: [GATTCharacteristic] = []
+        for (index, uuid) in uuids.enumerated() {
+            let start = AttributeHandle(10 * index + 1)
+            services.append(GATTService(handles: start...(start + 9), uuid: uuid))
+            characteristics.append(
+                GATTCharacteristic(
+                    declarationHandle: start + 1, valueHandle: start + 2, endHandle: start + 2, properties: .read,
+                    uuid: 0x2A19))
+        }
+        return GATTDatabase(services: services, characteristics: characteristics)
+    }
+
+    static func cache(hash: [UInt8]? = hash) -> GATTCache {
+        GATTCache(database: database(), coverage: .whole(.full), databaseHash: hash)
+    }
+
+    func known() throws -> DatabaseState {
+        var state = DatabaseState()
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .subscribable)
+        return state
+    }
+
+    func at(_ seconds: Int64) -> BootInstant {
+        BootInstant(nanoseconds: seconds * 1_000_000_000)
+    }
+
+    // MARK: The cache
+
+    @Test(arguments: [
+        (CacheValidation.required, DatabaseState.HashReading.value(hash), true),
+        (.required, .value(other), false), (.required, .value([1]), false), (.required, .value([]), false),
+        (.required, .absent, false), (.required, .unreadable, false), (.whenPossible, .value(hash), true),
+        (.whenPossible, .value(other), false), (.whenPossible, .absent, false), (.whenPossible, .unreadable, false),
+    ])
+    func adoptsByTheHash(
+        validation: CacheValidation, reading: DatabaseState.HashReading, isAdopted: Bool
+    ) {
+        var state = DatabaseState(cache: Self.cache(), validation: validation)
+        #expect(state.awaitsHash)
+        #expect(state.database == nil)
+        #expect(state.cache == nil)
+        state.hashRead(reading)
+        #expect(!state.awaitsHash)
+        #expect(state.database == (isAdopted ? Self.database() : nil))
+        #expect(state.isFromCache == isAdopted)
+        #expect(state.coverage.includesAll(to: .full) == isAdopted)
+    }
+
+    @Test func aCacheWithoutHashIsUsedOnlyOnDemand() {
+        for (reading, isAdopted) in [
+            (DatabaseState.HashReading.absent, true), (.unreadable, true), (.value(Self.hash), false),
+        ] {
+            var trusting = DatabaseState(cache: Self.cache(hash: nil), validation: .whenPossible)
+            #expect(trusting.awaitsHash)
+            trusting.hashRead(reading)
+            #expect(trusting.isFromCache == isAdopted, "\(reading)")
+            #expect(trusting.cache?.databaseHash == nil, "never stored with a hash that was not seen")
+        }
+        let strict = DatabaseState(cache: Self.cache(hash: nil), validation: .required)
+        #expect(strict.database == nil)
+        #expect(!strict.awaitsHash)
+        #expect(DatabaseState(cache: Self.cache(), validation: .skipped).database == Self.database())
+        let nothing = GATTCache(database: GATTDatabase(), coverage: .nothing)
+        #expect(DatabaseState(cache: nothing, validation: .skipped).database == nil)
+    }
+
+    /// The hash that was read first belongs to what is discovered behind it, or to something older: never to something newer.
+    @Test func storesTheHashThatWasReadFirst() throws {
+        var state = DatabaseState(cache: Self.cache())
+        state.hashRead(.value(Self.other))
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .full)
+        #expect(
+            state.cache
+                == GATTCache(
+                    database: Self.database(), coverage: .whole(.full), databaseHash: Self.other))
+        _ = state.serviceChanged(1...0xFFFF)
+        #expect(state.cache == nil)
+    }
+
+    // MARK: Discoveries
+
+    @Test func rememberWhatWasLookedFor() throws {
+        var state = DatabaseState()
+        let part = Self.database().restricted(to: [0x180F])
+        state.discoveryBegan()
+        try state.found(part, services: [0x180F, 0x1812], level: .structure)
+        #expect(state.coverage.includes(0x180F, to: .structure))
+        #expect(!state.coverage.includes(0x180F, to: .subscribable))
+        #expect(state.coverage.includes(0x1812, to: .structure), "absent, and known to be")
+        #expect(!state.coverage.includes(0x180A, to: .structure))
+        state.discoveryBegan()
+        try state.found(Self.database().restricted(to: [0x180A]), services: [0x180A], level: .full)
+        #expect(state.database?.services.map(\.uuid) == [0x180F, 0x180A])
+        #expect(!state.coverage.includesAll(to: .structure))
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .subscribable)
+        #expect(state.coverage == .whole(.subscribable))
+        #expect(state.coverage.includes(0x1812, to: .subscribable))
+    }
+
+    @Test func aSearchThatGoesLessFarTakesNothingAway() throws {
+        let configuration = GATTDescriptor(handle: 15, uuid: 0x2902)
+        let full = GATTDatabase(
+            services: Self.database().services, characteristics: Self.database().characteristics,
+            descriptors: [configuration])
+        var state = DatabaseState()
+        // Two searches at once: the one that goes further ends first.
+        state.discoveryBegan()
+        state.discoveryBegan()
+        try state.found(full, services: nil, level: .full)
+        try state.found(Self.database().restricted(to: [0x180F]), services: [0x180F], level: .structure)
+        #expect(state.database == full)
+        #expect(state.coverage == .whole(.full))
+        // The same, of everything; unless it was meant to be fresh.
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .structure)
+        #expect(state.database == full)
+        #expect(state.coverage == .whole(.full))
+        var fresh = state
+        fresh.discoveryBegan()
+        try fresh.found(Self.database(), services: nil, level: .structure, afresh: true)
+        #expect(fresh.coverage == .whole(.structure))
+        // The same, of single services, one of them new.
+        state = DatabaseState()
+        state.discoveryBegan()
+        try state.found(full.restricted(to: [0x180F]), services: [0x180F], level: .full)
+        state.discoveryBegan()
+        let both: [BluetoothUUID] = [0x180F, 0x180A]
+        try state.found(Self.database().restricted(to: both), services: both, level: .structure)
+        #expect(state.database == full.restricted(to: both))
+        #expect(state.coverage == .services([0x180F: .full, 0x180A: .structure]))
+    }
+
+    @Test func aFreshSearchThatGoesLessFarCoversLess() throws {
+        let configuration = GATTDescriptor(handle: 15, uuid: 0x2902)
+        let full = GATTDatabase(services: Self.database().services, descriptors: [configuration])
+        let part = GATTDatabase(services: Self.database().services).restricted(to: [0x180F])
+        var state = DatabaseState()
+        state.discoveryBegan()
+        try state.found(full, services: nil, level: .full)
+        state.discoveryBegan()
+        try state.found(part, services: [0x180F], level: .structure, afresh: true)
+        #expect(state.database?.descriptors == [])
+        #expect(state.coverage == .whole(.structure))
+        #expect(state.cache?.coverage == .whole(.structure))
+        state.discoveryBegan()
+        try state.found(GATTDatabase(), services: [], level: .structure, afresh: true)
+        #expect(state.coverage == .whole(.structure), "who asks for nothing learns nothing")
+    }
+
+    // MARK: Changes
+
+    @Test func changesMakeWholeServicesStale() throws {
+        var state = try known()
+        #expect(state.serviceChanged(15...16) == 11...20)
+        #expect(!state.isSettled)
+        #expect(state.nextRediscovery(at: at(0)) == .now([11...20], .subscribable))
+        #expect(state.nextRediscovery(at: at(0)) == .nothing, "it runs")
+        try state.rediscovered(11...20, with: GATTDatabase())
+        state.rediscoveryEnded(isComplete: true)
+        #expect(state.isSettled)
+        #expect(state.database?.services.map(\.uuid) == [0x1800, 0x180A])
+    }
+
+    // Row G19.
+    @Test func rediscoversOnceInFiveSeconds() throws {
+        var state = try known()
+        _ = state.serviceChanged(1...2)
+        #expect(state.nextRediscovery(at: at(100)) == .now([1...10], .subscribable))
+        try state.rediscovered(1...10, with: Self.database())
+        state.rediscoveryEnded(isComplete: true)
+        for _ in 0..<1_000 { _ = state.serviceChanged(1...0xFFFF) }
+        #expect(state.nextRediscovery(at: at(101)) == .at(at(105)))
+        #expect(state.nextRediscovery(at: at(105)) == .now([1...0xFFFF], .subscribable))
+    }
+
+    @Test func aChangeDuringRediscoveryIsNotLost() throws {
+        var state = try known()
+        _ = state.serviceChanged(11...20)
+        #expect(state.nextRediscovery(at: at(0)) == .now([11...20], .subscribable))
+        _ = state.serviceChanged(15...15)
+        try state.rediscovered(11...20, with: Self.database())
+        state.rediscoveryEnded(isComplete: true)
+        #expect(!state.isSettled)
+        #expect(state.nextRediscovery(at: at(1)) == .at(at(5)))
+    }
+
+    // Row G20.
+    @Test func aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce() throws {
+        var state = DatabaseState()
+        state.discoveryBegan()
+        #expect(state.serviceChanged(21...30) == nil)
+        try state.found(Self.database(), services: nil, level: .full)
+        #expect(state.nextRediscovery(at: at(0)) == .now([21...30], .full))
+    }
+
+    @Test func aChangeIsStaleBehindTheFirstOfTwoDiscoveries() throws {
+        var state = DatabaseState()
+        state.discoveryBegan()
+        state.discoveryBegan()
+        #expect(state.serviceChanged(21...30) == nil)
+        try state.found(Self.database(), services: nil, level: .full)
+        #expect(!state.isSettled)
+        #expect(state.nextRediscovery(at: at(0)) == .nothing, "the other one still runs")
+        try state.found(Self.database(), services: nil, level: .full)
+        #expect(state.nextRediscovery(at: at(0)) == .now([21...30], .full))
+    }
+
+    @Test func afterAFailedRediscoveryNothingIsKnown() throws {
+        var state = try known()
+        _ = state.serviceChanged(11...20)
+        _ = state.nextRediscovery(at: at(0))
+        state.rediscoveryEnded(isComplete: false)
+        #expect(state.database == nil)
+        #expect(state.coverage == .nothing)
+        #expect(state.isSettled)
+    }
+
+    @Test func singleServicesAreForgotten() throws {
+        var state = DatabaseState()
+        let both: [BluetoothUUID] = [0x180F, 0x180A]
+        state.discoveryBegan()
+        try state.found(Self.database().restricted(to: both), services: both + [0x1812], level: .structure)
+        #expect(state.serviceChanged(12...12) == 11...20)
+        #expect(state.nextRediscovery(at: at(0)) == .nothing)
+        #expect(state.database?.services.map(\.uuid) == [0x180A])
+        #expect(state.coverage == .services([0x180A: .structure]), "what was absent may be there now")
+        _ = state.serviceChanged(1...0xFFFF)
+        #expect(state.database == nil)
+        #expect(state.coverage == .nothing)
+    }
+
+    // MARK: Contradictions
+
+    // Row G21.
+    @Test func purgesOnceInFiveSeconds() throws {
+        var state = DatabaseState(cache: Self.cache(), validation: .skipped)
+        #expect(state.isConfirmed(by: .value(Self.hash)))
+        #expect(!state.isConfirmed(by: .value(Self.other)))
+        #expect(!state.isConfirmed(by: .absent))
+        let isPurged = state.purge(at: at(10))
+        #expect(isPurged)
+        #expect(state.database == nil)
+        #expect(!state.isConfirmed(by: .value(Self.hash)))
+        state.discoveryBegan()
+        try state.found(Self.database(), services: nil, level: .full)
+        #expect(!state.isFromCache)
+        let isPurgedAgain = state.purge(at: at(14))
+        #expect(!isPurgedAgain)
+        #expect(state.database != nil)
+        let isPurgedLater = state.purge(at: at(15))
+        #expect(isPurgedLater)
+    }
+
+    // Row G23.
+    @Test func tellsAnOldCharacteristicFromANewOne() throws {
+        var state = try known()
+        let old = try #require(state.database?.characteristic(valueHandle: 13))
+        #expect(!state.contradicts(old))
+        _ = state.serviceChanged(11...20)
+        #expect(state.contradicts(old))
+        _ = state.nextRediscovery(at: at(0))
+        var changed = old
+        changed.uuid = 0x2A1B
+        let service = GATTService(handles: 11...20, uuid: 0x1810)
+        try state.rediscovered(11...20, with: GATTDatabase(services: [service], characteristics: [changed]))
+        state.rediscoveryEnded(isComplete: true)
+        #expect(state.contradicts(old))
+        #expect(!state.contradicts(changed))
+    }
+}
