@@ -32,46 +32,19 @@ public actor Peripheral {
     public nonisolated let name: String
 
     nonisolated let loop: EventLoop
-    let logger: Logger
-    let log: LinkLog
-    let trace: (@Sendable (TracedPDU) -> Void)?
-    let traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
-    /// Observes the events of the link, from its beginning on.
-    var linkTrace: TracedLink.Observer?
+    nonisolated let log: LinkLog
     let controls: LinkControls?
     let raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
-
-    var client: GATTClient
-    var socket: LinkSocket?
-    var end: DisconnectReason?
-    var isEnding = false
-    /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
-    var isEndRequested = false
-    /// Whether `disconnect(_:)` was called, which may wait for calls first.
-    private var isEndAwaited = false
-    /// A few at most: finding one here costs less than hashing.
-    var waiters: [WaitingCaller] = []
-    var endWaiters: [UInt64: CheckedContinuation<DisconnectReason?, Never>] = [:]
-    /// What is known of the peer's services.
-    let peerDatabase: PeerDatabase
-    /// Who listens, and who collects values.
-    let subscriptionHub: SubscriptionHub
-    var channels: [UInt64: WeakChannel] = [:]
-    var lastNumber: UInt64 = 0
     /// Places in the order of calls that were taken outside the loop.
     nonisolated let places: QueuePlaces
-    /// Which calls go on, and which wait.
-    let scheduler: CallScheduler
-    var troubles: LinkTroubles
-    /// Called at the end of the link, before anything else is told.
-    private var endHandlers: [@Sendable (DisconnectReason) -> Void] = []
-    /// How many packets the kernel had dropped when the socket went.
-    var formerDrops: UInt32 = 0
 
-    var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
-    var timer: TimerID?
-    /// Whether the socket has been read to its end for the packet that is to be written next.
-    var isReadUp = false
+    let link: ATTLink
+    let scheduler: CallScheduler
+    let peerDatabase: PeerDatabase
+    let subscriptionHub: SubscriptionHub
+    var channels = OpenChannels()
+    var ending = LinkEnding()
+    var troubles: LinkTroubles
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -87,31 +60,20 @@ public actor Peripheral {
         self.id = id
         self.name = name
         self.loop = loop
-        self.logger = configuration.logger
-        self.trace = configuration.trace
-        self.traceLinks = configuration.traceLinks
-        self.controls = controls
-        self.raiseSecurity = configuration.raiseSecurity
-        let places = QueuePlaces()
-        self.places = places
-        self.scheduler = CallScheduler(places: places)
-        self.subscriptionHub = SubscriptionHub(of: name, on: loop)
         let page = troubles.page(of: name)
         self.troubles = LinkTroubles(of: page)
-        self.log = LinkLog(logger: configuration.logger, peer: name, troubles: page, loop: loop)
-        self.peerDatabase = PeerDatabase(policy, computingHashBy: configuration.databaseHash, on: loop, log: log)
-        var limits = ATTQueue.Limits()
-        limits.isStrict = configuration.isStrict
-        limits.mtu = mtu
-        limits.responseTime = configuration.responseTime
-        self.client = GATTClient(limits: limits)
-        self.socket = consume socket
+        log = LinkLog(logger: configuration.logger, peer: name, troubles: page, loop: loop)
+        self.controls = controls
+        raiseSecurity = configuration.raiseSecurity
+        places = QueuePlaces()
+        link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)
+        scheduler = CallScheduler(places: places)
+        peerDatabase = PeerDatabase(policy, computingHashBy: configuration.databaseHash, on: loop, log: log)
+        subscriptionHub = SubscriptionHub(of: name, on: loop)
     }
 
     isolated deinit {
-        if let timer { loop.cancel(timer) }
-        if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
-        if end == nil { linkTrace?(.ended(.requested, at: loop.now())) }
+        link.abandon()
     }
 }
 
@@ -119,18 +81,23 @@ public actor Peripheral {
 
 
 extension Peripheral {
+    nonisolated var logger: Logger { log.logger }
+
+    /// Why the link ended; `nil` while it is up.
+    var end: DisconnectReason? { ending.reason }
+
     /// A Boolean value that indicates whether the link is up.
     public var isConnected: Bool { end == nil }
 
     /// A Boolean value that indicates whether the link is about to end: this program has requested it, and calls made
     /// before may still be under way, or the socket has reported its end.
-    public var isDisconnecting: Bool { end == nil && (isEndAwaited || isEndRequested || isEnding) }
+    public var isDisconnecting: Bool { end == nil && (ending.isAsked || link.isEnding) }
 
     /// The reason that the link ended; `nil` while it is up.
     public var disconnectReason: DisconnectReason? { end }
 
     /// The ATT MTU of the link, 23 to 517 bytes. A value of up to `mtu - 3` bytes fits one write.
-    public var mtu: Int { Int(client.mtu) }
+    public var mtu: Int { Int(link.mtu) }
 
     /// The known database of the peer: from a validated cache, and from discovery; `nil` if nothing is known. If only
     /// some services were discovered, it does not contain the others.
@@ -159,7 +126,7 @@ extension Peripheral {
         do {
             try startReading()
             let deadline = loop.now() + (timeout ?? Self.openingTime)
-            let mtu = client.largestMTU
+            let mtu = link.largestMTU
             if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, until: deadline) }
             try await validateCache(until: deadline)
             peerDatabase.databaseDidChange()
@@ -189,7 +156,7 @@ extension Peripheral {
     /// Does nothing else if the link is already down. With `.afterQueue` a cancelled task does not wait for calls any
     /// longer: the link ends at once. Inside `exclusively` only its own calls are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
-        isEndAwaited = true
+        ending.awaited()
         if mode == .afterQueue, end == nil {
             do throws(BLEError) {
                 try await enter(as: .last, from: CallScopes.current, until: nil, during: "disconnect")
@@ -199,7 +166,7 @@ extension Peripheral {
             }
         }
         if end == nil {
-            isEndRequested = true
+            ending.requested()
             await controls?.disconnect()
             close(.requested)
         }
@@ -216,25 +183,58 @@ extension Peripheral {
     /// Waits until the link is down, or the deadline has come.
     func disconnected(by deadline: BootInstant?) async -> DisconnectReason? {
         if let end { return end }
-        lastNumber &+= 1
-        let number = lastNumber
-        let timer = deadline.map { deadline in
-            loop.schedule(at: deadline) { [weak self] in
-                self?.assumeIsolated { $0.stopWaiting(number) }
-            }
-        }
-        defer { timer.map(loop.cancel) }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { waiter in
+        let number = ending.nextWaiter()
+        return await suspend(
+            until: deadline,
+            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.ending.stopWaiting(number) },
+            { (waiter: LinkEnding.Waiter) in
                 if Task.isCancelled { return waiter.resume(returning: nil) }
-                endWaiters[number] = waiter
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.stopWaiting(number) }
-        }
+                ending.wait(as: number, waiter)
+            })
+    }
+}
+
+/// The end of a link: what this program has asked for, why it came, and the tasks that wait for it.
+struct LinkEnding {
+    typealias Handler = @Sendable (DisconnectReason) -> Void
+    typealias Waiter = Waiters<DisconnectReason?>.Continuation
+
+    /// Why the link ended; `nil` while it is up.
+    private(set) var reason: DisconnectReason?
+    /// Whether `disconnect(_:)` was called, which may wait for calls first.
+    private var isAwaited = false
+    /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
+    private(set) var isRequested = false
+    private var handlers: [Handler] = []
+    private var waiters = Waiters<DisconnectReason?>()
+
+    var isAsked: Bool { isAwaited || isRequested }
+    var waiterCount: Int { waiters.count }
+
+    mutating func awaited() { isAwaited = true }
+
+    mutating func requested() { isRequested = true }
+
+    /// Returns the reason of the end, and what was registered for it; `nil` if the link had ended before.
+    mutating func end(_ cause: DisconnectReason) -> (reason: DisconnectReason, handlers: [Handler])? {
+        guard reason == nil else { return nil }
+        let reason = isRequested ? .requested : cause
+        self.reason = reason
+        defer { handlers = [] }
+        return (reason, handlers)
     }
 
-    private func stopWaiting(_ number: UInt64) {
-        endWaiters.removeValue(forKey: number)?.resume(returning: nil)
+    /// Registers a closure for the end; calls it at once if the link has ended already.
+    mutating func onEnd(_ handler: @escaping Handler) {
+        if let reason { handler(reason) } else { handlers.append(handler) }
     }
+
+    mutating func nextWaiter() -> UInt64 { waiters.nextNumber() }
+
+    mutating func wait(as number: UInt64, _ waiter: Waiter) { waiters.insert(number, waiter) }
+
+    mutating func stopWaiting(_ number: UInt64) { waiters.resume(number, returning: nil) }
+
+    /// Resumes all that wait, as the last ones that hear of the end.
+    mutating func resumeWaiters() { waiters.resumeAll(returning: reason) }
 }

@@ -47,4 +47,9 @@ extension Adapter {
         guard number == connectWaiter else { return }
         perform(initiator.cancel(at: loop.now()))
     }
+
+    /// Tasks that wait for this adapter, and commands that are out.
+    package var outstanding: Int {
+        waiting.count + hci.unfinishedCommands + initiator.waitingConnects + (initiator.isBusy ? 1 : 0)
+    }
 }

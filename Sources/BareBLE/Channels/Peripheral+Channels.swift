@@ -67,40 +67,62 @@ extension Peripheral {
         _ socket: consuming LinkSocket, psm: UInt16, _ options: ChannelOptions, during operation: String
     ) throws(BLEError) -> L2CAPChannel {
         if end != nil { throw endError(during: operation) }
-        lastNumber &+= 1
-        let channel = L2CAPChannel(socket: socket, psm: psm, number: lastNumber, options, peripheral: self)
+        let channel = L2CAPChannel(
+            socket: socket, psm: psm, number: channels.nextNumber(), options, peripheral: self)
         if let failure = channel.assumeIsolated({ $0.startReading() }) {
             throw BLEError(
                 .system, subject: name, during: operation, because: "\(failure.call) failed", errorNumber: failure.errno
             )
         }
-        // Channels that were released without being closed leave their entries behind.
-        channels = channels.filter { $0.value.channel != nil }
-        channels[channel.number] = WeakChannel(channel: channel)
+        channels.insert(channel)
         return channel
+    }
+
+    /// Called by a channel that has ended.
+    func channelEnded(_ number: UInt64) {
+        channels.remove(number)
     }
 
     /// Ends every channel; they end with the link.
     func endChannels(_ reason: DisconnectReason) {
-        for open in channels.sorted(by: { $0.key < $1.key }) {
-            open.value.channel?.assumeIsolated { $0.linkEnded(reason) }
-        }
-        channels = [:]
-    }
-
-    /// A channel has ended.
-    func channelEnded(_ number: UInt64) {
-        channels[number] = nil
+        for channel in channels.removeAll() { channel.assumeIsolated { $0.linkEnded(reason) } }
     }
 
     /// Whether the link is still up at the controller, as far as is known.
     func isLinkUp() async -> Bool {
-        guard end == nil, !isEnding else { return false }
+        guard link.isUsable else { return false }
         return await controls?.isUp() ?? true
     }
 }
 
-/// A channel that its users keep alive; its link does not.
-struct WeakChannel {
-    weak let channel: L2CAPChannel?
+/// The channels of one link, which their users keep alive and not the link.
+struct OpenChannels {
+    private struct WeakChannel {
+        weak let channel: L2CAPChannel?
+    }
+
+    private var channels: [UInt64: WeakChannel] = [:]
+    private var lastNumber: UInt64 = 0
+
+    var count: Int { channels.count }
+
+    mutating func nextNumber() -> UInt64 {
+        lastNumber &+= 1
+        return lastNumber
+    }
+
+    mutating func insert(_ channel: L2CAPChannel) {
+        // Channels that were released without being closed leave their entries behind.
+        channels = channels.filter { $0.value.channel != nil }
+        channels[channel.number] = WeakChannel(channel: channel)
+    }
+
+    mutating func remove(_ number: UInt64) { channels[number] = nil }
+
+    /// Removes and returns the channels, in the order in which they were opened.
+    mutating func removeAll() -> [L2CAPChannel] {
+        let open = channels.inOrder.compactMap(\.channel)
+        channels = [:]
+        return open
+    }
 }

@@ -133,7 +133,7 @@ extension Peripheral {
         }
         log.tell(.notice, "what was known of the services is wrong")
         if let reading { peerDatabase.hashRead(reading) }
-        perform(client.servicesChanged(in: 1...0xFFFF, at: loop.now()))
+        link.servicesChanged(in: 1...0xFFFF, happened)
         scheduler.forgetExhaustedRecoveries()
         do throws(BLEError) {
             switch coverage {

@@ -148,7 +148,7 @@ extension Peripheral {
 
     private func obey(_ handles: ClosedRange<AttributeHandle>) {
         guard let range = peerDatabase.serviceChanged(handles) else { return }
-        perform(client.servicesChanged(in: range, at: loop.now()))
+        link.servicesChanged(in: range, happened)
         endSubscriptions(in: range)
         scheduler.forgetExhaustedRecoveries()
         rediscover()

@@ -86,8 +86,7 @@ extension Peripheral {
         askingFor collector: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         let isLong = value.count > mtu - 3
-        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            if let collector { subscriptionHub.requestBegan(id, for: collector) }
+        _ = try await run(until: deadline, during: operation, askingFor: collector) { client, id, deadline, now in
             if isLong {
                 let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
@@ -108,9 +107,8 @@ extension Peripheral {
                 hint: "Split the value as the device's documentation says, or write with response.")
         }
         let command = ATTWriteCommand(handle: handle, value: value).bytes
-        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
-            if let collector { subscriptionHub.requestBegan(id, for: collector) }
-            return client.startCommand(command, id: id, deadline: deadline, at: now)
+        _ = try await run(until: deadline, during: operation, askingFor: collector) { client, id, deadline, now in
+            client.startCommand(command, id: id, deadline: deadline, at: now)
         }
     }
 

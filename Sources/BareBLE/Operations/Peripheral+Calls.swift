@@ -97,7 +97,7 @@ extension Peripheral {
     package var waitingCallCount: Int { scheduler.waitingCount }
 
     /// How many operations are unfinished; for tests.
-    package var unfinishedCount: Int { waiters.count }
+    package var unfinishedCount: Int { link.operationCount }
 
     func cleared(during operation: String) -> BLEError {
         BLEError(

@@ -22,10 +22,7 @@ extension Peripheral {
     public func cancelAll() {
         guard end == nil else { return }
         scheduler.clear()
-        // From the last one on, so that none of them gets its turn when another one goes.
-        for waiter in waiters.reversed() where waiter.isOfCall {
-            perform(client.cancel(waiter.id, at: loop.now()))
-        }
+        link.cancelCalls(happened)
         scheduler.stopWaitingForUpgrades()
         peerDatabase.resumeWaiters(false)
         write(subscriptionHub.cancelPending())

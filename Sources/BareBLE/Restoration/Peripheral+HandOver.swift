@@ -14,23 +14,21 @@ extension Peripheral {
     public func detach() async throws(BLEError) -> DetachedLink {
         let operation = "hand the link over"
         if end != nil { throw endError(during: operation) }
-        guard !isEnding, !isEndRequested, let descriptor = socket?.descriptor else {
+        guard link.isUsable, !ending.isRequested else {
             throw BLEError(
                 .disconnected, subject: name, during: operation, because: "the link is ending", hint: "Connect again.")
         }
         let state = linkState()
-        loop.letGo(descriptor)
-        guard let socket = socket.take() else { throw endError(during: operation) }
-        formerDrops = socket.droppedPackets
-        let link = DetachedLink(state: state, socket: socket)
+        guard let socket = link.takeSocket() else { throw endError(during: operation) }
+        let detached = DetachedLink(state: state, socket: socket)
         close(.detached)
         await finishStoring()
-        return link
+        return detached
     }
 
     private func linkState() -> LinkState {
         var state = LinkState(peer: id, name: name)
-        state.client = client.remains()
+        state.client = link.remains()
         state.cache = peerDatabase.cache
         for value in subscriptionHub.active {
             let isOwn = value.subscribers.contains(SubscriptionHub.ownSubscriber)
@@ -45,7 +43,7 @@ extension Peripheral {
 
     /// Resumes a link that another owner has detached. Nothing is requested from the peer.
     func resume(_ state: LinkState, holding options: SubscribeOptions) throws(BLEError) {
-        client = GATTClient(limits: client.limits, remains: state.client, at: loop.now())
+        link.adopt(state.client)
         peerDatabase.resume(state.cache, isServiceChangedEnabled: state.subscriptions.contains { $0.isOwn })
         for value in state.subscriptions { subscriptionHub.resume(value, holding: options) }
         do throws(BLEError) {
@@ -54,12 +52,12 @@ extension Peripheral {
             close(.other(nil, errorNumber: error.errorNumber))
             throw error
         }
-        perform(client.resume(at: loop.now()))
+        link.resume(happened)
         peerDatabase.databaseDidChange()
         logger.debug(
             "link adopted",
             metadata: [
-                "peer": "\(name)", "mtu": "\(client.mtu)", "subscriptions": "\(subscriptionHub.heldValues.count)",
+                "peer": "\(name)", "mtu": "\(link.mtu)", "subscriptions": "\(subscriptionHub.heldValues.count)",
             ])
     }
 }
