@@ -139,22 +139,13 @@ extension Peripheral {
     private func upgradeSecurity(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
         if scheduler.isCallOfHook(from: CallScopes.current) { return false }
         let ticket = scheduler.nextTicket()
-        let timer = loop.schedule(at: deadline) { [weak self] in
-            self?.assumeIsolated { $0.scheduler.stopWaitingForUpgrade(ticket) }
-        }
-        defer { loop.cancel(timer) }
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CallScheduler.UpgradeWaiter) in
+        return await suspend(
+            until: deadline,
+            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.scheduler.stopWaitingForUpgrade(ticket) },
+            { (waiter: CallScheduler.UpgradeWaiter) in
                 if Task.isCancelled || end != nil || scheduler.isClearing { return waiter.resume(returning: false) }
                 callHook(scheduler.waitForUpgrade(request, as: ticket, waiter))
-            }
-        } onCancel: {
-            Task(executorPreference: loop) { await self.stopWaitingForUpgrade(ticket) }
-        }
-    }
-
-    private func stopWaitingForUpgrade(_ ticket: CallScheduler.Ticket) {
-        scheduler.stopWaitingForUpgrade(ticket)
+            })
     }
 
     private func callHook(_ call: CallScheduler.HookCall?) {

@@ -68,29 +68,20 @@ extension Peripheral {
         as ticket: CallScheduler.Ticket, until deadline: BootInstant?, during operation: String,
         _ begin: (CallScheduler.Waiter) -> Void
     ) async throws(BLEError) {
-        let timer = deadline.map { deadline in
-            loop.schedule(at: deadline) { [weak self] in
-                self?.assumeIsolated { $0.scheduler.withdraw(ticket, .timedOut) }
-            }
-        }
-        defer { timer.map(loop.cancel) }
         let result = await onLoop {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { (waiter: CallScheduler.Waiter) in
+            await suspend(
+                until: deadline,
+                giveUp: { (peripheral: isolated Peripheral, end) in
+                    peripheral.scheduler.withdraw(ticket, end == .timedOut ? .timedOut : .cancelled)
+                },
+                { (waiter: CallScheduler.Waiter) in
                     if Task.isCancelled { return waiter.resume(returning: .failure(.cancelled)) }
                     if end != nil { return waiter.resume(returning: .failure(.linkLost)) }
                     begin(waiter)
-                }
-            } onCancel: {
-                Task(executorPreference: loop) { await self.withdraw(ticket) }
-            }
+                })
         }
         guard case .failure(let refusal) = result else { return }
         throw error(refusal, during: operation)
-    }
-
-    private func withdraw(_ ticket: CallScheduler.Ticket) {
-        scheduler.withdraw(ticket, .cancelled)
     }
 
     /// How many calls wait for their turn; for tests.

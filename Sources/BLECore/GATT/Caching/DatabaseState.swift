@@ -221,7 +221,7 @@ extension DatabaseState {
 
     /// What a call does next that needs `services`, or all, to `level`.
     package func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryStep {
-        let wanted: [BluetoothUUID?] = services ?? [nil]
+        let wanted: [BluetoothUUID?] = services?.map { Optional($0) } ?? [nil]
         let missing = wanted.filter { !isKnown($0, to: level) }
         if missing.isEmpty { return isSettled ? .goOn : .awaitRediscovery }
         let unsought = missing.filter { uuid in !discoveries.values.contains { $0.finds(uuid, to: level) } }
