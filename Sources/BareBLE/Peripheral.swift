@@ -43,7 +43,7 @@ public actor Peripheral {
     let peerDatabase: PeerDatabase
     let subscriptionHub: SubscriptionHub
     var channels = OpenChannels()
-    var ending = LinkEnding()
+    var ending: LinkEnding
     var troubles: LinkTroubles
 
     /// The event loop: all of the actor's code runs there.
@@ -60,6 +60,7 @@ public actor Peripheral {
         self.id = id
         self.name = name
         self.loop = loop
+        ending = LinkEnding(on: loop)
         let page = troubles.page(of: name)
         self.troubles = LinkTroubles(of: page)
         log = LinkLog(logger: configuration.logger, peer: name, troubles: page, loop: loop)
@@ -183,21 +184,20 @@ extension Peripheral {
     /// Waits until the link is down, or the deadline has come.
     func disconnected(by deadline: BootInstant?) async -> DisconnectReason? {
         if let end { return end }
-        let number = ending.nextWaiter()
-        return await suspend(
-            until: deadline,
-            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.ending.stopWaiting(number) },
-            { (waiter: LinkEnding.Waiter) in
-                if Task.isCancelled { return waiter.resume(returning: nil) }
-                ending.wait(as: number, waiter)
-            })
+        let waiters = ending.waiters
+        guard case .resumed(let reason) = await waiters.wait(until: deadline) else { return nil }
+        return reason
+    }
+
+    /// Registers a closure that is called when the link ends, before anything else learns of it; at once if it has ended.
+    func onEnd(_ handler: @escaping LinkEnding.Handler) {
+        ending.onEnd(handler)
     }
 }
 
 /// The end of a link: what this program has asked for, why it came, and the tasks that wait for it.
 struct LinkEnding {
     typealias Handler = @Sendable (DisconnectReason) -> Void
-    typealias Waiter = Waiters<DisconnectReason?>.Continuation
 
     /// Why the link ended; `nil` while it is up.
     private(set) var reason: DisconnectReason?
@@ -206,7 +206,12 @@ struct LinkEnding {
     /// Whether this program has asked for the end, whatever the controller says of it meanwhile.
     private(set) var isRequested = false
     private var handlers: [Handler] = []
-    private var waiters = Waiters<DisconnectReason?>()
+    /// The tasks that wait for the end.
+    let waiters: Waiters<DisconnectReason>
+
+    init(on loop: EventLoop) {
+        waiters = Waiters(on: loop)
+    }
 
     var isAsked: Bool { isAwaited || isRequested }
     var waiterCount: Int { waiters.count }
@@ -229,12 +234,8 @@ struct LinkEnding {
         if let reason { handler(reason) } else { handlers.append(handler) }
     }
 
-    mutating func nextWaiter() -> UInt64 { waiters.nextNumber() }
-
-    mutating func wait(as number: UInt64, _ waiter: Waiter) { waiters.insert(number, waiter) }
-
-    mutating func stopWaiting(_ number: UInt64) { waiters.resume(number, returning: nil) }
-
-    /// Resumes all that wait, as the last ones that hear of the end.
-    mutating func resumeWaiters() { waiters.resumeAll(returning: reason) }
+    /// Resumes all that wait, after everything else has ended.
+    func resumeWaiters() {
+        if let reason { waiters.resumeAll(reason) }
+    }
 }

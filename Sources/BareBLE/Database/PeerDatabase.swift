@@ -18,8 +18,6 @@ internal import Logging
 
 /// What is known of the services of one peer.
 final class PeerDatabase {
-    typealias Waiter = Waiters<Bool>.Continuation
-
     private let policy: CachePolicy
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
     private let loop: EventLoop
@@ -28,7 +26,7 @@ final class PeerDatabase {
     private var observation: ServiceChangedObservation
     /// What was read of the extended properties, which are no part of the database.
     private var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
-    private var waiters = Waiters<Bool>()
+    private let waiters: Waiters<Bool>
     /// Whether a call finds out what became of the services because the peer contradicts what is known.
     private var isResynchronizing = false
     private var rediscoveryTimer = DeadlineTimer()
@@ -36,7 +34,7 @@ final class PeerDatabase {
     private var lastObserver: UInt64 = 0
     private var storedCache: GATTCache?
     private let writer: CacheWriter?
-    private var storageWaiters = Waiters<Void>()
+    private let storageWaiters: Waiters<Void>
     private var wrongHashes = 0
 
     init(
@@ -47,6 +45,8 @@ final class PeerDatabase {
         self.computeHash = computeHash
         self.loop = loop
         self.log = log
+        waiters = Waiters(on: loop)
+        storageWaiters = Waiters(on: loop)
         state = DatabaseState(cache: policy.cache, validation: policy.validation)
         observation = ServiceChangedObservation(
             isWanted: policy.observesServiceChanges, asksAfterRequests: policy.validation != .skipped)
@@ -168,20 +168,17 @@ extension PeerDatabase {
 // MARK: - Waiting
 
 extension PeerDatabase {
-    func nextWaiter() -> UInt64 { waiters.nextNumber() }
-
-    /// Resumes `waiter` when everything is settled, a discovery ends, or a call has asked the peer to announce changes: it looks again then.
-    func wait(as number: UInt64, _ waiter: Waiter) {
-        waiters.insert(number, waiter)
-    }
-
-    func stopWaiting(_ number: UInt64) {
-        waiters.resume(number, returning: false)
+    /// Waits until everything is settled, a discovery ends, or the peer has been asked to announce changes: the caller looks again then.
+    /// A value of `begin` ends the wait at once.
+    func wait(
+        until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Bool?
+    ) async -> WaitEnd<Bool> {
+        await waiters.wait(until: deadline, isolation: isolation, begin)
     }
 
     /// Resumes all calls that wait; `false`: what they wait for will not come.
     func resumeWaiters(_ mayGoOn: Bool) {
-        waiters.resumeAll(returning: mayGoOn)
+        waiters.resumeAll(mayGoOn)
     }
 }
 
@@ -367,18 +364,17 @@ extension PeerDatabase {
         writer.write(cache)
     }
 
-    /// What stores a cache now.
-    var storing: Task<Void, Never>? { writer?.task }
-
-    func nextStorageWaiter() -> UInt64 { storageWaiters.nextNumber() }
-
-    /// Resumes `waiter` by `stopWaitingForStorage`.
-    func waitForStorage(as number: UInt64, _ waiter: Waiters<Void>.Continuation) {
-        storageWaiters.insert(number, waiter)
-    }
-
-    func stopWaitingForStorage(_ number: UInt64) {
-        storageWaiters.resume(number, returning: ())
+    /// Waits until what is known has been stored, or the deadline has come; also in a cancelled task.
+    func finishStoring(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
+        guard let storing = writer?.task else { return }
+        let storageWaiters = storageWaiters
+        _ = await storageWaiters.wait(until: deadline, cancellation: .ignored, isolation: isolation) { number in
+            Task(executorPreference: loop) {
+                await storing.value
+                storageWaiters.resume(number, ())
+            }
+            return nil
+        }
     }
 
     /// Whether `hash` is that of `database`; `nil` when nobody computes it. Peers differ in the order of the octets.

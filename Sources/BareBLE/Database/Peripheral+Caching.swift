@@ -62,25 +62,7 @@ extension Peripheral {
 
     /// Returns when what is known has been stored, or the disk has taken too long.
     func finishStoring() async {
-        guard let storing = peerDatabase.storing else { return }
-        let number = peerDatabase.nextStorageWaiter()
-        await suspend(
-            until: loop.now() + Self.storageTimeout,
-            giveUp: { (peripheral: isolated Peripheral, end) in
-                // Whoever ends a link is waited for also where its task is cancelled.
-                if end == .timedOut { peripheral.stopWaitingForStorage(number) }
-            },
-            { (waiter: Waiters<Void>.Continuation) in
-                peerDatabase.waitForStorage(as: number, waiter)
-                Task(executorPreference: loop) {
-                    await storing.value
-                    await self.stopWaitingForStorage(number)
-                }
-            })
-    }
-
-    private func stopWaitingForStorage(_ number: UInt64) {
-        peerDatabase.stopWaitingForStorage(number)
+        await peerDatabase.finishStoring(until: loop.now() + Self.storageTimeout)
     }
 
     // MARK: A database that the peer contradicts

@@ -242,18 +242,15 @@ extension Peripheral {
     func awaitDatabase(
         until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
     ) async throws(BLEError) {
-        let number = peerDatabase.nextWaiter()
-        let isOver = await suspend(
-            until: deadline,
-            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.peerDatabase.stopWaiting(number) },
-            { (waiter: PeerDatabase.Waiter) in
-                if Task.isCancelled || end != nil || scheduler.isClearing || isOver() {
-                    return waiter.resume(returning: isOver())
-                }
-                peerDatabase.wait(as: number, waiter)
-            })
+        let wait = await peerDatabase.wait(until: deadline) { _ in
+            end != nil || scheduler.isClearing || isOver() ? isOver() : nil
+        }
         if end != nil { throw endError(during: operation) }
-        guard !isOver else { return }
+        switch wait {
+        case .resumed(true): return
+        case .cancelled where isOver(): return
+        case .resumed, .timedOut, .cancelled: break
+        }
         throw BLEError(
             Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: operation)
     }

@@ -1,42 +1,12 @@
 internal import BLECore
 internal import BLELinux
 
-// How a task waits on a link for what its owners decide. An owner keeps the continuation, and the peripheral the deadline and the
-// cancellation of the task; whichever comes first resumes it.
-
-/// Tasks that wait for the same thing, in the order in which they came. Each is resumed exactly once.
-struct Waiters<Value: Sendable> {
-    typealias Continuation = CheckedContinuation<Value, Never>
-
-    private var continuations: [UInt64: Continuation] = [:]
-    private var lastNumber: UInt64 = 0
-
-    var count: Int { continuations.count }
-
-    /// A number for the next task.
-    mutating func nextNumber() -> UInt64 {
-        lastNumber &+= 1
-        return lastNumber
-    }
-
-    mutating func insert(_ number: UInt64, _ continuation: Continuation) {
-        continuations[number] = continuation
-    }
-
-    /// Resumes one task, if it still waits.
-    mutating func resume(_ number: UInt64, returning value: Value) {
-        continuations.removeValue(forKey: number)?.resume(returning: value)
-    }
-
-    mutating func resumeAll(returning value: Value) {
-        let waiting = continuations.inOrder
-        continuations = [:]
-        for continuation in waiting { continuation.resume(returning: value) }
-    }
-}
+// How a call waits on a link for what an owner decides for that call alone: its turn, a security upgrade, a collected response, a
+// subscription. The owner keeps the continuation with the rest of the call, and the peripheral the deadline and the cancellation of the
+// task; whichever comes first resumes it. Tasks that wait for the same thing wait in `Waiters`.
 
 /// Why a task stops waiting before what it waits for has come.
-enum WaitEnd: Sendable {
+enum WaitFailure: Sendable {
     case timedOut, cancelled
 
     var failure: OperationFailure {
@@ -75,7 +45,7 @@ extension Peripheral {
     /// Waits until the continuation that `begin` is given has been resumed. `giveUp` must resume it, unless that has been done, when the
     /// deadline has come or the task is cancelled.
     func suspend<Value: Sendable>(
-        until deadline: BootInstant?, giveUp: @escaping @Sendable (isolated Peripheral, WaitEnd) -> Void,
+        until deadline: BootInstant?, giveUp: @escaping @Sendable (isolated Peripheral, WaitFailure) -> Void,
         _ begin: (CheckedContinuation<Value, Never>) -> Void
     ) async -> Value {
         let timer = deadline.map { deadline in
@@ -93,7 +63,7 @@ extension Peripheral {
         }
     }
 
-    private func stopWaiting(_ giveUp: @Sendable (isolated Peripheral, WaitEnd) -> Void) {
+    private func stopWaiting(_ giveUp: @Sendable (isolated Peripheral, WaitFailure) -> Void) {
         giveUp(self, .cancelled)
     }
 }
