@@ -37,8 +37,6 @@ extension Central {
 }
 
 /// The tasks that wait for a moment, on the loop.
-///
-/// A sleeper is in `waiting` exactly while its task waits; its timer lives as long.
 private actor Sleepers {
     nonisolated let loop: EventLoop
     private let waiters: Waiters<Void>

@@ -2,23 +2,21 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// One connected peer. The actor owns the link's socket, and the `GATTClient`, which knows the protocol; the actor only
-// connects the two with tasks and time.
+// One connected peer: the face of a link. Its state belongs to owners, each with private state:
 //
-// Duties
-// - The socket is read whenever the loop says so, never waiting for the application.
-// - The client's actions are performed in the order in which it returns them.
-// - Every caller is resumed exactly once. A cancelled or late caller is released at once; the client handles what that
-//   means for the link.
-// - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then `disconnected()` returns.
+// - `ATTLink`: the socket, the GATT client, and the operations under way.
+// - `CallScheduler`: which calls may proceed, exclusive access, security upgrades.
+// - `PeerDatabase`: what is known of the services, its cache, its changes.
+// - `SubscriptionHub`: the subscribers, and the configurations in the peer.
+//
+// The peripheral connects them with tasks and time: calls wait here, with their deadlines and their cancellation, and what one owner
+// reports is passed on to the others.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
-// - `socket` is nil exactly when `end` is set. Nothing is read or written after that.
-// - `isEnding` is set once the socket has reported its end: it is not read again while the controller is asked for the
-//   reason.
-// - A waiter is in `waiters` exactly while the client runs its operation.
-
+// - Every caller is resumed exactly once. A cancelled or late caller is released at once; the client handles what that means for the
+//   link.
+// - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then `disconnected()` returns.
 
 /// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
 ///
@@ -78,8 +76,7 @@ public actor Peripheral {
     }
 }
 
-// MARK: - What it is like
-
+// MARK: - State of the link
 
 extension Peripheral {
     nonisolated var logger: Logger { log.logger }
@@ -114,7 +111,6 @@ extension Peripheral {
 }
 
 // MARK: - Beginning and end
-
 
 extension Peripheral {
     private static let openingTime: Duration = .seconds(60)

@@ -113,11 +113,4 @@ extension ATTStatistics {
 
     /// Returns the count of something that is normal in small numbers, once there are more than a hundred.
     private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
-
-    /// The former name of `unsolicitedNotifications`.
-    @available(*, deprecated, renamed: "unsolicitedNotifications")
-    public var unwantedValues: Int {
-        get { unsolicitedNotifications }
-        set { unsolicitedNotifications = newValue }
-    }
 }

@@ -94,7 +94,6 @@ package struct Subscriptions: ~Copyable {
 
 // MARK: - Subscribing and unsubscribing
 
-
 extension Subscriptions {
     /// Subscribes `id` to the value of `characteristic`.
     ///
@@ -209,7 +208,6 @@ extension Subscriptions {
 
 // MARK: - Handing over
 
-
 extension Subscriptions {
     /// A value that is switched on, and its subscribers.
     package struct Active: Hashable, Sendable {
@@ -251,7 +249,6 @@ extension Subscriptions {
 }
 
 // MARK: - Values
-
 
 extension Subscriptions {
     /// Returns the subscribers that receive a value for `valueHandle`; empty if there are none.

@@ -102,7 +102,6 @@ public struct PersistedScan: Hashable, Sendable {
 
 // MARK: - Former names
 
-
 /// The former name of `RestorationState`.
 @available(*, deprecated, renamed: "RestorationState")
 public typealias DaemonState = RestorationState

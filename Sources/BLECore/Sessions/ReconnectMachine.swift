@@ -18,7 +18,6 @@
 //
 // The machine never acts and never reads the time.
 
-
 /// Keeps a connection, or ends it.
 package struct ReconnectMachine: ~Copyable {
     /// The kind of a failure or loss.
@@ -109,7 +108,6 @@ package struct ReconnectMachine: ~Copyable {
 
 // MARK: - State
 
-
 extension ReconnectMachine {
     /// When `timePassed` is to be called at the latest.
     package var nextDeadline: BootInstant? {
@@ -141,7 +139,6 @@ extension ReconnectMachine {
 }
 
 // MARK: - Events
-
 
 extension ReconnectMachine {
     /// The connection is requested now: pauses are skipped, and the counts start over.
@@ -251,7 +248,6 @@ extension ReconnectMachine {
 }
 
 // MARK: - Steps
-
 
 extension ReconnectMachine {
     private mutating func startOver() {

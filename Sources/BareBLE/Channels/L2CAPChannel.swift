@@ -14,7 +14,7 @@ internal import Logging
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
 // - `socket` is nil exactly when `end` is set; that closes the descriptor, once. Nobody reads or writes after that.
-// - A sender is in `senders` exactly while its packet waits; only the first one's packet is offered to the kernel.
+// - A packet in `outbound` is sent only while its sender waits; only the first one is offered to the kernel.
 // - `isEnding` is set once the socket has reported its end: it is not read again while the link is checked.
 // - The channel keeps a reference to its link; the link has none to the channel.
 

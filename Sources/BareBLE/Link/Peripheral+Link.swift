@@ -4,7 +4,6 @@ internal import Logging
 
 // Where `ATTLink` meets the tasks and the other owners of the peripheral.
 
-
 extension Peripheral {
     /// Begins to read the socket.
     func startReading() throws(BLEError) {
@@ -60,7 +59,6 @@ extension Peripheral {
     }
 
     // MARK: Operations
-
 
     /// Runs one operation of the client to its end, once; `recovering` is what may repeat it. What it is called is asked
     /// for only when it fails.
@@ -121,7 +119,6 @@ extension Peripheral {
 
     // MARK: The end
 
-
     /// The failure of a call that finds, or found, the link gone.
     func endError(during operation: String) -> BLEError {
         let reason = end ?? .other(nil, errorNumber: nil)
@@ -156,7 +153,6 @@ extension Peripheral {
     }
 
     // MARK: What is counted
-
 
     /// What happened on the link so far, counted: requests sent, values received, packets refused and lost.
     public var statistics: ATTStatistics {

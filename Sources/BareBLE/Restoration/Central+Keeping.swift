@@ -4,7 +4,6 @@ internal import Logging
 
 // Persists the restoration state, and ends a run so that the next start can resume.
 
-
 extension Central {
     /// The time that the start and the end of a daemon wait for the disk with its state.
     static let storageTime: Duration = .seconds(5)
@@ -139,7 +138,6 @@ extension Central {
 }
 
 // MARK: - Recording the state
-
 
 extension Central {
     /// Adds a session to the restoration state, and records its changes from now on.

@@ -64,7 +64,6 @@ extension Peripheral {
 
 // MARK: - Subscriptions that wait for their consumer
 
-
 /// A subscription of the link's last owner, whose values wait to be adopted.
 public struct RestoredSubscription: Sendable {
     /// The handle of the characteristic's value.

@@ -16,7 +16,6 @@ package import Logging
 // - `isDirty`: no one has begun to write the newest change. `status.isPending`: the disk does not have it. While
 //   either holds, there is `work` or a timer, until `close`.
 
-
 /// The status of the file with a daemon's restoration state.
 public struct StateStatus: Equatable, Sendable {
     /// The number of times that the state was written.
@@ -179,7 +178,6 @@ package actor StateKeeper {
 }
 
 // MARK: - Changes
-
 
 extension StateKeeper {
     /// Adds a peer, or replaces its entry.

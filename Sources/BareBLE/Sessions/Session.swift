@@ -19,7 +19,6 @@ internal import Logging
 // - A link that is let go of is over before the next connect begins: `teardown` is awaited.
 // - No task of the session holds it. Its last reference going away ends it, link and all.
 
-
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
 ///
 /// Each link is a `Peripheral`. `ready(within:)` waits for one that is ready, `withPeripheral` runs code on it,
@@ -78,7 +77,6 @@ public actor Session {
 }
 
 // MARK: - What applications use
-
 
 extension Session {
     /// The peer's address; `nil` if the links are not Bluetooth links.
@@ -304,7 +302,6 @@ extension Session {
 
 // MARK: - Subscriptions
 
-
 extension Session {
     /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
     ///
@@ -419,7 +416,6 @@ extension Session {
 
 // MARK: - The machine's actions
 
-
 extension Session {
     /// What will be the same each time: the next attempt too would fail with it.
     private static let finalCodes: Set<BLEError.Code> = [.unsupported, .notPermitted, .invalidArgument, .notSupported]
@@ -480,7 +476,6 @@ extension Session {
     }
 
     // MARK: One thing at a time
-
 
     private func connect() {
         if let link = given.take() {
@@ -580,7 +575,6 @@ extension Session {
 
     // MARK: The link
 
-
     private func watch(_ link: Peripheral) -> CurrentLink {
         let changes = link.assumeIsolated { $0.announcedServiceChanges() }
         let watch = Task.detached(executorPreference: loop) { [weak self] in
@@ -607,7 +601,6 @@ extension Session {
 
     // MARK: Setbacks
 
-
     private func kind(of error: BLEError) -> ReconnectMachine.Setback {
         if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
         return Self.finalCodes.contains(error.code) ? .final : .passing
@@ -628,7 +621,6 @@ extension Session {
 
     // MARK: Time
 
-
     private func armTimer() {
         let deadline = machine.nextDeadline
         if timer?.deadline == deadline { return }
@@ -646,7 +638,6 @@ extension Session {
     }
 
     // MARK: Tasks that wait for a link
-
 
     /// What a task that asks for a link gets now; `nil` for waiting.
     private func linkResult(during operation: String) -> LinkResult? {
@@ -676,7 +667,6 @@ extension Session {
 }
 
 // MARK: - What a session has
-
 
 extension Session {
     /// The link of the moment. It reports its end in the very moment; `watch` does so after the changes of services that came before.

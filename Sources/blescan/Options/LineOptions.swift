@@ -1,5 +1,6 @@
 import ArgumentParser
 import BLECore
+import BLEProfiles
 import Glibc
 
 /// The format of a scan's lines.

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 
 /// Makes the lines of a live or recorded scan, with their counts and origin.
 struct ScanLines {

@@ -1,6 +1,7 @@
 import BLECapture
 import BLECore
 import BLELinux
+import BLEProfiles
 import Dispatch
 
 /// `blescan replay FILE --screen`: the advertisements of a recording in the live table, at the recorded speed.

@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import BLEProfiles
 import BareBLE
 
 extension Scan {

@@ -1,4 +1,5 @@
 import BLECore
+import BLEProfiles
 import Testing
 
 /// Redaction of what devices advertise: in their own address and name, and in the data of makers and services.
@@ -12,6 +13,10 @@ import Testing
             address: peer.address, addressType: peer.type, properties: [.legacy], rssi: -50, data: payload)
         let place = table.record(report, at: .zero)?.place ?? 0
         return table[place]
+    }
+
+    private func bytes(_ hex: String) -> [UInt8] {
+        (try? Hex.decode(hex)) ?? []
     }
 
     private func payload(_ hex: String) -> [UInt8] {

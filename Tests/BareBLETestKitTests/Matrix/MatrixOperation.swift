@@ -107,7 +107,8 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         let session = try await central.session(
             with: peer,
             SessionOptions(
-                connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2), resetBackoffAfter: .zero)
+                connect: options, reconnect: .backoff(initial: .seconds(1), jitter: 0, attempts: 2),
+                resetBackoffAfter: .zero)
         )
         do {
             let first = try await session.ready(within: .seconds(60))

@@ -70,7 +70,7 @@ import Testing
     }
 
     private func redaction(_ central: Central) async throws {
-        // in: Sources/BareBLE/BareBLE.docc/AdvertisementMeanings.md
+        // in: Sources/BLEProfiles/BLEProfiles.docc/AdvertisementMeanings.md
         var redaction = AdvertisementRedaction()
         for try await case .found(let device) in central.scan() {
             let shown = redaction.redacted(device)

@@ -51,7 +51,8 @@ struct HostileNeighbour: Sendable {
         let id = PeerID(address: BluetoothAddress(rawValue: 0xC0BA_D000_0001), type: .random)
         await radio.place(peer, as: id, advertising: VirtualAdvertisement(Self.device))
         let options = SessionOptions(
-            reconnect: .backoff(initial: .milliseconds(50), max: .milliseconds(200)), resetBackoffAfter: .milliseconds(10))
+            reconnect: .backoff(initial: .milliseconds(50), max: .milliseconds(200)),
+            resetBackoffAfter: .milliseconds(10))
         let session = try await central.session(with: id, options)
         let values = await session.values(of: 0xFFF1)
         let link = try await session.ready()

@@ -4,8 +4,10 @@
 // - Takes a cache from an earlier link, decides whether the peer's Database Hash must be read, and adopts or drops the
 //   cache by the result. Before that, nothing of it is visible.
 // - Records what discoveries find, of single services or of all, and knows what need not be discovered again.
+// - Knows which discoveries run, so that calls that overlap share them.
 // - Takes the peer's announcements of changed services: the affected ones become stale at once, and only they are
 //   rediscovered. However often a peer announces changes, that happens once in five seconds.
+// - Keeps what was there before, until the change can be reported.
 // - Forgets everything if a response of the peer contradicts it; also once in five seconds.
 // - Decides what is worth storing.
 //
@@ -19,7 +21,7 @@
 //
 // Spec: Core Vol 3 Part G, 2.5.2 and 7.1.
 
-
+/// The known part of a peer's database, and the discoveries that are due or run.
 package struct DatabaseState: Sendable {
     /// The least time between two rediscoveries, and between two purges.
     package static let pause: Duration = .seconds(5)
@@ -145,7 +147,6 @@ package struct DatabaseState: Sendable {
 
 // MARK: - The cache
 
-
 extension DatabaseState {
     /// Whether a cache waits for the peer's Database Hash.
     package var awaitsHash: Bool { unchecked != nil }
@@ -211,7 +212,6 @@ extension DatabaseState {
 }
 
 // MARK: - Discoveries
-
 
 extension DatabaseState {
     /// Whether services of the kind `uuid`, or all, have been looked for, as far as `level`.
@@ -307,7 +307,6 @@ extension DatabaseState {
 }
 
 // MARK: - Changes at the peer
-
 
 extension DatabaseState {
     /// The peer announces that the services in `handles` have changed.
@@ -425,10 +424,8 @@ extension DatabaseState {
 
 // MARK: - Announcements from an unknown place
 
-
 // A peer that was asked on an earlier link to announce changes does so on the next one as well, and perhaps before this side
 // has found out where. Such indications are kept until that is known.
-
 
 extension DatabaseState {
     /// Whether handles are known that a change would make wrong, and not where the peer announces one, if it does.
@@ -468,7 +465,6 @@ extension DatabaseState {
 
 // MARK: - Characteristics
 
-
 extension DatabaseState {
     /// Whether nothing that is known waits to be found again.
     package var isSettled: Bool { stale.isEmpty }
@@ -502,7 +498,6 @@ extension DatabaseState {
 }
 
 // MARK: - Repeating calls
-
 
 /// What a call may rely on when it is made again after a change of the database.
 package enum Repetition: Hashable, Sendable {
