@@ -177,10 +177,10 @@ extension Central {
         let adapter = adapter
         try await adapter.prepare(during: operation)
         try await adapter.checkIsPeer(address, "\(address)", during: operation)
-        var newest: Sighting?
+        var newest: ScanResult?
         for peer in candidates {
-            guard let sighting = await adapter.sighting(of: peer), sighting.isConnectable else { continue }
-            if newest.map({ $0.lastSeen < sighting.lastSeen }) ?? true { newest = sighting }
+            guard let scanResult = await adapter.scanResult(of: peer), scanResult.isConnectable else { continue }
+            if newest.map({ $0.lastSeen < scanResult.lastSeen }) ?? true { newest = scanResult }
         }
         if let peer = newest?.peer { return peer }
         // A connected device rarely advertises.

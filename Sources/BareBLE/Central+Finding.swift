@@ -17,8 +17,8 @@ extension Central {
     ///   start.
     public func first(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, timeout: Duration? = .seconds(10),
-        where condition: @Sendable (Sighting) -> Bool = { _ in true }
-    ) async throws(BLEError) -> Sighting {
+        where condition: @Sendable (ScanResult) -> Bool = { _ in true }
+    ) async throws(BLEError) -> ScanResult {
         try await find(filter, settings, timeout) { condition($0) ? $0 : nil }
     }
 
@@ -36,14 +36,14 @@ extension Central {
     public func collect(
         _ filter: ScanFilter = .any, _ settings: ScanSettings = .balanced, for duration: Duration? = .seconds(5),
         count: Int? = nil
-    ) async throws(BLEError) -> [Sighting] {
+    ) async throws(BLEError) -> [ScanResult] {
         if let count, count <= 0 { return [] }
         let monitor = try await monitor(filter, settings, lostAfter: nil, duration: duration)
         var changes = monitor.changes.makeAsyncIterator()
         while monitor.count < count ?? .max, try await changes.next() != nil {}
         await monitor.stop()
         if Task.isCancelled { throw scanCancelledError(during: "find devices") }
-        return monitor.devices.prefix(count ?? .max).map(\.sighting)
+        return monitor.devices.prefix(count ?? .max).map(\.scanResult)
     }
 
     /// Scans for a device that accepts connections, and connects to the first match, in one call.
@@ -60,15 +60,15 @@ extension Central {
     /// - Throws: `BLEError` as `first(_:_:timeout:where:)` and `connect(_:_:)` do.
     public func connect(
         toFirst filter: ScanFilter, _ settings: ScanSettings = .balanced, _ options: ConnectOptions = ConnectOptions(),
-        timeout: Duration? = .seconds(10), where condition: @Sendable (Sighting) -> Bool = { _ in true }
-    ) async throws(BLEError) -> (peripheral: Peripheral, sighting: Sighting) {
+        timeout: Duration? = .seconds(10), where condition: @Sendable (ScanResult) -> Bool = { _ in true }
+    ) async throws(BLEError) -> (peripheral: Peripheral, scanResult: ScanResult) {
         var connectable = filter
         connectable.connectableOnly = true
-        let (peer, sighting) = try await find(connectable, settings, timeout) { sighting -> (PeerID, Sighting)? in
-            guard let peer = sighting.peer, condition(sighting) else { return nil }
-            return (peer, sighting)
+        let (peer, scanResult) = try await find(connectable, settings, timeout) { scanResult -> (PeerID, ScanResult)? in
+            guard let peer = scanResult.peer, condition(scanResult) else { return nil }
+            return (peer, scanResult)
         }
-        return (try await connect(peer, options), sighting)
+        return (try await connect(peer, options), scanResult)
     }
 
     /// Scans for a device, connects to the first match, runs `body`, and disconnects however `body` ends.
@@ -79,24 +79,24 @@ extension Central {
     /// - Throws: `BLEError` as `connect(toFirst:_:_:timeout:where:)` does, and the error of `body`.
     public nonisolated func withConnection<Value>(
         toFirst filter: ScanFilter, _ settings: ScanSettings = .balanced, _ options: ConnectOptions = ConnectOptions(),
-        timeout: Duration? = .seconds(10), where condition: @Sendable (Sighting) -> Bool = { _ in true },
-        _ body: (Peripheral, Sighting) async throws -> Value
+        timeout: Duration? = .seconds(10), where condition: @Sendable (ScanResult) -> Bool = { _ in true },
+        _ body: (Peripheral, ScanResult) async throws -> Value
     ) async throws -> Value {
-        let (peripheral, sighting) = try await connect(
+        let (peripheral, scanResult) = try await connect(
             toFirst: filter, settings, options, timeout: timeout, where: condition)
-        return try await disconnecting(peripheral) { try await body(peripheral, sighting) }
+        return try await disconnecting(peripheral) { try await body(peripheral, scanResult) }
     }
 
     /// Scans until `body` finds something.
     private func find<Found>(
-        _ filter: ScanFilter, _ settings: ScanSettings, _ timeout: Duration?, _ pick: (Sighting) -> Found?
+        _ filter: ScanFilter, _ settings: ScanSettings, _ timeout: Duration?, _ pick: (ScanResult) -> Found?
     ) async throws(BLEError) -> Found {
         let everything = settings.duplicates(.all).rssiDelta(nil)
         var events = scan(filter, everything, duration: timeout).makeAsyncIterator()
         while let event = try await events.next() {
             switch event {
-            case .found(let sighting), .updated(let sighting):
-                guard let found = pick(sighting) else { continue }
+            case .found(let scanResult), .updated(let scanResult):
+                guard let found = pick(scanResult) else { continue }
                 await events.stop()
                 return found
             case .lost, .dropped, .paused, .resumed:

@@ -49,9 +49,9 @@ extension Central {
             sequence.settings, lostAfter: sequence.lostAfter, duration: sequence.duration, excluded: excluded
         ) { delivery in
             switch delivery {
-            case .found(let sighting): buffer.yield(.found(sighting), bytes: sighting.payloadLength)
-            case .updated(let sighting): buffer.yield(.updated(sighting), bytes: sighting.payloadLength)
-            case .lost(let sighting): buffer.yield(.lost(sighting), bytes: sighting.payloadLength)
+            case .found(let scanResult): buffer.yield(.found(scanResult), bytes: scanResult.payloadLength)
+            case .updated(let scanResult): buffer.yield(.updated(scanResult), bytes: scanResult.payloadLength)
+            case .lost(let scanResult): buffer.yield(.lost(scanResult), bytes: scanResult.payloadLength)
             case .notice(let notice):
                 sequence.noticed?(notice)
                 if notice == .adapterLost { buffer.yield(.paused) }
@@ -87,7 +87,11 @@ extension Central {
 
     /// Returns the latest data of a device that a current or earlier scan has heard; `nil` for a device that has been
     /// silent for long.
-    public func sighting(of peer: PeerID) async -> Sighting? { await adapter.sighting(of: peer) }
+    public func scanResult(of peer: PeerID) async -> ScanResult? { await adapter.scanResult(of: peer) }
+
+    /// The former name of `scanResult(of:)`.
+    @available(*, deprecated, renamed: "scanResult(of:)")
+    public func sighting(of peer: PeerID) async -> ScanResult? { await scanResult(of: peer) }
 
     /// The adapter's own address; `nil` before its first use.
     public var adapterAddress: BluetoothAddress? {

@@ -150,11 +150,11 @@ extension Peripheral {
     /// where later calls fail with `.disconnecting`. The subscriptions end with the link.
     ///
     /// The call returns when the discovered database is stored too, if it is cached; it waits at most 5 s for a disk.
-    /// Does nothing else if the link is already down. With `.afterQueue` a cancelled task does not wait for calls any
+    /// Does nothing else if the link is already down. With `.afterPendingOperations` a cancelled task does not wait for calls any
     /// longer: the link ends at once. Inside `exclusively` only its own calls are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         ending.awaited()
-        if mode == .afterQueue, end == nil {
+        if mode == .afterPendingOperations, end == nil {
             do throws(BLEError) {
                 try await enter(as: .last, from: CallScopes.current, until: nil, during: "disconnect")
             } catch {

@@ -49,7 +49,7 @@ enum DialogueAction: Hashable {
     case send([UInt8])
     /// Wait, then call `waited`.
     case wait(Duration)
-    case hangUp
+    case disconnect
 }
 
 struct DialoguePlayer: Sendable {
@@ -93,11 +93,11 @@ struct DialoguePlayer: Sendable {
         }
         guard let step = due, case .sent(let expected) = step.event else {
             difference = .surplus(got: pdu)
-            return [.hangUp]
+            return [.disconnect]
         }
         guard pdu == expected || bringForward(pdu) else {
             difference = .unexpected(line: step.line, expected: expected, got: pdu)
-            return [.hangUp]
+            return [.disconnect]
         }
         position += 1
         return proceed()
@@ -129,7 +129,7 @@ struct DialoguePlayer: Sendable {
             switch step.event {
             case .sent: return actions
             case .received(let pdu): actions.append(.send(pdu))
-            case .linkLost: actions.append(.hangUp)
+            case .linkLost: actions.append(.disconnect)
             case .wait(let duration):
                 position += 1
                 isWaiting = true

@@ -59,7 +59,7 @@ public actor ScriptedPeripheral {
             ended: { [weak self] in
                 self?.assumeIsolated { peer in
                     peer.player.ended()
-                    peer.hangUp()
+                    peer.disconnect()
                 }
             })
         perform(player.begin())
@@ -80,7 +80,7 @@ public actor ScriptedPeripheral {
         for action in actions {
             switch action {
             case .send(let pdu): link?.send(pdu)
-            case .hangUp: hangUp()
+            case .disconnect: disconnect()
             case .wait(let duration):
                 _ = loop.schedule(at: loop.now() + duration) { [weak self] in
                     self?.assumeIsolated { peer in peer.perform(peer.player.waited()) }
@@ -90,7 +90,7 @@ public actor ScriptedPeripheral {
         if player.isOver || hasEnded { tellEnd() }
     }
 
-    private func hangUp() {
+    private func disconnect() {
         link?.close()
         link = nil
         hasEnded = true

@@ -126,12 +126,20 @@ public actor VirtualPeripheral {
     public var isConnected: Bool { link != nil }
 
     /// Stops responding; requests are still read.
-    public func stopAnswering() {
+    public func stopResponding() {
         answers = false
     }
 
+    /// The former name of `stopResponding()`.
+    @available(*, deprecated, renamed: "stopResponding()")
+    public func stopAnswering() { stopResponding() }
+
+    /// The former name of `resumeResponding()`.
+    @available(*, deprecated, renamed: "resumeResponding()")
+    public func resumeAnswering() { resumeResponding() }
+
     /// Responds again. Requests received in the meantime get no response.
-    public func resumeAnswering() {
+    public func resumeResponding() {
         answers = true
     }
 

@@ -56,7 +56,7 @@ struct VirtualPeripheralTests {
         let peripheral = VirtualPeripheral(.battery)
         var client = RawClient(try await peripheral.connect())
         await #expect(throws: TestLinkError.connectedAlready) { try await peripheral.connect() }
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         client.send("0a 0300")
         while await peripheral.receivedCount < 1 { await Task.yield() }
         await peripheral.disconnect()

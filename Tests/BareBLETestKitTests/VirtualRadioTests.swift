@@ -15,9 +15,9 @@ struct VirtualRadioTests {
             var configuration = Configuration()
             configuration.adapter = .named(adapter)
             let central = Central(configuration, radio: radio)
-            let (device, sighting) = try await central.connect(toFirst: .services(0x180D))
-            #expect(sighting.name == "Virtual HRM")
-            #expect(sighting.rssi == -60)
+            let (device, scanResult) = try await central.connect(toFirst: .services(0x180D))
+            #expect(scanResult.name == "Virtual HRM")
+            #expect(scanResult.rssi == -60)
             #expect(await device.id == radio.id(of: belt))
             #expect(try await device.read(0x2A38) == [1])
             #expect(try await device.rssi() == -60)
@@ -104,7 +104,7 @@ struct VirtualRadioTests {
             let again = try await central.connect(toFirst: .any).peripheral
             #expect(again.id == device.id)
             #expect(await line.connectionCount == 2)
-            await radio.hangUp(line, because: .remotePowerOff)
+            await radio.disconnect(line, because: .remotePowerOff)
             #expect(await again.disconnected() == .byPeer(.remotePowerOff))
             let third = try await central.connect(toFirst: .any).peripheral
             await line.disconnect()

@@ -45,7 +45,7 @@ struct VirtualTimeTests {
             let peripheral = VirtualPeripheral(Self.lamp, latency: .milliseconds(50), time: time)
             let device = try await central.attach(descriptor: peripheral.connect())
             #expect(time.now == .zero + .milliseconds(50))
-            await peripheral.stopAnswering()
+            await peripheral.stopResponding()
             await #expect(throws: BLEError.self) { try await device.read(.handle(0x0003), timeout: .seconds(60)) }
             #expect(time.now == .zero + .milliseconds(50) + .seconds(30))
             #expect(await device.disconnectReason == .attTimeout)

@@ -85,7 +85,7 @@ import Testing
         #expect(try await device.discover() == all)
         #expect(try await device.discover(services: [0x180F, 0x1812]).services.map(\.uuid) == [0x180F])
         #expect(await peripheral.requestCount == whole)
-        #expect(try await device.discover(.full, afresh: true) == all)
+        #expect(try await device.discover(.full, ignoringCache: true) == all)
         #expect(await peripheral.requestCount > whole)
     }
 

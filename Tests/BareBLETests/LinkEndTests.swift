@@ -9,7 +9,7 @@ import Testing
     @Test func everyWaitingCallFailsOnce() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let failures = await withTaskGroup(of: BLEError?.self) { group in
             for _ in 0..<20 {
                 group.addTask {
@@ -34,7 +34,7 @@ import Testing
     @Test func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let task = Task { try await device.read(.handle(3)) }
         while await peripheral.receivedCount < 2 { await Task.yield() }
         task.cancel()
@@ -42,7 +42,7 @@ import Testing
         #expect(await device.isConnected)
         // The late response belongs to the cancelled call, and must not become the next one's.
         let next = Task { try await device.read(.handle(5)) }
-        await peripheral.resumeAnswering()
+        await peripheral.resumeResponding()
         await peripheral.send(raw: [0x0B, 0xEE])
         #expect(try await next.value != [0xEE])
     }
@@ -50,7 +50,7 @@ import Testing
     @Test func deadlineReleasesTheCallerAndKeepsTheLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
             try await device.read(.handle(3), timeout: .milliseconds(30))
         }
@@ -119,7 +119,7 @@ import Testing
     @Test func aSilentPeerEndsTheConnect() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let descriptor = try await peripheral.connect()
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
             _ = try await central.attach(descriptor: descriptor, ConnectOptions(timeout: .milliseconds(30)))
         }

@@ -106,7 +106,7 @@ import Testing
         let database = try await device.discover(.full)
         var changes = try await device.serviceChanges().makeAsyncIterator()
         let before = await peripheral.receivedCount
-        let discovery = Task { try await device.discover(.full, afresh: true) }
+        let discovery = Task { try await device.discover(.full, ignoringCache: true) }
         while await peripheral.receivedCount == before { await Task.yield() }
         let handles = database.services.dropFirst().map { UInt8(truncatingIfNeeded: $0.handles.lowerBound) }
         let changed = stride(from: 0, to: handles.count, by: 2).map { handles[$0] }

@@ -37,7 +37,7 @@ import Testing
         #expect(!asked.isEmpty && asked.count < 8)
         // All of it is as a discovery of everything finds it.
         let known = await device.database
-        let found = try await device.discover(.full, afresh: true)
+        let found = try await device.discover(.full, ignoringCache: true)
         #expect(known?.services == found.services)
         #expect(known?.characteristics == found.characteristics)
         #expect(known?.descriptors.map(\.handle) == found.descriptors.map(\.handle))
@@ -105,7 +105,7 @@ import Testing
             let database = try await device.discover(.full)
             let changed = try #require(database.characteristics(0x2A05).first)
             let configuration = try #require(database.cccd(of: changed)?.handle)
-            await peripheral.stopAnswering()
+            await peripheral.stopResponding()
             let first = time.task { _ = try await device.serviceChanges() }
             let second = time.task {
                 _ = try await device.serviceChanges()
@@ -113,7 +113,7 @@ import Testing
             }
             // Time continues when both wait.
             try await time.clock.sleep(for: .seconds(1))
-            await peripheral.resumeAnswering()
+            await peripheral.resumeResponding()
             // Write Not Permitted.
             await peripheral.send(raw: [0x01, 0x12, UInt8(configuration), 0, 0x03])
             await #expect(throws: error(.notSupported)) { try await first.value }
@@ -190,7 +190,7 @@ import Testing
             try await device.discover(.full)
             var changes = try await device.serviceChanges().makeAsyncIterator()
             let before = await peripheral.requestCount
-            let discovery = time.task { try await device.discover(.full, afresh: true) }
+            let discovery = time.task { try await device.discover(.full, ignoringCache: true) }
             while await peripheral.requestCount == before { try await time.clock.sleep(for: .milliseconds(1)) }
             await peripheral.changeServices(to: Self.large)
             while await device.statistics.confirmations == 0 { try await time.clock.sleep(for: .milliseconds(1)) }

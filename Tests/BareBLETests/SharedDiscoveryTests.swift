@@ -67,7 +67,7 @@ import Testing
 
     @Test func whoWaitsForAnothersDiscoveryGivesUpInTime() async throws {
         let (device, peripheral) = try await attach()
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let first = Task { try await device.discover() }
         while await peripheral.receivedCount < 2 { await Task.yield() }
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
@@ -88,6 +88,6 @@ import Testing
         let before = await peripheral.requestCount
         let known = try await device.discover(.full)
         #expect(await peripheral.requestCount == before)
-        #expect(try await device.discover(.full, afresh: true) == known)
+        #expect(try await device.discover(.full, ignoringCache: true) == known)
     }
 }

@@ -78,7 +78,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.discover()
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let patient = Task { _ = try await device.subscribe(to: 0x2A19) }
         while await peripheral.receivedCount == before { await Task.yield() }

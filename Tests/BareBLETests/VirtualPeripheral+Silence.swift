@@ -5,7 +5,7 @@ extension VirtualPeripheral {
     func leaveUnanswered<Value: Sendable>(
         _ call: @Sendable @escaping () async throws -> Value
     ) async -> Task<Value, any Error> {
-        stopAnswering()
+        stopResponding()
         let before = receivedCount
         let task = Task { try await call() }
         while receivedCount == before { await Task.yield() }

@@ -21,7 +21,7 @@ import Testing
         let link = try await FaultyLink()
         let device = link.device
         let values = try await device.subscribe(to: FaultyLink.value)
-        await link.peripheral.stopAnswering()
+        await link.peripheral.stopResponding()
         async let end = device.disconnected()
         let received = await link.peripheral.receivedCount
         let before = link.plan.count(.receiving)

@@ -23,7 +23,7 @@ import Testing
         try await link.peripheral.notify(FaultyLink.valueUUID, [7])
         #expect(try await walk.next()?.bytes == [7])
         // The deadline is what it was.
-        await link.peripheral.stopAnswering()
+        await link.peripheral.stopResponding()
         let late = await failure { () async throws(BLEError) in
             _ = try await link.device.read(FaultyLink.value, timeout: .milliseconds(50))
         }
@@ -176,7 +176,7 @@ import Testing
     // Row O17.
     @Test("an error that reading does not clear") func errorWithoutData() async throws {
         let link = try await FaultyLink()
-        await link.peripheral.stopAnswering()
+        await link.peripheral.stopResponding()
         let device = link.device
         let received = await link.peripheral.receivedCount
         async let error = failure { () async throws(BLEError) in _ = try await device.read(FaultyLink.value) }

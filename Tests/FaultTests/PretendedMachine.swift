@@ -45,7 +45,7 @@ actor PretendedMachine {
     func turnOff() {
         adoptAll()
         isOn = false
-        hangUp()
+        disconnect()
         for descriptor in parked { MemoryFile.close(descriptor) }
         parked = []
         unplug()
@@ -67,7 +67,7 @@ actor PretendedMachine {
     }
 
     /// Ends the link.
-    func hangUp() {
+    func disconnect() {
         if let descriptor = link?.descriptor { loop.letGo(descriptor) }
         link = nil
     }
@@ -116,7 +116,7 @@ actor PretendedMachine {
     }
 
     private func adopt(link far: Int32) {
-        hangUp()
+        disconnect()
         link = LinkSocket(adopting: far)
         linkCount += 1
         server = AttributeServer(FaultyLink.device)
@@ -129,7 +129,7 @@ actor PretendedMachine {
             case .packet(let count, _):
                 for pdu in server.received(Array(buffer.prefix(count))) { _ = link?.send(pdu) }
             case .wouldBlock: return
-            case .ended: return hangUp()
+            case .ended: return disconnect()
             }
         }
     }
@@ -155,10 +155,10 @@ actor PretendedMachine {
         for action in actions {
             switch action {
             case .send(let packet): tell(packet)
-            case .hangUp(let handle):
+            case .disconnect(let handle):
                 controller.links[handle] = nil
                 tell(VirtualController.disconnectionComplete(handle, .localHostTerminated))
-                hangUp()
+                disconnect()
             case .listeningChanged:
                 if controller.call != nil { perform(controller.answer(.success, rssi: -50, as: 0x40).actions) }
             case .update, .changePHY: continue

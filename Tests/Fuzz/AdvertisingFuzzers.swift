@@ -12,7 +12,7 @@ func fuzzAdvertisingData(_ input: [UInt8]) {
     use((data.serviceUUIDs, data.solicitedServiceUUIDs, data.hasIncompleteServiceList))
     use((data.serviceData, data.manufacturerData, data.connectionIntervalRange?.shortest, data.advertisingInterval))
     use((data.leSupportedFeatures, data.channelMapUpdate, data.periodicResponseTiming, data.eddystone, data.iBeacon))
-    use((data.altBeacon, data.meanings.map(\.description)))
+    use((data.altBeacon, data.decoded.map(\.description)))
 }
 
 func fuzzHCIEvent(_ input: [UInt8]) {
@@ -43,15 +43,15 @@ func fuzzReports(_ input: [UInt8]) {
             fuzzAdvertisingData(whole.data)
             if let peer = whole.peer, script.byte() & 15 == 0 { table.pinned.insert(peer) }
             guard let outcome = table.record(whole, at: now) else { continue }
-            let sighting = table[outcome.place]
+            let scanResult = table[outcome.place]
             for evicted in outcome.evicted {
                 list.lost(evicted)
                 _ = gate.forget(evicted.id)
             }
-            if gate.admit(sighting, outcome.change, at: now, listened: .zero) != nil { list.heard(sighting) }
+            if gate.admit(scanResult, outcome.change, at: now, listened: .zero) != nil { list.heard(scanResult) }
         }
         require(assembler.openChains <= ReportAssembler.capacity, "open chains are bounded")
-        require(table.count <= 4 && table.sightings.count == table.count, "the table is bounded")
+        require(table.count <= 4 && table.scanResults.count == table.count, "the table is bounded")
         for lost in table.expire(olderThan: now.advanced(by: .seconds(-60))) {
             list.lost(lost)
             require(table[lost.id] == nil, "what is lost is not in the table")

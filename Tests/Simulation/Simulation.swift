@@ -35,7 +35,7 @@ enum Simulation {
 
     private static func playAll(_ seeds: Range<UInt64>, isTame: Bool) async {
         var hash: UInt64 = 0
-        var sightings = Sightings()
+        var eventCounts = EventCounts()
         var failures = 0
         var simulated = Duration.zero
         let start = ContinuousClock.now
@@ -43,7 +43,7 @@ enum Simulation {
             Crash.begin(seed)
             let outcome = await World.play(Script(seed: seed))
             hash = hash &* 31 &+ outcome.hash
-            sightings.add(outcome.sightings)
+            eventCounts.add(outcome.eventCounts)
             simulated += outcome.duration
             guard let failure = outcome.failure else { continue }
             failures += 1
@@ -52,10 +52,10 @@ enum Simulation {
             // The next seed may trap.
             fflush(nil)
         }
-        for (name, count) in sightings.counts.sorted(by: { $0.key < $1.key }) {
+        for (name, count) in eventCounts.counts.sorted(by: { $0.key < $1.key }) {
             print("    \(name)\(String(repeating: " ", count: max(1, 32 - name.count)))\(count)")
         }
-        let missing = isTame ? [] : sightings.missing
+        let missing = isTame ? [] : eventCounts.missing
         if !missing.isEmpty { print("not ok simulation is too tame: never seen: \(missing.joined(separator: ", "))") }
         let took = ContinuousClock.now - start
         print("\(seeds.count) seeds, \(simulated.components.seconds / 3600) simulated hours in \(took)")

@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func linkLost() async throws {
-        let peer = try SocketPeer { _ in .hangUp }
+        let peer = try SocketPeer { _ in .disconnect }
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 74)
     }
 

@@ -33,7 +33,7 @@ import Testing
         let program = try RunningProgram(
             command.map { $0 == "PEER" ? name : $0 } + ["--timeout", "5m"], errors: terminal)
         try await terminal.shown("\(Self.erase)\(name): \(line)")
-        peer.hangUp()
+        peer.disconnect()
         #expect(try await program.outcome().status == 74)
         // What failed stands alone on its line.
         try await terminal.shown(
@@ -53,7 +53,7 @@ import Testing
         let terminal = try PseudoTerminal(columns: 132)
         let program = try RunningProgram(["explore", "unix:\(peer.path)", "--timeout", "5m"], errors: terminal)
         try await terminal.shown("reading 0x0005, value 2 of 4, ")
-        peer.hangUp()
+        peer.disconnect()
         let outcome = try await program.outcome()
         #expect(outcome.status == 74)
         #expect(outcome.output.contains("1 value read"))
@@ -65,7 +65,7 @@ import Testing
         let terminal = try PseudoTerminal(columns: 12)
         let program = try RunningProgram(["read", "unix:\(peer.path)", "2a19", "--timeout", "5m"], errors: terminal)
         try await terminal.shown(Self.erase + "unix:/tmp/b")
-        peer.hangUp()
+        peer.disconnect()
         _ = try await program.outcome()
         #expect(!terminal.text.contains(Self.erase + "unix:/tmp/bl"))
     }

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: commands) func thePeerHangsUp(_ command: [String]) async throws {
-        let peer = try SocketPeer { _ in .hangUp }
+        let peer = try SocketPeer { _ in .disconnect }
         let outcome = try await run(command, peer)
         expectParagraph(outcome, status: 74, peer: peer)
         #expect(outcome.errors.contains("connect again"))
@@ -77,7 +77,7 @@ import Testing
         let peer = try await SocketPeer(.heartRate)
         let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37"])
         try await program.printed("bpm")
-        peer.hangUp()
+        peer.disconnect()
         let outcome = try await program.outcome()
         #expect(outcome.status == 74)
         #expect(outcome.errors.contains("the peer ended the link"))

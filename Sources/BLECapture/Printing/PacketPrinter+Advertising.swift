@@ -61,7 +61,7 @@ extension PacketPrinter {
             let type = structure.type.rawValue
             let name = AssignedNumbers.adTypeName(type) ?? "Type"
             let text = "\(name) (\(PacketNames.hex(type)))  \(meaning(structure))"
-            guard let says = data.meaning(of: structure)?.description else { return text }
+            guard let says = data.decoded(structure)?.description else { return text }
             return text + "  " + AdvertisedName(bytes: Array(says.utf8)).printable
         }
         lines += data.defects.map { $0.description }

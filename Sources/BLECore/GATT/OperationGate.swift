@@ -25,10 +25,18 @@
 /// The treatment of other tasks' calls while one task has exclusive access to a link.
 public enum ExclusiveEntry: Hashable, Sendable {
     /// They wait until it is over, in the order in which they were made; their deadlines still apply.
-    case waiting
+    case wait
     /// They fail at once with `.busy`, from the moment exclusive access is requested; those made before are waited
     /// for.
-    case failFast
+    case fail
+
+    /// The former name of `wait`.
+    @available(*, deprecated, renamed: "wait")
+    public static var waiting: ExclusiveEntry { .wait }
+
+    /// The former name of `fail`.
+    @available(*, deprecated, renamed: "fail")
+    public static var failFast: ExclusiveEntry { .fail }
 }
 
 /// Admits the calls of one link. A pure value: its owner keeps the waiting callers and the time.
@@ -121,7 +129,7 @@ package struct OperationGate {
             if isClosing { return .disconnecting }
             if holder != nil, !othersMayWait { return .busy }
             let isKeptOut = waiting.contains { waiting in
-                if case .exclusive(_, .failFast) = waiting.entry { true } else { false }
+                if case .exclusive(_, .fail) = waiting.entry { true } else { false }
             }
             return isKeptOut ? .busy : nil
         }
@@ -300,7 +308,7 @@ extension OperationGate {
         case .exclusive(let inside, let others):
             guard self[scope].calls == 0, !hasTurn(in: scope) else { return false }
             self[scope].holder = inside
-            self[scope].othersMayWait = others == .waiting
+            self[scope].othersMayWait = others == .wait
             inner[inside] = ScopeState(outer: scope)
         case .last:
             guard self[scope].calls == 0, !hasTurn(in: scope) else { return false }

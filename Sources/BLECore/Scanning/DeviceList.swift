@@ -56,40 +56,42 @@ package struct DeviceList {
                 newest = entry.device
                 continue
             }
-            if entry.device.sighting.lastSeen > known.sighting.lastSeen { newest = entry.device }
+            if entry.device.scanResult.lastSeen > known.scanResult.lastSeen { newest = entry.device }
         }
         return newest
     }
 
     /// Records that the scan found a device, or heard it again.
-    package mutating func heard(_ sighting: Sighting) {
-        guard var entry = entries[sighting.id] ?? departed.removeValue(forKey: sighting.id) else {
+    package mutating func heard(_ scanResult: ScanResult) {
+        guard var entry = entries[scanResult.id] ?? departed.removeValue(forKey: scanResult.id) else {
             lastNumber &+= 1
-            var device = MonitoredDevice(sighting: sighting, isPresent: true, proximity: Proximity(settings))
-            device.proximity.heard(sighting.rssi, at: sighting.lastSeen)
-            entries[sighting.id] = Entry(device: device, number: lastNumber)
-            changed.insert(sighting.id)
+            var device = MonitoredDevice(scanResult: scanResult, isPresent: true, proximity: Proximity(settings))
+            device.proximity.heard(scanResult.rssi, at: scanResult.lastSeen)
+            entries[scanResult.id] = Entry(device: device, number: lastNumber)
+            changed.insert(scanResult.id)
             return
         }
         if !entry.device.isPresent {
             // Its proximity before it left says nothing about its present one.
             entry.device.proximity = Proximity(settings)
             entry.device.isPresent = true
-            changed.insert(sighting.id)
+            changed.insert(scanResult.id)
         }
-        entry.device.sighting = sighting
-        if entry.device.proximity.heard(sighting.rssi, at: sighting.lastSeen) != nil { changed.insert(sighting.id) }
-        entries[sighting.id] = entry
+        entry.device.scanResult = scanResult
+        if entry.device.proximity.heard(scanResult.rssi, at: scanResult.lastSeen) != nil {
+            changed.insert(scanResult.id)
+        }
+        entries[scanResult.id] = entry
     }
 
     /// Records that the scan lost a device.
-    package mutating func lost(_ sighting: Sighting) {
-        guard var entry = entries[sighting.id], entry.device.isPresent else { return }
-        entry.device.sighting = sighting
+    package mutating func lost(_ scanResult: ScanResult) {
+        guard var entry = entries[scanResult.id], entry.device.isPresent else { return }
+        entry.device.scanResult = scanResult
         entry.device.isPresent = false
-        changed.insert(sighting.id)
-        if let peer = sighting.peer, pinned.contains(peer) {
-            entries[sighting.id] = entry
+        changed.insert(scanResult.id)
+        if let peer = scanResult.peer, pinned.contains(peer) {
+            entries[scanResult.id] = entry
         } else {
             remove(entry)
         }
@@ -125,14 +127,14 @@ package struct DeviceList {
             var told = entry
             told.toldPresent = device.isPresent
             told.toldLevel = device.proximity.level
-            entries[device.sighting.id] = told
+            entries[device.scanResult.id] = told
         }
         change.left = Self.inOrder(left).map { $0.device }
         return change.isEmpty ? nil : change
     }
 
     private mutating func remove(_ entry: Entry) {
-        let id = entry.device.sighting.id
+        let id = entry.device.scanResult.id
         entries[id] = nil
         changed.remove(id)
         if entry.toldPresent { departed[id] = entry }

@@ -23,13 +23,13 @@ package struct DeviceTable {
         /// The advertiser's entry.
         package let place: Place
         /// What the report added.
-        package let change: Sighting.Change
+        package let change: ScanResult.Change
         /// The entries evicted for it; nearly always none, or one.
-        package let evicted: [Sighting]
+        package let evicted: [ScanResult]
     }
 
     private struct Entry {
-        var sighting: Sighting
+        var scanResult: ScanResult
         var gaps = Gaps()
         var lastAdvertisement: BootInstant?
         var older = DeviceTable.none
@@ -60,20 +60,20 @@ package struct DeviceTable {
     package var count: Int { places.count }
 
     /// The entry at a place that was just returned.
-    package subscript(place: Place) -> Sighting { entries[place].sighting }
+    package subscript(place: Place) -> ScanResult { entries[place].scanResult }
 
     /// The entry of an advertiser.
-    package subscript(id: AdvertiserID) -> Sighting? {
-        places[id].map { entries[$0].sighting }
+    package subscript(id: AdvertiserID) -> ScanResult? {
+        places[id].map { entries[$0].scanResult }
     }
 
     /// All entries, the one heard last first.
-    package var sightings: [Sighting] {
-        var result: [Sighting] = []
+    package var scanResults: [ScanResult] {
+        var result: [ScanResult] = []
         result.reserveCapacity(count)
         var place = newest
         while place != Self.none {
-            result.append(entries[place].sighting)
+            result.append(entries[place].scanResult)
             place = entries[place].older
         }
         return result
@@ -83,7 +83,7 @@ package struct DeviceTable {
     package func count(heardSince moment: BootInstant) -> Int {
         var count = 0
         var place = newest
-        while place != Self.none, entries[place].sighting.lastSeen >= moment {
+        while place != Self.none, entries[place].scanResult.lastSeen >= moment {
             count += 1
             place = entries[place].older
         }
@@ -91,10 +91,10 @@ package struct DeviceTable {
     }
 
     /// Returns the newest entry of a device, whichever advertising set it came from.
-    package func newest(of peer: PeerID) -> Sighting? {
+    package func newest(of peer: PeerID) -> ScanResult? {
         var place = newest
         while place != Self.none {
-            if entries[place].sighting.peer == peer { return entries[place].sighting }
+            if entries[place].scanResult.peer == peer { return entries[place].scanResult }
             place = entries[place].older
         }
         return nil
@@ -103,7 +103,7 @@ package struct DeviceTable {
     /// Records a whole report; returns `nil` if there is no room for its advertiser.
     package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
         let id = AdvertiserID(report)
-        var evicted: [Sighting] = []
+        var evicted: [ScanResult] = []
         let place: Place
         if let known = places[id] {
             place = known
@@ -116,26 +116,26 @@ package struct DeviceTable {
                 }
                 evicted.append(gone)
             }
-            place = add(Entry(sighting: Sighting(id: id, at: now)))
+            place = add(Entry(scanResult: ScanResult(id: id, at: now)))
             places[id] = place
         }
         append(place)
-        payload -= entries[place].sighting.payloadLength
-        let change = entries[place].sighting.take(report, at: now)
-        payload += entries[place].sighting.payloadLength
+        payload -= entries[place].scanResult.payloadLength
+        let change = entries[place].scanResult.take(report, at: now)
+        payload += entries[place].scanResult.payloadLength
         while payload > Self.payloadLimit, let gone = evict(before: place) { evicted.append(gone) }
         if !report.isScanResponse { measure(place, at: now) }
         return Outcome(place: place, change: change, evicted: evicted)
     }
 
     /// Removes advertisers that have been silent since a moment; pinned ones stay.
-    package mutating func expire(olderThan moment: BootInstant) -> [Sighting] {
-        var lost: [Sighting] = []
+    package mutating func expire(olderThan moment: BootInstant) -> [ScanResult] {
+        var lost: [ScanResult] = []
         var place = oldest
-        while place != Self.none, entries[place].sighting.lastSeen < moment {
+        while place != Self.none, entries[place].scanResult.lastSeen < moment {
             let next = entries[place].newer
             if !isPinned(place) {
-                lost.append(entries[place].sighting)
+                lost.append(entries[place].scanResult)
                 remove(place)
             }
             place = next
@@ -152,7 +152,7 @@ package struct DeviceTable {
 
 extension DeviceTable {
     private func isPinned(_ place: Place) -> Bool {
-        guard let peer = entries[place].sighting.peer else { return false }
+        guard let peer = entries[place].scanResult.peer else { return false }
         return pinned.contains(peer)
     }
 
@@ -160,15 +160,15 @@ extension DeviceTable {
         defer { entries[place].lastAdvertisement = now }
         guard let last = entries[place].lastAdvertisement else { return }
         guard let median = entries[place].gaps.add(now - last) else { return }
-        entries[place].sighting.interval = median
+        entries[place].scanResult.interval = median
     }
 
     /// Removes the one silent for longest among those that are not pinned and were heard before `last`.
-    private mutating func evict(before last: Place = none) -> Sighting? {
+    private mutating func evict(before last: Place = none) -> ScanResult? {
         var place = oldest
         while place != Self.none, place != last, isPinned(place) { place = entries[place].newer }
         guard place != Self.none, place != last else { return nil }
-        let gone = entries[place].sighting
+        let gone = entries[place].scanResult
         remove(place)
         evictions &+= 1
         return gone
@@ -185,11 +185,11 @@ extension DeviceTable {
 
     private mutating func remove(_ place: Place) {
         unlink(place)
-        places[entries[place].sighting.id] = nil
-        payload -= entries[place].sighting.payloadLength
+        places[entries[place].scanResult.id] = nil
+        payload -= entries[place].scanResult.payloadLength
         // The payloads are released at once; the slot waits for the next newcomer.
-        entries[place].sighting.advertisement = nil
-        entries[place].sighting.scanResponse = nil
+        entries[place].scanResult.advertisement = nil
+        entries[place].scanResult.scanResponse = nil
         free.append(place)
     }
 

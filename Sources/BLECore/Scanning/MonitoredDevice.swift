@@ -1,7 +1,7 @@
 /// A device in the list of a monitor.
 public struct MonitoredDevice: Hashable, Sendable {
     /// The device's newest advertisement, scan response and signal strength.
-    public internal(set) var sighting: Sighting
+    public internal(set) var scanResult: ScanResult
     /// A Boolean value that indicates whether the device is present. Only pinned devices stay in the list while
     /// absent.
     public internal(set) var isPresent: Bool
@@ -9,7 +9,11 @@ public struct MonitoredDevice: Hashable, Sendable {
     public internal(set) var proximity: Proximity
 
     /// The device; `nil` for one that advertises anonymously.
-    public var peer: PeerID? { sighting.peer }
+    public var peer: PeerID? { scanResult.peer }
+
+    /// The former name of `scanResult`.
+    @available(*, deprecated, renamed: "scanResult")
+    public var sighting: ScanResult { scanResult }
 }
 
 /// The difference of a device list from the one delivered before.

@@ -2,30 +2,30 @@
 
 extension ScanFilter {
     /// Returns a Boolean value that indicates whether a device matches.
-    public func matches(_ sighting: Sighting) -> Bool {
-        if let minimumRSSI, let rssi = sighting.rssi, rssi < minimumRSSI { return false }
-        if connectableOnly && !sighting.isConnectable { return false }
-        return matchesAddress(of: sighting) && matchesServices(of: sighting) && matchesManufacturer(of: sighting)
-            && matchesServiceData(of: sighting) && matchesName(of: sighting)
+    public func matches(_ scanResult: ScanResult) -> Bool {
+        if let minimumRSSI, let rssi = scanResult.rssi, rssi < minimumRSSI { return false }
+        if connectableOnly && !scanResult.isConnectable { return false }
+        return matchesAddress(of: scanResult) && matchesServices(of: scanResult) && matchesManufacturer(of: scanResult)
+            && matchesServiceData(of: scanResult) && matchesName(of: scanResult)
     }
 
-    private func matchesAddress(of sighting: Sighting) -> Bool {
-        guard let peer = sighting.peer else { return peers.isEmpty && addresses.isEmpty }
+    private func matchesAddress(of scanResult: ScanResult) -> Bool {
+        guard let peer = scanResult.peer else { return peers.isEmpty && addresses.isEmpty }
         if excluding.contains(peer) { return false }
         if peers.isEmpty && addresses.isEmpty { return true }
         return peers.contains(peer) || addresses.contains(peer.address)
     }
 
-    private func matchesServices(of sighting: Sighting) -> Bool {
+    private func matchesServices(of scanResult: ScanResult) -> Bool {
         if services.isEmpty && solicitedServices.isEmpty { return true }
-        if !services.isEmpty, sighting.serviceUUIDs.contains(where: { services.contains($0) }) { return true }
+        if !services.isEmpty, scanResult.serviceUUIDs.contains(where: { services.contains($0) }) { return true }
         if solicitedServices.isEmpty { return false }
-        return sighting.solicitedServiceUUIDs.contains { solicitedServices.contains($0) }
+        return scanResult.solicitedServiceUUIDs.contains { solicitedServices.contains($0) }
     }
 
-    private func matchesManufacturer(of sighting: Sighting) -> Bool {
+    private func matchesManufacturer(of scanResult: ScanResult) -> Bool {
         if companies.isEmpty && manufacturerData.isEmpty { return true }
-        return sighting.manufacturerData.contains { carried in
+        return scanResult.manufacturerData.contains { carried in
             if companies.contains(carried.company) { return true }
             return manufacturerData.contains { wanted in
                 wanted.company == carried.company && carried.data.starts(with: wanted.prefix)
@@ -33,18 +33,18 @@ extension ScanFilter {
         }
     }
 
-    private func matchesServiceData(of sighting: Sighting) -> Bool {
+    private func matchesServiceData(of scanResult: ScanResult) -> Bool {
         if serviceData.isEmpty { return true }
-        return sighting.serviceData.contains { carried in
+        return scanResult.serviceData.contains { carried in
             serviceData.contains { wanted in
                 wanted.service == carried.service && carried.data.starts(with: wanted.prefix)
             }
         }
     }
 
-    private func matchesName(of sighting: Sighting) -> Bool {
+    private func matchesName(of scanResult: ScanResult) -> Bool {
         if names.isEmpty && namePrefix == nil { return true }
-        guard let name = sighting.name else { return false }
+        guard let name = scanResult.name else { return false }
         if let namePrefix, name.utf8.starts(with: namePrefix.utf8) { return true }
         return names.contains { $0.utf8.elementsEqual(name.utf8) }
     }

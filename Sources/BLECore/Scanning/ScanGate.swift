@@ -39,21 +39,21 @@ package struct ScanGate {
     ///
     /// `listened` is the reading of the `ListeningClock` at `now`.
     package mutating func admit(
-        _ sighting: Sighting, _ change: Sighting.Change, at now: BootInstant, listened: Duration
+        _ scanResult: ScanResult, _ change: ScanResult.Change, at now: BootInstant, listened: Duration
     ) -> Verdict? {
-        guard var known = passed[sighting.id] else {
-            guard settings.filter.matches(sighting) else { return nil }
-            passed[sighting.id] = Passed(lastPassed: now, lastHeard: listened, lastRSSI: sighting.rssi)
+        guard var known = passed[scanResult.id] else {
+            guard settings.filter.matches(scanResult) else { return nil }
+            passed[scanResult.id] = Passed(lastPassed: now, lastHeard: listened, lastRSSI: scanResult.rssi)
             return .found
         }
         known.lastHeard = listened
         if change != .same { known.owesChange = true }
-        defer { passed[sighting.id] = known }
-        let isDue = known.owesChange || mayRepeat(known, sighting.rssi, at: now)
-        guard isDue, settings.filter.matches(sighting) else { return nil }
+        defer { passed[scanResult.id] = known }
+        let isDue = known.owesChange || mayRepeat(known, scanResult.rssi, at: now)
+        guard isDue, settings.filter.matches(scanResult) else { return nil }
         known.owesChange = false
         known.lastPassed = now
-        known.lastRSSI = sighting.rssi ?? known.lastRSSI
+        known.lastRSSI = scanResult.rssi ?? known.lastRSSI
         return .updated
     }
 

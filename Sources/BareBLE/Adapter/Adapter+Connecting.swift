@@ -181,7 +181,7 @@ extension Adapter {
         if hasLink(to: peer) { return nil }
         let initiation = LEInitiation(peer: peer, ownAddressType: traits.ownAddressType, parameters: parameters)
         let isExtended = traits.hasExtendedConnect
-        let isLongRange = isExtended && scan.sighting(of: peer)?.advertisement?.primaryPHY == .leCoded
+        let isLongRange = isExtended && scan.scanResult(of: peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
             initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()

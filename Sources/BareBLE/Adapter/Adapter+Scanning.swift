@@ -76,7 +76,7 @@ extension Adapter {
     package var runningScans: Int { scan.runningScans }
 
     /// What is known of a device: when a scan runs, or has run.
-    package func sighting(of peer: PeerID) -> Sighting? { scan.sighting(of: peer) }
+    package func scanResult(of peer: PeerID) -> ScanResult? { scan.scanResult(of: peer) }
 
     /// What was heard in all, and how many advertisers since a moment.
     func scanStatistics(since moment: BootInstant) -> ScanStatistics { scan.statistics(since: moment) }

@@ -247,17 +247,17 @@ final class ScanCoordinator {
         // Reports of another program's scan matter to no scan here.
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }
         guard let outcome = table.record(report, at: now) else { return }
-        let sighting = table[outcome.place]
+        let scanResult = table[outcome.place]
         let listened = listening.reading(at: now)
         // In place: a copy would copy everything that a scan remembers.
         for index in subscriptions.indices {
             for evicted in outcome.evicted { subscriptions[index].forget(evicted) }
-            subscriptions[index].take(sighting, outcome.change, at: now, listened: listened)
+            subscriptions[index].take(scanResult, outcome.change, at: now, listened: listened)
         }
     }
 
     /// What is known of a device: when a scan runs, or has run.
-    func sighting(of peer: PeerID) -> Sighting? { table.newest(of: peer) }
+    func scanResult(of peer: PeerID) -> ScanResult? { table.newest(of: peer) }
 
     func statistics(since moment: BootInstant) -> ScanStatistics {
         ScanStatistics(reports: counts.reports, devices: table.count(heardSince: moment))

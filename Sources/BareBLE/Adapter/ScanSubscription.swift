@@ -8,11 +8,11 @@ package struct ScanID: Hashable, Sendable {
 /// What a scan receives, on the event loop, in order.
 package enum ScanDelivery: Hashable, Sendable {
     /// A device that matches was heard for the first time, or again after it was lost.
-    case found(Sighting)
+    case found(ScanResult)
     /// A device that was found sends something else, or is due again by the scan's rule for repetitions.
-    case updated(Sighting)
+    case updated(ScanResult)
     /// A device that was found has not been heard for as long as the scan asked for, or the table had no room for it any more.
-    case lost(Sighting)
+    case lost(ScanResult)
     /// Something happened to the scan itself; it goes on without help.
     case notice(ScanNotice)
 }
@@ -58,34 +58,34 @@ struct ScanSubscription {
     }
 
     /// Hands a report on, if the gate lets it through.
-    mutating func take(_ sighting: Sighting, _ change: Sighting.Change, at now: BootInstant, listened: Duration) {
-        if isExcluded(sighting) {
-            _ = gate.forget(sighting.id)
+    mutating func take(_ scanResult: ScanResult, _ change: ScanResult.Change, at now: BootInstant, listened: Duration) {
+        if isExcluded(scanResult) {
+            _ = gate.forget(scanResult.id)
             return
         }
-        switch gate.admit(sighting, change, at: now, listened: listened) {
-        case .found?: receive(.found(sighting))
-        case .updated?: receive(.updated(sighting))
+        switch gate.admit(scanResult, change, at: now, listened: listened) {
+        case .found?: receive(.found(scanResult))
+        case .updated?: receive(.updated(scanResult))
         case nil: return
         }
     }
 
     /// The table has no room for a device any more.
-    mutating func forget(_ sighting: Sighting) {
-        if gate.forget(sighting.id), !isExcluded(sighting) { receive(.lost(sighting)) }
+    mutating func forget(_ scanResult: ScanResult) {
+        if gate.forget(scanResult.id), !isExcluded(scanResult) { receive(.lost(scanResult)) }
     }
 
     /// Reports the devices that have been silent for too long and are not connected.
-    mutating func reportLosses(listened: Duration, linked: Set<PeerID>, _ known: (AdvertiserID) -> Sighting?) {
+    mutating func reportLosses(listened: Duration, linked: Set<PeerID>, _ known: (AdvertiserID) -> ScanResult?) {
         guard let lostAfter else { return }
         for id in gate.lost(silentFor: lostAfter, listened: listened, linked: linked) {
-            guard let sighting = known(id), !isExcluded(sighting) else { continue }
-            receive(.lost(sighting))
+            guard let scanResult = known(id), !isExcluded(scanResult) else { continue }
+            receive(.lost(scanResult))
         }
     }
 
-    private func isExcluded(_ sighting: Sighting) -> Bool {
-        guard let excluded, let peer = sighting.peer else { return false }
+    private func isExcluded(_ scanResult: ScanResult) -> Bool {
+        guard let excluded, let peer = scanResult.peer else { return false }
         return excluded.contains(peer)
     }
 }

@@ -141,10 +141,11 @@ extension PeerDatabase {
 
     /// - Throws: `.databaseTooLarge`; nothing more is known than before.
     func found(
-        _ part: GATTDatabase, by discovery: UInt64, of services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool
+        _ part: GATTDatabase, by discovery: UInt64, of services: [BluetoothUUID]?, level: DiscoveryLevel,
+        ignoringCache: Bool
     ) throws(GATTFailure) {
         state.ended(discovery)
-        try state.found(part, services: services, level: level, afresh: afresh)
+        try state.found(part, services: services, level: level, ignoringCache: ignoringCache)
     }
 
     /// The descriptors of one characteristic were found.

@@ -23,19 +23,19 @@ extension Peripheral {
     ///
     /// - Parameters:
     ///   - level: The extent of the discovery.
-    ///   - afresh: Whether the peer is asked in any case.
+    ///   - ignoringCache: A Boolean value that indicates whether the peer is asked even if the result is known.
     ///   - timeout: The longest time for all of it; 60 seconds by default.
     /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or
     ///   violates the protocol, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
     @discardableResult
     public func discover(
-        _ level: DiscoveryLevel = .subscribable, afresh: Bool = false, timeout: Duration? = nil
+        _ level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false, timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
         let operation = "discover the services"
         return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
             (deadline) async throws(BLEError) in
-            if afresh {
-                try await discovery(of: nil, level: level, afresh: true, until: deadline, during: operation)
+            if ignoringCache {
+                try await discovery(of: nil, level: level, ignoringCache: true, until: deadline, during: operation)
                 try await awaitRediscovery(until: deadline, during: operation)
             } else {
                 try await ensureDiscovered(nil, to: level, until: deadline, during: operation)
@@ -49,11 +49,11 @@ extension Peripheral {
     ///
     /// Services that were already discovered to this level cost nothing.
     ///
-    /// - Throws: `BLEError` as `discover(_:afresh:timeout:)` does. A service that the peer does not have is not an
+    /// - Throws: `BLEError` as `discover(_:ignoringCache:timeout:)` does. A service that the peer does not have is not an
     ///   error: it is not in the result.
     @discardableResult
     public func discover(
-        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, afresh: Bool = false,
+        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false,
         timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
         let names = services.map(\.description).joined(separator: ", ")
@@ -61,8 +61,8 @@ extension Peripheral {
         return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
             (deadline) async throws(BLEError) in
             if services.isEmpty { return GATTDatabase() }
-            if afresh {
-                try await discovery(of: services, level: level, afresh: true, until: deadline, during: operation)
+            if ignoringCache {
+                try await discovery(of: services, level: level, ignoringCache: true, until: deadline, during: operation)
                 try await awaitRediscovery(until: deadline, during: operation)
             } else {
                 try await ensureDiscovered(services, to: level, until: deadline, during: operation)
@@ -70,6 +70,24 @@ extension Peripheral {
             guard let known = peerDatabase.database else { throw changed(during: operation) }
             return known.restricted(to: services)
         }
+    }
+
+    /// The former form of `discover(_:ignoringCache:timeout:)`.
+    @available(*, deprecated, renamed: "discover(_:ignoringCache:timeout:)")
+    @discardableResult
+    public func discover(
+        _ level: DiscoveryLevel = .subscribable, afresh: Bool, timeout: Duration? = nil
+    ) async throws(BLEError) -> GATTDatabase {
+        try await discover(level, ignoringCache: afresh, timeout: timeout)
+    }
+
+    /// The former form of `discover(services:level:ignoringCache:timeout:)`.
+    @available(*, deprecated, renamed: "discover(services:level:ignoringCache:timeout:)")
+    @discardableResult
+    public func discover(
+        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, afresh: Bool, timeout: Duration? = nil
+    ) async throws(BLEError) -> GATTDatabase {
+        try await discover(services: services, level: level, ignoringCache: afresh, timeout: timeout)
     }
 
     /// Returns when `services`, or all, are known to `level`, and nothing that is known is stale.
@@ -101,7 +119,7 @@ extension Peripheral {
 
     /// Discovers once, and remembers what was found. What changed while it ran is stale after it.
     func discovery(
-        of services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false, until deadline: BootInstant,
+        of services: [BluetoothUUID]?, level: DiscoveryLevel, ignoringCache: Bool = false, until deadline: BootInstant,
         during operation: String
     ) async throws(BLEError) {
         let number = peerDatabase.discoveryBegan(of: services, level: level)
@@ -117,7 +135,7 @@ extension Peripheral {
             throw failure(of: result, during: operation)
         }
         do throws(GATTFailure) {
-            try peerDatabase.found(found, by: number, of: services, level: level, afresh: afresh)
+            try peerDatabase.found(found, by: number, of: services, level: level, ignoringCache: ignoringCache)
         } catch {
             rediscover()
             throw BLEError(error, subject: name, during: operation)

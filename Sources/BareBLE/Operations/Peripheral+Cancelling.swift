@@ -7,7 +7,11 @@ public enum DisconnectMode: Hashable, Sendable {
     case now
     /// After the pending operations. Later calls fail with `.disconnecting`. Calls to the controller and not to the
     /// peer are not waited for: signal strength, connection parameters, PHYs.
-    case afterQueue
+    case afterPendingOperations
+
+    /// The former name of `afterPendingOperations`.
+    @available(*, deprecated, renamed: "afterPendingOperations")
+    public static var afterQueue: DisconnectMode { .afterPendingOperations }
 }
 
 extension Peripheral {

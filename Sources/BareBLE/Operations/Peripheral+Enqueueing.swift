@@ -71,13 +71,13 @@ extension Peripheral {
     /// ```swift
     /// let first = device.enqueue { try await $0.write([1], to: control) }
     /// let second = device.enqueue { try await $0.write([2], to: control) }
-    /// await device.disconnect(.afterQueue)
+    /// await device.disconnect(.afterPendingOperations)
     /// try await first.value
     /// ```
     ///
     /// The position in the queue is taken before this returns: such calls reach the peer in their order in the
     /// program, which is not so for tasks and `async let`. They run one after the other, each when the one before has
-    /// ended, with whatever result. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterQueue)` that come
+    /// ended, with whatever result. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterPendingOperations)` that come
     /// later treat them as calls that were made before; a later call waits until `body` has made its first call, and
     /// then runs concurrently.
     ///

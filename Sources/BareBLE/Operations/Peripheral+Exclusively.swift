@@ -12,7 +12,7 @@ extension Peripheral {
     /// ```
     ///
     /// It begins when the calls that were made before have ended. Calls of `body`, and of tasks that it starts,
-    /// proceed; calls of others wait, or fail, as `entry` says, and proceed in their order afterwards. `body` may call
+    /// proceed; calls of others wait, or fail, as `others` says, and proceed in their order afterwards. `body` may call
     /// `exclusively` again, which keeps its own other tasks out as well. Exclusive access ends when `body` has
     /// returned or thrown, even if tasks that it started continue.
     ///
@@ -21,7 +21,7 @@ extension Peripheral {
     /// `requestPHY(_:receive:timeout:)`.
     ///
     /// - Parameters:
-    ///   - entry: The treatment of others' calls meanwhile.
+    ///   - others: The treatment of others' calls meanwhile.
     ///   - timeout: The longest wait for the turn; `nil` for no limit. `body` has no limit.
     ///   - body: The operations; it receives this peripheral.
     /// - Returns: The result of `body`.
@@ -29,12 +29,12 @@ extension Peripheral {
     ///   exclusive access lets no call wait, `.queueFull`, `.disconnecting`, `.disconnected`; `body` has not run then.
     ///   And the error of `body`.
     public nonisolated func exclusively<Value>(
-        _ entry: ExclusiveEntry = .waiting, timeout: Duration? = nil,
+        others: ExclusiveEntry = .wait, timeout: Duration? = nil,
         _ body: (Peripheral) async throws -> Value
     ) async throws -> Value {
         let outer = CallScopes.current
         let scope = CallScopes.next()
-        try await lease(scope, entry, from: outer, within: timeout)
+        try await beginExclusiveAccess(scope, others, from: outer, within: timeout)
         do {
             let value = try await CallScopes.$current.withValue(outer + [scope]) { try await body(self) }
             await release(scope)
@@ -45,7 +45,15 @@ extension Peripheral {
         }
     }
 
-    private func lease(
+    /// Gives the caller exclusive access; the former form of `exclusively(others:timeout:_:)`.
+    @available(*, deprecated, renamed: "exclusively(others:timeout:_:)")
+    public nonisolated func exclusively<Value>(
+        _ entry: ExclusiveEntry, timeout: Duration? = nil, _ body: (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        try await exclusively(others: entry, timeout: timeout, body)
+    }
+
+    private func beginExclusiveAccess(
         _ scope: OperationGate.Scope, _ others: ExclusiveEntry, from outer: [OperationGate.Scope],
         within timeout: Duration?
     ) async throws(BLEError) {

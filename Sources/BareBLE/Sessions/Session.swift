@@ -157,7 +157,7 @@ extension Session {
 
     /// Ends the session: cancels a connect or a pause, and ends the link.
     ///
-    /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterQueue` a ready link ends after the
+    /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterPendingOperations` a ready link ends after the
     /// pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer. The call
     /// returns when everything of the session has been released; a session that has ended stays so.
     public func disconnect(_ mode: DisconnectMode = .now) async {

@@ -83,7 +83,7 @@ public enum SessionState: Equatable, Sendable {
     case gaveUp(BLEError)
     /// The program has taken the link by `releaseLink()`; `takeBack(_:)` or `reconnect()` resumes.
     case paused
-    /// This program is ending the session; with `.afterQueue` calls made before may still be under way.
+    /// This program is ending the session; with `.afterPendingOperations` calls made before may still be under way.
     case disconnecting
     /// This program has ended the session.
     case ended

@@ -142,8 +142,8 @@ private final class DeviceBroadcaster: Sendable {
     func receive(_ delivery: ScanDelivery) {
         state.withLock { state in
             switch delivery {
-            case .found(let sighting), .updated(let sighting): state.list.heard(sighting)
-            case .lost(let sighting): state.list.lost(sighting)
+            case .found(let scanResult), .updated(let scanResult): state.list.heard(scanResult)
+            case .lost(let scanResult): state.list.lost(scanResult)
             case .notice(.adapterLost): state.isListening = false
             case .notice(.adapterBack): state.isListening = true
             case .notice: return

@@ -4,12 +4,12 @@ internal import BLELinux
 /// An event of a scan.
 public enum ScanEvent: Hashable, Sendable {
     /// A matching device was heard for the first time, or again after it was lost.
-    case found(Sighting)
+    case found(ScanResult)
     /// A known device sends other data, or is due for another report by the scan's rule for repetitions.
-    case updated(Sighting)
+    case updated(ScanResult)
     /// A known device was silent for the requested time while the radio listened, or was dropped because there are too
     /// many others.
-    case lost(Sighting)
+    case lost(ScanResult)
     /// This number of events was dropped here, because they came faster than they were consumed.
     case dropped(Int)
     /// The adapter went down or away; the scan resumes by itself when it is back.
@@ -190,8 +190,8 @@ public struct ScanSequence: AsyncSequence, Sendable {
 
         private func isExcluded(_ event: ScanEvent) -> Bool {
             switch event {
-            case .found(let sighting), .updated(let sighting), .lost(let sighting):
-                guard let peer = sighting.peer else { return false }
+            case .found(let scanResult), .updated(let scanResult), .lost(let scanResult):
+                guard let peer = scanResult.peer else { return false }
                 return sequence.excluded.contains(peer)
             case .dropped, .paused, .resumed:
                 return false

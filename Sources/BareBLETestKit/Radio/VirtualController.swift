@@ -20,7 +20,7 @@ package struct VirtualController: Sendable {
         /// Scanning or a connection attempt began or ended.
         case listeningChanged
         /// Disconnect the link.
-        case hangUp(ConnectionHandle)
+        case disconnect(ConnectionHandle)
         /// Change the link's connection parameters.
         case update(ConnectionHandle, ConnectionParameters)
         /// Change the link's PHYs, for transmitting and receiving.
@@ -203,7 +203,7 @@ extension VirtualController {
         case .leSetDataLength:
             return [complete(opcode, [0] + handle.littleEndianBytes)]
         case .disconnect:
-            return [taken, .hangUp(handle)]
+            return [taken, .disconnect(handle)]
         case .leConnectionUpdate:
             let parameters = reader.linkParameters()
             guard let parameters else { return [status(opcode, .invalidParameters)] }

@@ -171,7 +171,7 @@ extension VirtualRadio {
             switch action {
             case .send(let packet): send(packet, index)
             case .listeningChanged: scheduleAdvertisements()
-            case .hangUp(let handle): end(index, handle, .localHostTerminated, tell: true)
+            case .disconnect(let handle): end(index, handle, .localHostTerminated, tell: true)
             case .update(let handle, let parameters):
                 controllers[index]?.controller.links[handle]?.parameters = parameters
                 send(VirtualController.updateComplete(handle, parameters), index)

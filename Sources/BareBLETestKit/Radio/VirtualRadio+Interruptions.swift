@@ -4,7 +4,7 @@ internal import BLELinux
 /// A fault on a link at a chosen moment.
 public enum VirtualInterruption: Hashable, Sendable {
     /// The peripheral disconnects, with the reason that the controller then reports.
-    case hangUp(HCIStatus)
+    case disconnect(HCIStatus)
     /// The peripheral goes out of range.
     case outOfRange
     /// The peripheral is reset and loses its state.
@@ -15,6 +15,10 @@ public enum VirtualInterruption: Hashable, Sendable {
     case adapterReset(String)
     /// The adapter of this name is unplugged.
     case unplug(String)
+
+    /// The former name of `disconnect(_:)`.
+    @available(*, deprecated, renamed: "disconnect(_:)")
+    public static func hangUp(_ reason: HCIStatus) -> VirtualInterruption { .disconnect(reason) }
 }
 
 extension VirtualRadio {
@@ -42,7 +46,7 @@ extension VirtualRadio {
     /// Applies an interruption to a peripheral and its links now.
     package func happen(_ interruption: VirtualInterruption, to peripheral: VirtualPeripheral) {
         switch interruption {
-        case .hangUp(let reason): hangUp(peripheral, because: reason)
+        case .disconnect(let reason): disconnect(peripheral, because: reason)
         case .outOfRange: move(peripheral, to: .outOfRange)
         case .reset: reset(peripheral)
         case .powerOff(let name): powerOff(name)

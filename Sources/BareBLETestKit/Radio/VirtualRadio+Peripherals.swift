@@ -78,8 +78,14 @@ extension VirtualRadio {
     }
 
     /// Makes a peripheral disconnect, with the reason that the controller then reports.
-    public func hangUp(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
+    public func disconnect(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
         forEachLink(of: peripheral) { index, handle in end(index, handle, reason, tell: true) }
+    }
+
+    /// The former name of `disconnect(_:because:)`.
+    @available(*, deprecated, renamed: "disconnect(_:because:)")
+    public func hangUp(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
+        disconnect(peripheral, because: reason)
     }
 
     /// Power-cycles a peripheral: it loses written state, does not disconnect, and advertises again after `pause`. The

@@ -1,7 +1,7 @@
 import BLECore
 import BLEProfiles
 
-extension AdvertisementMeaning {
+extension DecodedAdvertisement {
     /// The decoded data on one line; characters that could control the terminal are spelled out.
     var line: String { description.printable }
 

@@ -5,22 +5,22 @@ import BLEProfiles
 struct DeviceLine {
     static let heading = " RSSI  ADDRESS            TYPE     NAME              SAYS" + spaces(40) + "EVERY"
 
-    private let sighting: Sighting
+    private let scanResult: ScanResult
 
-    init(_ sighting: Sighting) {
-        self.sighting = sighting
+    init(_ scanResult: ScanResult) {
+        self.scanResult = scanResult
     }
 
     var text: String {
-        let rssi = sighting.averageRSSI.map { String(Int($0.rounded())) } ?? "?"
-        let kind = sighting.peer.map { $0.kind.rawValue } ?? "-"
+        let rssi = scanResult.averageRSSI.map { String(Int($0.rounded())) } ?? "?"
+        let kind = scanResult.peer.map { $0.kind.rawValue } ?? "-"
         let columns: [(String, Int)] = [
             (Self.spaces(5 - rssi.count) + rssi, 5),
-            (sighting.peer?.address.description ?? "anonymous", 17),
+            (scanResult.peer?.address.description ?? "anonymous", 17),
             (kind, 7),
-            (sighting.name.map { $0.printable } ?? "-", 16),
+            (scanResult.name.map { $0.printable } ?? "-", 16),
             (says, 42),
-            (sighting.interval.map { Self.seconds($0) } ?? "", 0),
+            (scanResult.interval.map { Self.seconds($0) } ?? "", 0),
         ]
         return columns.map { text, width in text + Self.spaces(width - text.count) }.joined(separator: "  ")
     }
@@ -28,13 +28,13 @@ struct DeviceLine {
     /// The contents of the advertisement, the most informative first.
     var says: String {
         var parts: [String] = []
-        let services = sighting.serviceUUIDs.map { AssignedNumbers.serviceName($0) ?? $0.description }
+        let services = scanResult.serviceUUIDs.map { AssignedNumbers.serviceName($0) ?? $0.description }
         if !services.isEmpty { parts.append(services.joined(separator: ", ")) }
-        let payload = sighting.payload
+        let payload = scanResult.payload
         payload.forEachStructure { type, value in
             if let part = Self.says(type, value, in: payload) { parts.append(part) }
         }
-        if sighting.isConnectable { parts.append("connectable") }
+        if scanResult.isConnectable { parts.append("connectable") }
         return parts.joined(separator: " · ").printable
     }
 
@@ -44,7 +44,7 @@ struct DeviceLine {
     ) -> String? {
         var reader = ByteReader(value)
         let structure = AdvertisingData.Structure(type: type, value: reader.rest())
-        if let meaning = payload.meaning(of: structure) { return meaning.description }
+        if let meaning = payload.decoded(structure) { return meaning.description }
         let alone = AdvertisingData(joining: [structure])
         if let data = alone.serviceData.first {
             let name = AssignedNumbers.serviceName(data.service) ?? data.service.description

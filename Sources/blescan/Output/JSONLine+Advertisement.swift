@@ -50,7 +50,7 @@ extension JSONLine {
             "manufacturerData",
             values(
                 data.manufacturerData.map { (companyKey($0.company), $0.data) }))
-        let meanings = data.meanings
+        let meanings = data.decoded
         add("decoded", meanings.isEmpty ? nil : .array(meanings.map(\.json)))
         add(
             "structures",

@@ -49,12 +49,12 @@ struct ReplayOutput {
     }
 
     private func showDevices() {
-        let sightings = devices.sightings.sorted { ($0.averageRSSI ?? -200) > ($1.averageRSSI ?? -200) }
-        guard !sightings.isEmpty else { return }
+        let scanResults = devices.scanResults.sorted { ($0.averageRSSI ?? -200) > ($1.averageRSSI ?? -200) }
+        guard !scanResults.isEmpty else { return }
         Console.out("")
-        Console.out("\(sightings.count.counted("device")) in \(advertisements.counted("advertisement"))")
+        Console.out("\(scanResults.count.counted("device")) in \(advertisements.counted("advertisement"))")
         Console.out(DeviceLine.heading)
-        for sighting in sightings { Console.out(DeviceLine(sighting).text) }
+        for scanResult in scanResults { Console.out(DeviceLine(scanResult).text) }
         Console.out("")
     }
 }

@@ -7,7 +7,7 @@ enum StructureText {
     static func lines(_ structure: AdvertisingData.Structure, of whole: AdvertisingData) -> [String] {
         // The structure alone, so that "the first one wins" finds this one.
         let alone = AdvertisingData(joining: [structure])
-        let decoded = whole.meaning(of: structure).map { [$0.line] } ?? []
+        let decoded = whole.decoded(structure).map { [$0.line] } ?? []
         switch structure.type {
         case .manufacturerSpecificData:
             return manufacturer(structure.value, alone) + decoded

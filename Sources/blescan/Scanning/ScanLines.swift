@@ -38,20 +38,20 @@ struct ScanLines {
     ///
     /// `time` is when it was heard, since 1970-01-01 00:00 UTC. There are at most `limit` lines in total.
     mutating func lines(
-        of sighting: Sighting, _ event: Event, adapter: String, at time: Duration, limit: Int? = nil
+        of scanResult: ScanResult, _ event: Event, adapter: String, at time: Duration, limit: Int? = nil
     ) -> [[UInt8]] {
         let room = limit.map { max(0, $0 - count) } ?? .max
         guard room > 0 else { return [] }
-        let sighting = redaction?.redacted(sighting) ?? sighting
+        let scanResult = redaction?.redacted(scanResult) ?? scanResult
         switch format {
         case .plain:
             count += 1
-            return [Array(Console.spelled(PlainLine.text(of: sighting, at: Timestamp.text(sinceEpoch: time))).utf8)]
+            return [Array(Console.spelled(PlainLine.text(of: scanResult, at: Timestamp.text(sinceEpoch: time))).utf8)]
         case .json:
             count += 1
-            return [JSONLine(sighting, event: event, origin: origin(adapter, time)).bytes]
+            return [JSONLine(scanResult, event: event, origin: origin(adapter, time)).bytes]
         case .theengs:
-            let lines = TheengsLine.lines(of: sighting).prefix(room).map(\.bytes)
+            let lines = TheengsLine.lines(of: scanResult).prefix(room).map(\.bytes)
             count += lines.count
             return lines
         }

@@ -52,18 +52,18 @@ struct ScanReplay: ~Copyable {
             guard let report = assembler.received(fragment, at: now), let outcome = devices.record(report, at: now)
             else { continue }
             for evicted in outcome.evicted { _ = gate.forget(evicted.id) }
-            let sighting = devices[outcome.place]
-            switch gate.admit(sighting, outcome.change, at: now, listened: now - .zero) {
-            case .found: show(sighting, .found, packet)
-            case .updated: if verbosity != .device { show(sighting, .updated, packet) }
+            let scanResult = devices[outcome.place]
+            switch gate.admit(scanResult, outcome.change, at: now, listened: now - .zero) {
+            case .found: show(scanResult, .found, packet)
+            case .updated: if verbosity != .device { show(scanResult, .updated, packet) }
             case nil: continue
             }
         }
     }
 
-    private mutating func show(_ sighting: Sighting, _ event: ScanLines.Event, _ packet: CapturedPacket) {
+    private mutating func show(_ scanResult: ScanResult, _ event: ScanLines.Event, _ packet: CapturedPacket) {
         for line in lines.lines(
-            of: sighting, event, adapter: "hci\(packet.controller)", at: packet.timestamp, limit: limit)
+            of: scanResult, event, adapter: "hci\(packet.controller)", at: packet.timestamp, limit: limit)
         {
             Console.out(line)
         }

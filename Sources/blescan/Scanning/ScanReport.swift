@@ -104,8 +104,8 @@ actor ScanReport {
 
     private func take(_ event: ScanEvent, _ verbosity: Verbosity) async throws {
         switch event {
-        case .found(let sighting): try await show(sighting, .found)
-        case .updated(let sighting): if verbosity != .device { try await show(sighting, .updated) }
+        case .found(let scanResult): try await show(scanResult, .found)
+        case .updated(let scanResult): if verbosity != .device { try await show(scanResult, .updated) }
         case .dropped(let count):
             lines.dropped += count
             say(
@@ -117,9 +117,11 @@ actor ScanReport {
         }
     }
 
-    private func show(_ sighting: Sighting, _ event: ScanLines.Event) async throws {
-        let time = WallClock.time(of: sighting.lastSeen, now: central.clock.now)
-        for line in lines.lines(of: sighting, event, adapter: adapter, at: time, limit: limit) { try await print(line) }
+    private func show(_ scanResult: ScanResult, _ event: ScanLines.Event) async throws {
+        let time = WallClock.time(of: scanResult.lastSeen, now: central.clock.now)
+        for line in lines.lines(of: scanResult, event, adapter: adapter, at: time, limit: limit) {
+            try await print(line)
+        }
         if let limit, lines.count >= limit { isOver = true }
     }
 

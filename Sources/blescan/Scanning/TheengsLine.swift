@@ -8,9 +8,9 @@ import BLECore
 /// and 1 for a random one.
 enum TheengsLine {
     /// Returns the objects of one scan result; none for a device without an address, which Theengs cannot handle.
-    static func lines(of sighting: Sighting) -> [JSONLine] {
-        guard let peer = sighting.peer else { return [] }
-        let (services, companies) = (sighting.serviceData, sighting.manufacturerData)
+    static func lines(of scanResult: ScanResult) -> [JSONLine] {
+        guard let peer = scanResult.peer else { return [] }
+        let (services, companies) = (scanResult.serviceData, scanResult.manufacturerData)
         return (0..<max(services.count, companies.count, 1)).map { index in
             // If there are fewer of one kind, the last of them is repeated in the remaining lines.
             let service = services.dropFirst(index).first ?? services.last
@@ -18,12 +18,12 @@ enum TheengsLine {
             return .object([
                 "id": .string(peer.address.description),
                 "mac_type": peer.type == .public ? 0 : 1,
-                "rssi": sighting.rssi.map { .integer(Int($0)) },
-                "name": sighting.name.map { .string($0) },
+                "rssi": scanResult.rssi.map { .integer(Int($0)) },
+                "name": scanResult.name.map { .string($0) },
                 "servicedatauuid": service.map { .string($0.service.description) },
                 "servicedata": service.map { .string(Hex.encode($0.data)) },
                 "manufacturerdata": company.map { .string(Hex.encode(bytes(of: $0))) },
-                "txpower": sighting.txPower.map { .integer(Int($0)) },
+                "txpower": scanResult.txPower.map { .integer(Int($0)) },
             ])
         }
     }

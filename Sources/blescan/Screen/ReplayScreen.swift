@@ -90,11 +90,11 @@ struct ReplayScreen {
                     guard let now = pace.wait(until: packet.timestamp) else { throw CancellationError() }
                     guard let report = assembler.received(fragment, at: now) else { continue }
                     guard let outcome = table.record(report, at: now) else { continue }
-                    let sighting = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
+                    let scanResult = redaction?.redacted(table[outcome.place]) ?? table[outcome.place]
                     let evicted = outcome.evicted.map { redaction?.redacted($0) ?? $0 }
                     live.change { screen in
                         for gone in evicted { screen.remove(gone.id) }
-                        screen.take(sighting)
+                        screen.take(scanResult)
                     }
                 }
             } dialogue: { _ in

@@ -27,11 +27,11 @@ extension Scan {
                     command.filters.filter, settings, duration: command.duration?.duration)
                 {
                     switch event {
-                    case .found(let sighting), .updated(let sighting):
-                        let shown = redaction?.redacted(sighting) ?? sighting
+                    case .found(let scanResult), .updated(let scanResult):
+                        let shown = redaction?.redacted(scanResult) ?? scanResult
                         live.change { $0.take(shown) }
-                    case .lost(let sighting):
-                        let shown = redaction?.redacted(sighting) ?? sighting
+                    case .lost(let scanResult):
+                        let shown = redaction?.redacted(scanResult) ?? scanResult
                         live.change { $0.remove(shown.id) }
                     case .dropped(let count): live.change { $0.lose(count) }
                     case .paused: throw Self.adapterGone(adapterName)

@@ -2,12 +2,12 @@ import BLECore
 
 extension ScanScreen {
     /// Returns the structures of advertisement and scan response, as `decode` shows them.
-    func structures(of sighting: Sighting) -> [String] {
+    func structures(of scanResult: ScanResult) -> [String] {
         var text = ""
-        if let advertisement = sighting.advertisement {
+        if let advertisement = scanResult.advertisement {
             AdvertisementTable.append(advertisement.advertisingData, to: &text)
         }
-        if let response = sighting.scanResponse {
+        if let response = scanResult.scanResponse {
             text += " scan response\n"
             AdvertisementTable.append(response.advertisingData, to: &text)
         }
@@ -21,8 +21,8 @@ extension ScanScreen {
             return frame(at: now)
         }
         var parts: [(String, ScreenStyle)] = [
-            (row.sighting.peer?.address.description ?? "anonymous", .bold),
-            ("  " + (row.sighting.peer?.kind.rawValue ?? "-"), []),
+            (row.scanResult.peer?.address.description ?? "anonymous", .bold),
+            ("  " + (row.scanResult.peer?.kind.rawValue ?? "-"), []),
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
@@ -48,21 +48,21 @@ extension ScanScreen {
     }
 
     private func facts(of row: ScreenRow, at now: BootInstant) -> [String] {
-        let sighting = row.sighting
-        var strength = sighting.rssi.map { "\($0) dBm" } ?? "not measured"
+        let scanResult = row.scanResult
+        var strength = scanResult.rssi.map { "\($0) dBm" } ?? "not measured"
         if let average = row.strength, let range = row.range {
             strength += ", \(average) on average, between \(range.lowerBound) and \(range.upperBound)"
         }
         var facts = [
             "RSSI      \(strength)",
-            "packets   \(sighting.count), the first \(Self.ago(now - sighting.firstSeen)), "
+            "packets   \(scanResult.count), the first \(Self.ago(now - scanResult.firstSeen)), "
                 + "the last \(Self.ago(row.silence(at: now)))",
         ]
-        if let interval = sighting.interval { facts.append("every     " + DeviceLine.seconds(interval)) }
-        if let set = sighting.id.sid { facts.append("set       \(set)") }
+        if let interval = scanResult.interval { facts.append("every     " + DeviceLine.seconds(interval)) }
+        if let set = scanResult.id.sid { facts.append("set       \(set)") }
         if !row.says.isEmpty { facts.append("says      " + row.says) }
         for (title, report) in [
-            ("ADVERTISEMENT", sighting.advertisement), ("SCAN RESPONSE", sighting.scanResponse),
+            ("ADVERTISEMENT", scanResult.advertisement), ("SCAN RESPONSE", scanResult.scanResponse),
         ] {
             guard let report else { continue }
             facts += ["", title + "  " + AdvertisementTable.properties(report)]

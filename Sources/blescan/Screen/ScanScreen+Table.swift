@@ -30,7 +30,7 @@ extension ScanScreen {
         for id in shown[min(top, shown.count)...].prefix(room) {
             guard let row = devices[id] else { continue }
             lines.append(rowLine(row, layout, at: now))
-            if showsStructures, id == selected { lines += structures(of: row.sighting).map { line("    " + $0) } }
+            if showsStructures, id == selected { lines += structures(of: row.scanResult).map { line("    " + $0) } }
         }
         let end = rows - (showsFilter ? 1 : 0)
         lines = Array(lines.prefix(end))
@@ -46,7 +46,7 @@ extension ScanScreen {
         top = max(0, min(top, shown.count - room))
         guard let selected, let place = shown.firstIndex(of: selected) else { return }
         var height = 1
-        if showsStructures, let row = devices[selected] { height += structures(of: row.sighting).count }
+        if showsStructures, let row = devices[selected] { height += structures(of: row.scanResult).count }
         top = max(top, place + min(height, room) - room)
         top = min(top, place)
     }
@@ -66,13 +66,13 @@ extension ScanScreen {
         _ row: ScreenRow, _ layout: [(column: ScreenColumn, width: Int)], at now: BootInstant
     ) -> ScreenLine {
         var line = empty
-        let isSelected = row.sighting.id == selected
+        let isSelected = row.scanResult.id == selected
         let silence = row.silence(at: now)
         line.style = isSelected ? .reverse : silence >= Self.fadesAfter ? .dim : []
         let showsAddress = layout.contains { $0.column == .address }
         for (column, width) in layout {
             if column == .strength { line.add(isSelected ? ">" : " ") } else { line.skip(column.gap) }
-            let address = row.sighting.peer?.address.description ?? "anonymous"
+            let address = row.scanResult.peer?.address.description ?? "anonymous"
             switch column {
             case .strength:
                 line.add(row.strength.map(String.init) ?? "?", column: width, isRightAligned: true)
@@ -81,14 +81,14 @@ extension ScanScreen {
                 line.skip(1)
                 line.add(mark(row.trend))
             case .address: line.add(address, column: width)
-            case .kind: line.add(row.sighting.peer?.kind.short ?? "-", column: width)
+            case .kind: line.add(row.scanResult.peer?.kind.short ?? "-", column: width)
             case .name:
                 let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, look))
                 line.add(name, .bold, column: width)
             case .says: line.add(row.says, column: width)
             case .interval:
                 line.add(
-                    row.sighting.interval.map { DeviceLine.seconds($0) } ?? "", column: width, isRightAligned: true)
+                    row.scanResult.interval.map { DeviceLine.seconds($0) } ?? "", column: width, isRightAligned: true)
             case .seen: line.add(ScreenRow.age(silence), column: width, isRightAligned: true)
             }
         }

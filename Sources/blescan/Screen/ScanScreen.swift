@@ -90,12 +90,12 @@ struct ScanScreen: Sendable {
     }
 
     /// A report was heard; the result includes it.
-    mutating func take(_ sighting: Sighting) {
+    mutating func take(_ scanResult: ScanResult) {
         reportCount += 1
-        rate.count(at: sighting.lastSeen)
-        if devices[sighting.id]?.take(sighting) == nil {
-            devices[sighting.id] = ScreenRow(sighting)
-            sequence.append(sighting.id)
+        rate.count(at: scanResult.lastSeen)
+        if devices[scanResult.id]?.take(scanResult) == nil {
+            devices[scanResult.id] = ScreenRow(scanResult)
+            sequence.append(scanResult.id)
         }
     }
 
@@ -170,13 +170,13 @@ private struct SortKey: Comparable {
     private let address: UInt64
 
     init(_ row: ScreenRow, _ order: ScanScreen.Order, at now: BootInstant) {
-        firstSeen = row.sighting.firstSeen
-        address = row.sighting.peer?.address.rawValue ?? .max
+        firstSeen = row.scanResult.firstSeen
+        address = row.scanResult.peer?.address.rawValue ?? .max
         switch order {
         case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
         // Those without a name are at the end.
         case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
-        case .address: (rank, text) = (0, row.sighting.peer?.address.description ?? "~")
+        case .address: (rank, text) = (0, row.scanResult.peer?.address.description ?? "~")
         // In steps, because every present device is heard all the time.
         case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
         }

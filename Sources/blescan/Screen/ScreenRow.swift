@@ -7,7 +7,7 @@ struct ScreenRow: Sendable {
         case rising, falling, steady
     }
 
-    private(set) var sighting: Sighting
+    private(set) var scanResult: ScanResult
     /// The printable name; `nil` for a device without one.
     private(set) var name: String?
     /// The contents of the advertisement, in words.
@@ -17,7 +17,7 @@ struct ScreenRow: Sendable {
     /// The strength by which the table is sorted: it follows the average in steps, so that rows do not change places
     /// all the time.
     private(set) var heldStrength: Int?
-    /// The strength over more reports than the sighting's average.
+    /// The strength over more reports than the scan result's average.
     private var slowStrength: Double?
     private var words: String
 
@@ -26,21 +26,21 @@ struct ScreenRow: Sendable {
     /// The difference of the averages, in dB, at which a device comes nearer or goes away.
     private static let slope = 3.0
 
-    init(_ sighting: Sighting) {
-        self.sighting = sighting
-        name = Self.shown(sighting.name)
-        says = DeviceLine(sighting).says
+    init(_ scanResult: ScanResult) {
+        self.scanResult = scanResult
+        name = Self.shown(scanResult.name)
+        says = DeviceLine(scanResult).says
         words = ""
         measure()
         describe()
     }
 
-    mutating func take(_ newest: Sighting) {
+    mutating func take(_ newest: ScanResult) {
         let isNews =
-            sighting.advertisement?.data != newest.advertisement?.data
-            || sighting.scanResponse?.data != newest.scanResponse?.data
-            || sighting.isConnectable != newest.isConnectable
-        sighting = newest
+            scanResult.advertisement?.data != newest.advertisement?.data
+            || scanResult.scanResponse?.data != newest.scanResponse?.data
+            || scanResult.isConnectable != newest.isConnectable
+        scanResult = newest
         measure()
         guard isNews else { return }
         name = Self.shown(newest.name)
@@ -49,10 +49,10 @@ struct ScreenRow: Sendable {
     }
 
     /// The smoothed strength in dBm.
-    var strength: Int? { sighting.averageRSSI.map { Int($0.rounded()) } }
+    var strength: Int? { scanResult.averageRSSI.map { Int($0.rounded()) } }
 
     var trend: Trend {
-        guard let average = sighting.averageRSSI, let slowStrength else { return .steady }
+        guard let average = scanResult.averageRSSI, let slowStrength else { return .steady }
         if average - slowStrength >= Self.slope { return .rising }
         return slowStrength - average >= Self.slope ? .falling : .steady
     }
@@ -61,7 +61,7 @@ struct ScreenRow: Sendable {
     func matches(_ text: String) -> Bool { words.contains(text) }
 
     /// Returns the time since the last report.
-    func silence(at now: BootInstant) -> Duration { max(.zero, now - sighting.lastSeen) }
+    func silence(at now: BootInstant) -> Duration { max(.zero, now - scanResult.lastSeen) }
 
     /// Returns a text such as `now`, `38s` or `2min`.
     static func age(_ duration: Duration) -> String {
@@ -80,17 +80,17 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func measure() {
-        if let rssi = sighting.rssi {
+        if let rssi = scanResult.rssi {
             range = range.map { min($0.lowerBound, rssi)...max($0.upperBound, rssi) } ?? rssi...rssi
         }
-        guard let average = sighting.averageRSSI else { return }
+        guard let average = scanResult.averageRSSI else { return }
         slowStrength = slowStrength.map { $0 + (average - $0) / 16 } ?? average
         if let heldStrength, abs(average - Double(heldStrength)) < Self.stickiness { return }
         heldStrength = Int(average.rounded())
     }
 
     private mutating func describe() {
-        let parts = [name, sighting.peer?.address.description, sighting.peer?.kind.rawValue, says]
+        let parts = [name, scanResult.peer?.address.description, scanResult.peer?.kind.rawValue, says]
         words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
     }
 }

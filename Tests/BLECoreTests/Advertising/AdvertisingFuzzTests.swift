@@ -70,7 +70,7 @@ struct AdvertisingFuzzTests {
             data.bigInfo, data.securityManagerTKValue, data.outOfBandFlags, data.resolvableSetIdentifier,
             data.encryptedData, data.meshProvisioning, data.meshMessage, data.meshBeacon, data.indoorPositioning,
             data.threeDInformation, data.electronicShelfLabel, data.broadcastCode, data.iBeacon, data.eddystone,
-            data.altBeacon, data.meanings,
+            data.altBeacon, data.decoded,
         ]
         if views.count + all.count == 0 { Issue.record("nothing was read") }
     }

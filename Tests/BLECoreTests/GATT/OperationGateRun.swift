@@ -56,7 +56,7 @@ struct OperationGateRun {
             let scope = OperationGate.Scope(number: lastScope)
             entry =
                 Bool.random(using: &numbers)
-                ? .turn(scope) : .exclusive(scope, others: isPatient ? .waiting : .failFast)
+                ? .turn(scope) : .exclusive(scope, others: isPatient ? .wait : .fail)
         }
         switch gate.enter(lastTicket, as: entry, from: scopes) {
         case .admitted: admitted(lastTicket, entry, scopes)

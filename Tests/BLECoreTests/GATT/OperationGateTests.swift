@@ -6,7 +6,7 @@ import Testing
     private let scope = OperationGate.Scope(number: 1)
     private let inner = OperationGate.Scope(number: 2)
 
-    private func exclusive(_ scope: OperationGate.Scope, _ others: ExclusiveEntry = .waiting) -> OperationGate.Entry {
+    private func exclusive(_ scope: OperationGate.Scope, _ others: ExclusiveEntry = .wait) -> OperationGate.Entry {
         .exclusive(scope, others: others)
     }
 
@@ -150,7 +150,7 @@ import Testing
     @Test func anExclusiveEntryThatLetsNobodyWait() {
         var gate = OperationGate()
         _ = gate.enterFreely()
-        #expect(gate.enter(1, as: exclusive(scope, .failFast)) == .waits)
+        #expect(gate.enter(1, as: exclusive(scope, .fail)) == .waits)
         #expect(gate.enter(2, as: .call) == .refused(.busy))
         #expect(gate.leave() == [.admit(1)])
         #expect(gate.enter(3, as: .call) == .refused(.busy))

@@ -7,16 +7,16 @@ import Testing
     @Test func arrivalsAndDeparturesAreToldOnce() throws {
         var list = DeviceList()
         #expect(change(of: &list) == nil)
-        list.heard(try sighting(1))
-        list.heard(try sighting(2))
+        list.heard(try scanResult(1))
+        list.heard(try scanResult(2))
         #expect(numbers(list.devices) == [1, 2])
         let came = try #require(change(of: &list))
         #expect(numbers(came.arrived) == [1, 2] && came.left.isEmpty && came.moved.isEmpty)
         #expect(change(of: &list) == nil)
-        list.heard(try sighting(1))
+        list.heard(try scanResult(1))
         #expect(!list.hasNews)
-        list.lost(try sighting(1))
-        list.lost(try sighting(1))
+        list.lost(try scanResult(1))
+        list.lost(try scanResult(1))
         let went = try #require(change(of: &list))
         #expect(numbers(went.left) == [1] && went.left.first?.isPresent == false && went.arrived.isEmpty)
         #expect(numbers(list.devices) == [2])
@@ -26,13 +26,13 @@ import Testing
     /// What a difference costs does not grow with the list.
     @Test func onlyChangedEntriesAreLookedAt() throws {
         var list = DeviceList()
-        for number in 1...100 { list.heard(try sighting(UInt64(number))) }
+        for number in 1...100 { list.heard(try scanResult(UInt64(number))) }
         #expect(list.unreportedCount == 100)
         #expect(change(of: &list)?.arrived.count == 100 && list.unreportedCount == 0)
-        list.heard(try sighting(7))
+        list.heard(try scanResult(7))
         #expect(list.unreportedCount == 0)
-        list.lost(try sighting(7))
-        list.heard(try sighting(101))
+        list.lost(try scanResult(7))
+        list.heard(try scanResult(101))
         #expect(list.unreportedCount == 2)
         let news = try #require(change(of: &list))
         #expect(numbers(news.left) == [7] && numbers(news.arrived) == [101])
@@ -40,22 +40,22 @@ import Testing
 
     @Test func whoCameAndWentInBetweenIsNoNews() throws {
         var list = DeviceList()
-        list.heard(try sighting(1))
-        list.lost(try sighting(1))
+        list.heard(try scanResult(1))
+        list.lost(try scanResult(1))
         #expect(!list.hasNews && change(of: &list) == nil && list.devices.isEmpty)
-        list.heard(try sighting(1))
+        list.heard(try scanResult(1))
         _ = change(of: &list)
-        list.lost(try sighting(1))
-        list.heard(try sighting(1))
+        list.lost(try scanResult(1))
+        list.heard(try scanResult(1))
         #expect(change(of: &list) == nil)
         #expect(numbers(list.devices) == [1])
-        list.lost(try sighting(1))
+        list.lost(try scanResult(1))
         #expect(numbers(try #require(change(of: &list)).left) == [1])
     }
 
     @Test func pinnedDevicesStayAsAbsent() throws {
         var list = DeviceList()
-        let known = try sighting(1)
+        let known = try scanResult(1)
         let peer = try #require(known.peer)
         list.pin(peer)
         #expect(list.device(peer) == nil)
@@ -82,20 +82,20 @@ import Testing
 
     @Test func levelsThatChangeAreToldAsMoved() throws {
         var list = DeviceList(Proximity.Settings(halfLife: .zero))
-        list.heard(try sighting(1, rssi: -60))
+        list.heard(try scanResult(1, rssi: -60))
         _ = change(of: &list)
-        list.heard(try sighting(1, rssi: -62, at: .seconds(1)))
+        list.heard(try scanResult(1, rssi: -62, at: .seconds(1)))
         #expect(change(of: &list) == nil)
-        list.heard(try sighting(1, rssi: -90, at: .seconds(2)))
+        list.heard(try scanResult(1, rssi: -90, at: .seconds(2)))
         let away = try #require(change(of: &list))
         #expect(away.moved.map(\.proximity.level) == [.far] && away.arrived.isEmpty)
         // There and back again is no news.
-        list.heard(try sighting(1, rssi: -60, at: .seconds(3)))
-        list.heard(try sighting(1, rssi: -90, at: .seconds(4)))
+        list.heard(try scanResult(1, rssi: -60, at: .seconds(3)))
+        list.heard(try scanResult(1, rssi: -90, at: .seconds(4)))
         #expect(change(of: &list) == nil)
         // One that was lost begins again.
-        list.lost(try sighting(1))
-        list.heard(try sighting(1, rssi: -40, at: .seconds(5)))
+        list.lost(try scanResult(1))
+        list.heard(try scanResult(1, rssi: -40, at: .seconds(5)))
         #expect(list.devices.first?.proximity.strength == -40)
     }
 
@@ -103,11 +103,11 @@ import Testing
         var list = DeviceList()
         var set = report(1, [])
         set.sid = 3
-        list.heard(try sighting(1))
-        list.heard(try sighting(set, at: .seconds(1)))
+        list.heard(try scanResult(1))
+        list.heard(try scanResult(set, at: .seconds(1)))
         let peer = try #require(report(1, []).peer)
         #expect(list.count == 2)
-        #expect(list.devices.count == 2 && list.device(peer)?.sighting.id.sid == 3)
+        #expect(list.devices.count == 2 && list.device(peer)?.scanResult.id.sid == 3)
     }
 
     // Row A12.
@@ -145,13 +145,13 @@ import Testing
     /// Macros cannot call what mutates.
     private func change(of list: inout DeviceList) -> DeviceListChange? { list.takeChange() }
 
-    private func sighting(_ number: UInt64, rssi: Int8 = -60, at time: Duration = .zero) throws -> Sighting {
+    private func scanResult(_ number: UInt64, rssi: Int8 = -60, at time: Duration = .zero) throws -> ScanResult {
         var one = report(number, [])
         one.rssi = rssi
-        return try sighting(one, at: time)
+        return try scanResult(one, at: time)
     }
 
-    private func sighting(_ report: AdvertisingReport, at time: Duration) throws -> Sighting {
+    private func scanResult(_ report: AdvertisingReport, at time: Duration) throws -> ScanResult {
         var table = DeviceTable()
         let outcome = try #require(record(report, &table, at: start + time))
         return table[outcome.place]

@@ -16,12 +16,12 @@ import Testing
             #expect(record(response, &table, at: now)?.change == .same)
         }
         #expect(table.count == 1)
-        let sighting = try #require(table[AdvertiserID(response)])
-        #expect(sighting.count == 201)
-        #expect(sighting.advertisement?.data == [2, 1, 99])
-        #expect(sighting.scanResponse?.data == [3, 9, 65, 66])
-        #expect(sighting.interval == .milliseconds(100))
-        #expect(sighting.firstSeen == start && sighting.lastSeen == now)
+        let scanResult = try #require(table[AdvertiserID(response)])
+        #expect(scanResult.count == 201)
+        #expect(scanResult.advertisement?.data == [2, 1, 99])
+        #expect(scanResult.scanResponse?.data == [3, 9, 65, 66])
+        #expect(scanResult.interval == .milliseconds(100))
+        #expect(scanResult.firstSeen == start && scanResult.lastSeen == now)
     }
 
     // Rows A11, H09.
@@ -72,7 +72,7 @@ import Testing
         _ = table.record(report(1, []), at: start)
         let outcome = try #require(record(report(4, []), &table, at: start))
         #expect(outcome.evicted.map(\.id) == [AdvertiserID(report(2, []))])
-        #expect(table.sightings.map { $0.peer?.address.rawValue } == [4, 1, 3])
+        #expect(table.scanResults.map { $0.peer?.address.rawValue } == [4, 1, 3])
         table.pinned = [report(4, []), report(1, []), report(3, [])].reduce(into: []) { set, one in
             if let peer = one.peer { set.insert(peer) }
         }
@@ -104,7 +104,7 @@ import Testing
         let outcome = try #require(record(last, &table, at: start))
         #expect(outcome.evicted.count == 1 && outcome.change == .changed)
         #expect(table[AdvertiserID(last)]?.advertisement?.data.count == 1_650)
-        #expect(table.sightings.reduce(0) { $0 + $1.payloadLength } <= DeviceTable.payloadLimit)
+        #expect(table.scanResults.reduce(0) { $0 + $1.payloadLength } <= DeviceTable.payloadLimit)
         // What expires gives its room back.
         _ = table.expire(olderThan: start + .seconds(1))
         #expect(table.count == 1)
@@ -121,7 +121,7 @@ import Testing
         #expect(lost.map { $0.peer?.address.rawValue } == [2])
         #expect(table.count == 3)
         _ = table.record(report(2, []), at: start + .seconds(9))
-        #expect(table.sightings.map { $0.peer?.address.rawValue } == [2, 4, 3, 1])
+        #expect(table.scanResults.map { $0.peer?.address.rawValue } == [2, 4, 3, 1])
     }
 
     @Test func strengthIsSmoothedAndMayBeMissing() throws {
@@ -131,9 +131,9 @@ import Testing
             one.rssi = rssi
             _ = table.record(one, at: start)
         }
-        let sighting = try #require(table[AdvertiserID(report(1, []))])
-        #expect(sighting.rssi == -60)
-        #expect(sighting.averageRSSI == -63.75)
+        let scanResult = try #require(table[AdvertiserID(report(1, []))])
+        #expect(scanResult.rssi == -60)
+        #expect(scanResult.averageRSSI == -63.75)
     }
 
     @Test func theIntervalIsTheMedianOfGapsThatAreGaps() throws {
@@ -158,7 +158,7 @@ import Testing
             _ = table.record(report(UInt64(number % 50), payload), at: start + .microseconds(200 * number))
         }
         #expect(table.count == 50)
-        for sighting in table.sightings { #expect(sighting.count == 100) }
+        for scanResult in table.scanResults { #expect(scanResult.count == 100) }
         #expect(table[AdvertiserID(report(49, []))]?.advertisement?.data == [2, 1, UInt8(truncatingIfNeeded: 4999)])
     }
 }

@@ -12,7 +12,7 @@ import Testing
     private let ruuvi = BluetoothAddress(rawValue: 0xAABB_CCDD_EEFF)
 
     @Test func everythingPassesNoFilter() throws {
-        let all = try Self.sightings()
+        let all = try Self.scanResults()
         #expect(all.count > 150 && all.allSatisfy { ScanFilter.any.matches($0) })
     }
 
@@ -91,7 +91,7 @@ import Testing
         #expect(try passing(either) == [govee, ruuvi])
         var strong = ScanFilter.any
         strong.minimumRSSI = -50
-        let near = try Self.sightings().filter { strong.matches($0) }
+        let near = try Self.scanResults().filter { strong.matches($0) }
         #expect(!near.isEmpty && near.allSatisfy { ($0.rssi ?? 0) >= -50 })
         var connectable = ScanFilter.address(govee)
         connectable.connectableOnly = true
@@ -127,7 +127,7 @@ import Testing
             if kind != 1 { one.manufacturerData = [] }
             if kind != 2 { one.serviceData = [] }
             if kind != 3 { one.names = [] }
-            for known in try Self.sightings().prefix(60) {
+            for known in try Self.scanResults().prefix(60) {
                 guard let data = known.advertisement?.data ?? known.scanResponse?.data else { continue }
                 for index in data.indices {
                     _ = try matches(one, report(1, Array(data.prefix(index))))
@@ -146,10 +146,10 @@ import Testing
         return (try? String(contentsOf: root.appending(path: "Fixtures/adv/reports.txt"), encoding: .utf8)) ?? ""
     }()
 
-    /// A sighting for each report, by itself.
-    private static func sightings() throws -> [Sighting] {
+    /// A scan result for each report, by itself.
+    private static func scanResults() throws -> [ScanResult] {
         var assembler = ReportAssembler()
-        var sightings: [Sighting] = []
+        var scanResults: [ScanResult] = []
         for line in text.split(separator: "\n") where line.hasPrefix("04") {
             let bytes = try Hex.decode(line)
             guard case .advertisingReports(let batch) = try HCIEvent(bytes.span.extracting(1..<bytes.count)) else {
@@ -158,14 +158,14 @@ import Testing
             }
             for fragment in batch.reports {
                 guard let report = assembler.received(fragment, at: .zero) else { continue }
-                sightings.append(try sighting(report))
+                scanResults.append(try scanResult(report))
             }
         }
-        return sightings
+        return scanResults
     }
 
     private func passing(_ filter: ScanFilter) throws -> Set<BluetoothAddress> {
-        try Set(Self.sightings().filter { filter.matches($0) }.compactMap { $0.peer?.address })
+        try Set(Self.scanResults().filter { filter.matches($0) }.compactMap { $0.peer?.address })
     }
 
     /// How many addresses have a line with a property of its text. Some lines are no legal advertisements: legacy ones of
@@ -184,13 +184,13 @@ import Testing
         return line.dropFirst(start).prefix(12)
     }
 
-    private static func sighting(_ report: AdvertisingReport) throws -> Sighting {
+    private static func scanResult(_ report: AdvertisingReport) throws -> ScanResult {
         var table = DeviceTable()
         let outcome = try #require(record(report, &table, at: .zero))
         return table[outcome.place]
     }
 
     private func matches(_ filter: ScanFilter, _ report: AdvertisingReport) throws -> Bool {
-        filter.matches(try Self.sighting(report))
+        filter.matches(try Self.scanResult(report))
     }
 }

@@ -7,7 +7,7 @@ import Testing
     /// The address on air; payloads have another one, as those of devices with private addresses.
     private let onAir = PeerID(address: BluetoothAddress(rawValue: 0x5494_5E9F_64C4), type: .random)
 
-    private func sighting(_ payload: [UInt8], _ peer: PeerID) -> Sighting {
+    private func scanResult(_ payload: [UInt8], _ peer: PeerID) -> ScanResult {
         var table = DeviceTable()
         let report = AdvertisingReport(
             address: peer.address, addressType: peer.type, properties: [.legacy], rssi: -50, data: payload)
@@ -53,7 +53,7 @@ import Testing
         ("1b 84535638c1a4 00", "1b 02000038c1a4 00"),
     ]) func knownFieldsAreMasked(_ shown: String, _ redacted: String) {
         var redaction = AdvertisementRedaction()
-        let masked = redaction.redacted(sighting(payload(shown), onAir))
+        let masked = redaction.redacted(scanResult(payload(shown), onAir))
         #expect(masked.advertisement?.data == payload(redacted))
         #expect(masked.peer?.description == "40:00:00:00:00:01/random")
     }
@@ -62,7 +62,7 @@ import Testing
         var redaction = AdvertisementRedaction()
         // Name "Lampe"; then a maker's data with the address in both orders, and the name in capitals.
         let shown = bytes("06094c616d7065") + payload("ffffff c4649f5e9454 54945e9f64c4 4c414d5045")
-        let masked = redaction.redacted(sighting(shown, onAir))
+        let masked = redaction.redacted(scanResult(shown, onAir))
         let name = Array("(name 1)".utf8)
         #expect(
             masked.advertisement?.data
@@ -79,8 +79,8 @@ import Testing
             let whole = bytes(hex)
             for length in 0...whole.count {
                 let shown = [UInt8(length)] + whole.prefix(length)
-                #expect(redaction.redacted(sighting(shown, onAir)).advertisement?.data.count == shown.count)
-                for left in 0..<length { _ = redaction.redacted(sighting(Array(shown.prefix(left)), onAir)) }
+                #expect(redaction.redacted(scanResult(shown, onAir)).advertisement?.data.count == shown.count)
+                for left in 0..<length { _ = redaction.redacted(scanResult(Array(shown.prefix(left)), onAir)) }
             }
         }
     }

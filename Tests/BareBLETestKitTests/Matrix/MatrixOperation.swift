@@ -60,7 +60,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         }
         switch self {
         case .connect, .mtu, .onReady, .reconnect, .restore: break
-        case .discover: try await link.discover(afresh: true)
+        case .discover: try await link.discover(ignoringCache: true)
         case .read: _ = try await link.read(0xFFF1)
         case .longRead: _ = try await link.read(0xFFF2)
         case .write: try await link.write([2], to: 0xFFF1)
@@ -184,7 +184,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
 /// What happens in the middle of it.
 enum MatrixLoss: String, CaseIterable, Sendable {
     /// The peer ends the link.
-    case hangUp
+    case disconnect
     /// The same, and what it sends last arrives behind the news of the end.
     case lateAnswer
     /// The peer is not heard any more.
@@ -202,7 +202,7 @@ enum MatrixLoss: String, CaseIterable, Sendable {
         if isCancellation { return [.cancelled] }
         guard operation.connects else { return [.disconnected] }
         switch self {
-        case .hangUp, .lateAnswer: return [.disconnected, .connectFailed]
+        case .disconnect, .lateAnswer: return [.disconnected, .connectFailed]
         case .outOfRange: return [.disconnected, .timedOut]
         case .powerOff, .adapterReset, .unplug:
             return [.disconnected, .adapterDown, .noAdapter, .connectFailed, .timedOut]
@@ -213,7 +213,7 @@ enum MatrixLoss: String, CaseIterable, Sendable {
     /// Why the link says that it ended.
     var reason: DisconnectReason? {
         switch self {
-        case .hangUp, .lateAnswer: .byPeer(.remoteUserTerminated)
+        case .disconnect, .lateAnswer: .byPeer(.remoteUserTerminated)
         case .outOfRange: .supervisionTimeout
         case .powerOff, .adapterReset, .unplug: .adapterLost
         case .cancel, .cancelWhileReading: nil

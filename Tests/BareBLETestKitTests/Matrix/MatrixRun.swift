@@ -149,7 +149,7 @@ struct MatrixRun: Sendable {
     ) {
         let reason = HCIStatus.remoteUserTerminated
         switch loss {
-        case .hangUp: radio.assumeIsolated { $0.happen(.hangUp(reason), to: peripheral) }
+        case .disconnect: radio.assumeIsolated { $0.happen(.disconnect(reason), to: peripheral) }
         case .outOfRange: radio.assumeIsolated { $0.happen(.outOfRange, to: peripheral) }
         case .powerOff: radio.assumeIsolated { $0.happen(.powerOff("hci0"), to: peripheral) }
         case .adapterReset: radio.assumeIsolated { $0.happen(.adapterReset("hci0"), to: peripheral) }
@@ -157,7 +157,7 @@ struct MatrixRun: Sendable {
         case .cancel, .cancelWhileReading: cancel()
         case .lateAnswer:
             guard isHosts, peripheral.assumeIsolated({ $0.isConnected }) else {
-                return radio.assumeIsolated { $0.happen(.hangUp(reason), to: peripheral) }
+                return radio.assumeIsolated { $0.happen(.disconnect(reason), to: peripheral) }
             }
             radio.assumeIsolated { $0.announceEnd(of: peripheral, because: reason) }
             peripheral.assumeIsolated { isolated in

@@ -249,10 +249,10 @@ import Testing
         let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5))
         await begun(bench, scans: 1)
         await crowd(bench)
-        #expect(await bench.adapter.sighting(of: peer) != nil)
+        #expect(await bench.adapter.scanResult(of: peer) != nil)
         await link.controls.disconnect()
         await crowd(bench)
-        #expect(await bench.adapter.sighting(of: peer) == nil)
+        #expect(await bench.adapter.scanResult(of: peer) == nil)
         await bench.adapter.unsubscribe(scan)
     }
 }

@@ -154,19 +154,19 @@ import Testing
     private struct Surprise: Error {}
 
     private func names(_ scan: ScanSequence, count: Int) async throws -> [String?] {
-        try await sightings(scan, count: count).map(\.name)
+        try await scanResults(scan, count: count).map(\.name)
     }
 
     private func strengths(_ scan: ScanSequence, count: Int) async throws -> [Int8?] {
-        try await sightings(scan, count: count).map(\.rssi)
+        try await scanResults(scan, count: count).map(\.rssi)
     }
 
     private func addresses(_ scan: ScanSequence, count: Int) async throws -> [BluetoothAddress?] {
-        try await sightings(scan, count: count).map { $0.peer?.address }
+        try await scanResults(scan, count: count).map { $0.peer?.address }
     }
 
-    private func sightings(_ scan: ScanSequence, count: Int) async throws -> [Sighting] {
-        var heard: [Sighting] = []
+    private func scanResults(_ scan: ScanSequence, count: Int) async throws -> [ScanResult] {
+        var heard: [ScanResult] = []
         for try await event in scan {
             switch event {
             case .found(let device), .updated(let device): heard.append(device)

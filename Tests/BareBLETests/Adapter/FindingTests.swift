@@ -84,8 +84,8 @@ import Testing
         await bench.controller.advertise(belt, heartRate, eventType: 3)
         await bench.controller.advertise(lamp, [2, 1, 6])
         await bench.controller.advertise(belt, heartRate)
-        let (device, sighting) = try await task.value
-        #expect(device.id?.address == belt && sighting.peer == device.id && sighting.serviceUUIDs == [0x180D])
+        let (device, scanResult) = try await task.value
+        #expect(device.id?.address == belt && scanResult.peer == device.id && scanResult.serviceUUIDs == [0x180D])
         #expect(await bench.sent == setUp + [.leSetScanEnable, .leCreateConnection])
         await device.disconnect()
     }
@@ -99,8 +99,8 @@ import Testing
         let task = Task {
             try await central.withConnection(toFirst: .address(belt), .balanced, ConnectOptions(mtu: 23), timeout: nil)
             {
-                device, sighting in
-                device.id == sighting.peer
+                device, scanResult in
+                device.id == scanResult.peer
             }
         }
         await begun(bench, scans: 2)
@@ -118,7 +118,7 @@ import Testing
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let options = ConnectOptions(timeout: .seconds(1), mtu: 23)
-        let task = Task { try await central.connect(toFirst: .any, .balanced, options, timeout: nil).sighting }
+        let task = Task { try await central.connect(toFirst: .any, .balanced, options, timeout: nil).scanResult }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, heartRate)
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await task.value }

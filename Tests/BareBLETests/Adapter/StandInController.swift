@@ -129,7 +129,7 @@ actor StandInController {
         for action in actions {
             switch action {
             case .send(let packet): send(packet)
-            case .hangUp(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
+            case .disconnect(let handle): if !holdsEnds { endLink(handle, .localHostTerminated) }
             case .listeningChanged: answerCall()
             // Tests tell the end of a change themselves.
             case .update, .changePHY: continue

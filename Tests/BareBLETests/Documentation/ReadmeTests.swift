@@ -70,7 +70,7 @@ import Testing
     }
 
     private func redaction(_ central: Central) async throws {
-        // in: Sources/BLEProfiles/BLEProfiles.docc/AdvertisementMeanings.md
+        // in: Sources/BLEProfiles/BLEProfiles.docc/DecodedAdvertisements.md
         var redaction = AdvertisementRedaction()
         for try await case .found(let device) in central.scan() {
             let shown = redaction.redacted(device)
@@ -80,11 +80,11 @@ import Testing
     }
 
     private func meanings(_ central: Central) async throws {
-        // in: Sources/BLEProfiles/BLEProfiles.docc/AdvertisementMeanings.md
+        // in: Sources/BLEProfiles/BLEProfiles.docc/DecodedAdvertisements.md
         for try await case .found(let device) in central.scan() {
-            for meaning in device.meanings {
-                if let temperature = meaning["temperature"]?.number { print(meaning.title, temperature, "°C") }
-                print(meaning)
+            for decoded in device.decoded {
+                if let temperature = decoded["temperature"]?.number { print(decoded.title, temperature, "°C") }
+                print(decoded)
             }
         }
         // out
@@ -138,8 +138,8 @@ import Testing
         // in: Sources/BareBLE/BareBLE.docc/Scanning.md
         let around = try await central.collect(for: .seconds(5))
         print(around.count, "devices")
-        let level = try await central.withConnection(toFirst: .services(0x180F)) { device, sighting in
-            print("connected to", sighting.name ?? "-", "at", sighting.rssi ?? 0, "dBm")
+        let level = try await central.withConnection(toFirst: .services(0x180F)) { device, scanResult in
+            print("connected to", scanResult.name ?? "-", "at", scanResult.rssi ?? 0, "dBm")
             return try await device.read(0x2A19)
         }
         // out
@@ -151,7 +151,7 @@ import Testing
         let monitor = try await central.monitor(.services(0xFEAA), lostAfter: .seconds(20))
         monitor.pin(keys)
         for try await change in monitor.changes {
-            for device in change.arrived { print("here:", device.sighting.name ?? "-") }
+            for device in change.arrived { print("here:", device.scanResult.name ?? "-") }
             for device in change.moved where device.proximity.level == .immediate { print("at the door") }
             for device in change.left { print("left:", device.peer == keys ? "the keys!" : "somebody") }
             if monitor.devices.isEmpty { break }

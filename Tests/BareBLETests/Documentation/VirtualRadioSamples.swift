@@ -52,7 +52,7 @@ import Testing
             await radio.delayConnections(to: belt, by: .seconds(2))
             await radio.refuseConnections(to: belt, with: [.connectionLimitExceeded])
             await radio.reset(belt)
-            await radio.hangUp(belt, because: .remotePowerOff)
+            await radio.disconnect(belt, because: .remotePowerOff)
             await radio.changeAddress(of: belt, to: PeerID(address: new, type: .random))
             await belt.changeServices(to: .battery)
             // out

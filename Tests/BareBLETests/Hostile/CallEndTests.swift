@@ -52,7 +52,7 @@ struct CallEndTests {
         let peripheral = VirtualPeripheral(.battery)
         var device: Peripheral? = try await Central().attach(to: peripheral)
         weak let link = device
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let reading = Task { [device] in
             await HostileLink.code { () throws(BLEError) in _ = try await device?.read(.handle(3)) }
         }

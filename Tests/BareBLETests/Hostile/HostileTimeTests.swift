@@ -40,10 +40,10 @@ struct HostileTimeTests {
             guard case .found? = try await events.next() else { throw Surprise() }
             try await time.clock.sleep(for: .seconds(3600))
             guard case .dropped(let lost)? = try await events.next() else { throw Surprise() }
-            var newest: Sighting?
+            var newest: ScanResult?
             for _ in 0..<64 {
-                guard case .updated(let sighting)? = try await events.next() else { throw Surprise() }
-                newest = sighting
+                guard case .updated(let scanResult)? = try await events.next() else { throw Surprise() }
+                newest = scanResult
             }
             #expect(lost > 3_400)
             #expect(newest?.count == 1 + lost + 64)
@@ -83,7 +83,7 @@ struct HostileTimeTests {
             let device = try await central.connect(toFirst: .any).peripheral
             try await device.requestConnectionParameters(slowest, timeout: .seconds(60))
             #expect(try await device.connectionParameters() == slowest)
-            await belt.stopAnswering()
+            await belt.stopResponding()
             let asked = time.now
             let code = await HostileLink.code { () throws(BLEError) in
                 _ = try await device.read(.handle(3), timeout: .seconds(90))
@@ -130,7 +130,7 @@ struct HostileTimeTests {
             let central = Central(radio: radio)
             let session = try await central.session(with: try #require(await radio.id(of: belt)))
             let device = try await session.ready()
-            await belt.stopAnswering()
+            await belt.stopResponding()
             let before = await belt.receivedCount
             async let reading = HostileLink.code { () throws(BLEError) in _ = try await device.read(.handle(3)) }
             while await belt.receivedCount == before { await Task.yield() }
@@ -141,7 +141,7 @@ struct HostileTimeTests {
             #expect([.timedOut, .disconnected].contains(await reading))
             #expect(await device.disconnected() != nil)
             #expect(time.now - asleep < .seconds(8 * 3600 + 60))
-            await belt.resumeAnswering()
+            await belt.resumeResponding()
             await radio.move(belt, to: .near)
             let again = try await session.ready()
             #expect(again !== device)

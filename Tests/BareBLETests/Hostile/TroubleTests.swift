@@ -57,7 +57,7 @@ import Testing
                 links += 1
                 try await doWrong(peripheral, link, time)
                 try await time.clock.sleep(for: .milliseconds(500))
-                await radio.hangUp(peripheral)
+                await radio.disconnect(peripheral)
                 _ = await link.disconnected()
             }
             await session.disconnect()
@@ -176,7 +176,7 @@ import Testing
             let (central, radio) = Self.central(time, warnings)
             let peripheral = await radio.add(Self.device)
             let (peer, _) = try await central.connect(toFirst: .any)
-            await peripheral.stopAnswering()
+            await peripheral.stopResponding()
             await #expect(throws: BLEError.self) { try await peer.read(0xFFF1) }
             #expect(await peer.disconnected() == .attTimeout)
         }

@@ -83,7 +83,7 @@ struct HostileNeighbour: Sendable {
     ) async throws {
         switch hostility {
         case .silence:
-            if round == 0 { await peer.stopAnswering() }
+            if round == 0 { await peer.stopResponding() }
         case .notifications:
             for number in 0..<burst { await send([0x1B, Self.notified, 0, UInt8(truncatingIfNeeded: number)]) }
         case .lists:
@@ -109,7 +109,7 @@ struct HostileNeighbour: Sendable {
         case .serviceChanges:
             for _ in 0..<burst { await send([0x1B, Self.changed, 0, 1, 0, 0xFF, 0xFF]) }
         case .drops:
-            if round % 7 == 0 { await radio.hangUp(peer, because: .remotePowerOff) }
+            if round % 7 == 0 { await radio.disconnect(peer, because: .remotePowerOff) }
         case .advertisements:
             return
         case .everything:

@@ -151,7 +151,7 @@ private struct Application: Sendable {
                 let value = [UInt8](repeating: UInt8(truncatingIfNeeded: began.nanoseconds >> 20), count: 512)
                 try await long.write(value, to: 0xFFF1)
                 tell("written", [], began)
-                try await long.discover(afresh: true)
+                try await long.discover(ignoringCache: true)
                 tell("discovered", [], began)
             }
         },

@@ -30,10 +30,10 @@ struct SlowConsumerTests {
             let total = all.withLock(\.self)
             #expect(total == 3_601)
             #expect(try await events.next() == .dropped(total - 17))
-            var newest: Sighting?
+            var newest: ScanResult?
             for _ in 0..<16 {
-                guard case .updated(let sighting)? = try await events.next() else { throw CancellationError() }
-                newest = sighting
+                guard case .updated(let scanResult)? = try await events.next() else { throw CancellationError() }
+                newest = scanResult
             }
             #expect(newest?.advertisement?.data.suffix(2) == [0x0F, 0x0E])
             await events.stop()

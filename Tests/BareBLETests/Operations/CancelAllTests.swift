@@ -20,7 +20,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let first = Task { await code { _ = try await device.read(.handle(5)) } }
         while await peripheral.receivedCount == before { await Task.yield() }
@@ -29,7 +29,7 @@ import Testing
             { try await device.write([1], to: .handle(3)) },
             { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
             { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
-            { _ = try await device.discover(.full, afresh: true) },
+            { _ = try await device.discover(.full, ignoringCache: true) },
             { _ = try await device.readMultiple([3, 5]) },
         ]
         let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
@@ -43,7 +43,7 @@ import Testing
         #expect(await device.isConnected)
         // Only the one that was under way had been sent; its late response is discarded.
         #expect(await peripheral.receivedCount == before + 1)
-        await peripheral.resumeAnswering()
+        await peripheral.resumeResponding()
         let next = Task { try await device.read(.handle(8)) }
         await peripheral.send(raw: [0x0B, 0xEE])
         #expect(try await next.value == [64])
@@ -56,7 +56,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.exclusively { device in
-            await peripheral.stopAnswering()
+            await peripheral.stopResponding()
             let before = await peripheral.receivedCount
             async let own = code { _ = try await device.read(.handle(3)) }
             let others = Task.detached { await code { _ = try await device.read(.handle(5)) } }
@@ -66,7 +66,7 @@ import Testing
             await device.cancelAll()
             #expect(await own == .cancelled)
             #expect(await others.value == .cancelled)
-            await peripheral.resumeAnswering()
+            await peripheral.resumeResponding()
             await peripheral.send(raw: [0x0B, 0xEE])
             let value = try await device.read(.handle(8))
             #expect(value == [64])
@@ -77,13 +77,13 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         try await device.discover()
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let subscribing = Task { await code { _ = try await device.subscribe(to: 0x2A19) } }
         while await peripheral.receivedCount == before { await Task.yield() }
         await device.cancelAll()
         #expect(await subscribing.value == .cancelled)
-        await peripheral.resumeAnswering()
+        await peripheral.resumeResponding()
         await peripheral.send(raw: [0x13])
         _ = try await device.read(.handle(3))
         _ = try await device.subscribe(to: 0x2A19)
@@ -103,7 +103,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let call = await peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = Task { await device.disconnect(.afterQueue) }
+        let end = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1 { await Task.yield() }
         #expect(await code { _ = try await device.read(.handle(3)) } == .disconnecting)
         #expect(await code { try await device.exclusively { _ in } } == .disconnecting)
@@ -118,7 +118,7 @@ import Testing
     @Test func itWaitsForALease() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         let end = try await device.exclusively { device in
-            let end = Task.detached { await device.disconnect(.afterQueue) }
+            let end = Task.detached { await device.disconnect(.afterPendingOperations) }
             while await device.waitingCallCount < 1 { await Task.yield() }
             let value = try await device.read(.handle(8))
             #expect(value == [64])
@@ -134,10 +134,10 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let call = await peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let first = Task { await device.disconnect(.afterQueue) }
+        let first = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1 { await Task.yield() }
         let waitingCount = await device.outstanding
-        let second = Task { await device.disconnect(.afterQueue) }
+        let second = Task { await device.disconnect(.afterPendingOperations) }
         while await device.outstanding == waitingCount { await Task.yield() }
         await peripheral.send(raw: [0x0B, 0x07])
         #expect(try await call.value == [7])
@@ -148,8 +148,8 @@ import Testing
 
     @Test func itWaitsForALeaseThatKeepsCallsOut() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
-        let end = try await device.exclusively(.failFast) { device in
-            let end = Task.detached { await device.disconnect(.afterQueue) }
+        let end = try await device.exclusively(others: .fail) { device in
+            let end = Task.detached { await device.disconnect(.afterPendingOperations) }
             while await device.waitingCallCount < 1 { await Task.yield() }
             let value = try await device.read(.handle(8))
             #expect(value == [64])
@@ -165,7 +165,7 @@ import Testing
         try await device.exclusively { device in
             let other = Task.detached { await code { _ = try await device.read(.handle(3)) } }
             while await device.waitingCallCount < 1 { await Task.yield() }
-            await device.disconnect(.afterQueue)
+            await device.disconnect(.afterPendingOperations)
             #expect(await other.value == .disconnected)
         }
         #expect(await device.disconnectReason == .requested)
@@ -175,7 +175,7 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let call = await peripheral.leaveUnanswered { await code { _ = try await device.read(.handle(3)) } }
-        let end = Task { await device.disconnect(.afterQueue) }
+        let end = Task { await device.disconnect(.afterPendingOperations) }
         while await device.waitingCallCount < 1 { await Task.yield() }
         end.cancel()
         await end.value
@@ -184,8 +184,8 @@ import Testing
 
     @Test func withNothingUnderWayItIsOverAtOnce() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
-        await device.disconnect(.afterQueue)
+        await device.disconnect(.afterPendingOperations)
         #expect(await device.disconnectReason == .requested)
-        await device.disconnect(.afterQueue)
+        await device.disconnect(.afterPendingOperations)
     }
 }

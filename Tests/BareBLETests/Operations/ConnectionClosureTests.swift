@@ -23,8 +23,8 @@ import Testing
         }
 
         func read(toFirst filter: ScanFilter, by central: Central) async throws {
-            try await central.withConnection(toFirst: filter) { device, sighting in
-                self.values.append(sighting.peer == device.id ? 1 : 0)
+            try await central.withConnection(toFirst: filter) { device, scanResult in
+                self.values.append(scanResult.peer == device.id ? 1 : 0)
                 self.values.append(try await device.read(.batteryLevel).percentage)
             }
         }

@@ -60,7 +60,7 @@ import Testing
         try await run { device, peripheral, _ in
             let before = device.enqueue { try await $0.write([1], to: Self.control) }
             let again = device.enqueue { try await $0.write([2], to: Self.control) }
-            await device.disconnect(.afterQueue)
+            await device.disconnect(.afterPendingOperations)
             try await before.value
             try await again.value
             #expect(await Self.written(peripheral) == [1, 2])

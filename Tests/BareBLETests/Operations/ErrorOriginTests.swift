@@ -18,7 +18,7 @@ import Testing
     @Test func aSilentPeer() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await Central().attach(to: peripheral)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let read = await failure { _ = try await device.read(.handle(2), timeout: .milliseconds(20)) }
         #expect(read?.code == .timedOut && read?.origin == .peer)
         #expect(read?.hint?.contains("still up") == true)

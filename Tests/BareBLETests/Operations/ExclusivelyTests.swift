@@ -40,7 +40,7 @@ import Testing
     @Test func itWaitsForTheCallsBeforeIt() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let first = Task { try await device.read(.handle(8)) }
         while await peripheral.receivedCount == before { await Task.yield() }
@@ -49,7 +49,7 @@ import Testing
         let later = Task { try await device.read(.handle(5)) }
         await wait(for: 2, toWaitOn: device)
         #expect(await reads(peripheral) == [8])
-        await peripheral.resumeAnswering()
+        await peripheral.resumeResponding()
         await peripheral.send(raw: [0x0B, 0x40])
         #expect(try await first.value == [0x40])
         _ = try await lease.value
@@ -70,7 +70,7 @@ import Testing
 
     @Test func othersFailAtOnceWhereTheHolderLetsNobodyWait() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
-        try await device.exclusively(.failFast) { device in
+        try await device.exclusively(others: .fail) { device in
             await #expect(throws: BLEError(.busy, during: "", because: "")) {
                 _ = try await Task.detached { try await device.read(.handle(8)) }.value
             }

@@ -64,7 +64,7 @@ import Testing
     @Test func oneThatIsBeingMadeIsReplacedToo() async throws {
         let (device, peripheral) = try await attach()
         try await device.discover()
-        await peripheral.stopAnswering()
+        await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let first = Task { try await device.subscribe(to: 0xFFF1, SubscribeOptions(sharing: .exclusive)) }
         while await peripheral.receivedCount == before { await Task.yield() }

@@ -189,9 +189,9 @@ import Testing
                 try await time.clock.sleep(for: .seconds(2))
                 let began = time.now
                 for try await event in scan.adopt() {
-                    guard case .found(let sighting) = event else { continue }
-                    #expect(sighting.peer == peer)
-                    #expect(sighting.lastSeen < began)
+                    guard case .found(let scanResult) = event else { continue }
+                    #expect(scanResult.peer == peer)
+                    #expect(scanResult.lastSeen < began)
                     break
                 }
             }
@@ -214,7 +214,7 @@ import Testing
                 let found = Lock<[PeerID?]>([])
                 let task = time.task {
                     for try await event in restored.adopt() {
-                        if case .found(let sighting) = event { found.withLock { $0.append(sighting.peer) } }
+                        if case .found(let scanResult) = event { found.withLock { $0.append(scanResult.peer) } }
                     }
                 }
                 try await time.clock.sleep(for: .seconds(2))

@@ -11,7 +11,7 @@ import Testing
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = Task { await session.disconnect(.afterQueue) }
+        let end = Task { await session.disconnect(.afterPendingOperations) }
         // A task that waits for a link fails at once; the link stays until the call has ended.
         await #expect(throws: error(.disconnected)) {
             while true {
@@ -34,7 +34,7 @@ import Testing
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let patient = Task { await session.disconnect(.afterQueue) }
+        let patient = Task { await session.disconnect(.afterPendingOperations) }
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -52,7 +52,7 @@ import Testing
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = Task { await session.disconnect(.afterQueue) }
+        let end = Task { await session.disconnect(.afterPendingOperations) }
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -71,7 +71,7 @@ import Testing
         let device = try await session.ready()
         let value = try await device.exclusively { device in
             let value = try await device.read(.batteryLevel).percentage
-            await session.disconnect(.afterQueue)
+            await session.disconnect(.afterPendingOperations)
             return value
         }
         #expect(value == 87)
@@ -97,7 +97,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
-        await bench.peripheral.stopAnswering()
+        await bench.peripheral.stopResponding()
         let count = await bench.peripheral.receivedCount
         let calls = (0..<3).map { _ in Task { try await device.read(.handle(3)) } }
         while await bench.peripheral.receivedCount == count { await Task.yield() }

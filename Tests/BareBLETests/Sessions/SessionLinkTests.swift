@@ -22,7 +22,7 @@ import Testing
             #expect(await belt.connectionCount == 1)
             await #expect(throws: error(.busy)) { try await central.session(adopting: device) }
             #expect(await device.isConnected)
-            await radio.hangUp(belt)
+            await radio.disconnect(belt)
             _ = await device.disconnected()
             #expect(try await session.ready(within: limit) !== device)
             #expect(await belt.connectionCount == 2 && readied.withLock(\.self) == 2)
@@ -79,7 +79,7 @@ import Testing
             let session = try await central.session(with: peer)
             _ = try await session.ready(within: limit)
             let lent = try await session.releaseLink()
-            await radio.hangUp(belt)
+            await radio.disconnect(belt)
             _ = await lent.disconnected()
             try await time.clock.sleep(for: .seconds(120))
             #expect(session.state == .paused)
@@ -102,7 +102,7 @@ import Testing
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         #expect(await !device.isDisconnecting)
         #expect(!session.isDisconnecting)
-        let end = Task { await session.disconnect(.afterQueue) }
+        let end = Task { await session.disconnect(.afterPendingOperations) }
         while await !device.isDisconnecting { await Task.yield() }
         #expect(session.isDisconnecting)
         #expect(await device.isConnected)
@@ -154,7 +154,7 @@ import Testing
             let central = Central(configuration, radio: radio)
             let session = try await central.session(with: peer, SessionOptions(reconnect: .backoff(attempts: 2)))
             let device = try await session.ready(within: limit)
-            await radio.hangUp(belt)
+            await radio.disconnect(belt)
             _ = await device.disconnected()
             _ = try await session.ready(within: limit)
             let lines = log.all.filter { $0.contains("link") }

@@ -162,14 +162,14 @@ import Testing
         let session = try await bench.session()
         let link = try await session.ready()
         try await link.discover()
-        await bench.peripheral.stopAnswering()
+        await bench.peripheral.stopResponding()
         let before = await bench.peripheral.receivedCount
         var values = await session.values(of: 0x2A19).makeAsyncIterator()
         while await bench.peripheral.receivedCount == before { await Task.yield() }
         await link.cancelAll()
         // Success, the response to the cancelled write.
         await bench.peripheral.send(raw: [0x13])
-        await bench.peripheral.resumeAnswering()
+        await bench.peripheral.resumeResponding()
         #expect(try await values.word() == "began")
         await session.disconnect()
     }

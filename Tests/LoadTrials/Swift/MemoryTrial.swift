@@ -113,7 +113,7 @@ enum MemoryTrial: Trial {
             try require(database.attributeCount > 4_090, "\(database.attributeCount) attributes")
             let values = try await device.subscribe(to: .handle(3))
             for _ in 0..<300 { await peer.send([0x1B, 3, 0] + value) }
-            await peer.stopAnswering()
+            await peer.stopResponding()
             for _ in 0..<64 {
                 calls.append(
                     Task { _ = try? await device.write([UInt8](repeating: 1, count: 512), to: .handle(6)) })

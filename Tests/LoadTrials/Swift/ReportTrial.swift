@@ -36,7 +36,7 @@ enum ReportTrial: Trial {
         try require(tally.lost == strangers + 1 - capacity, "\(tally.lost) lost")
         try require(tally.dropped == 0, "\(tally.dropped) dropped")
         for number in max(0, strangers - 2 * capacity)...strangers {
-            let isKnown = await central.sighting(of: ReportSource.peer(number)) != nil
+            let isKnown = await central.scanResult(of: ReportSource.peer(number)) != nil
             try require(isKnown == (number > strangers - capacity), "device \(number) is \(isKnown ? "" : "not ")there")
         }
         try require(
@@ -55,7 +55,7 @@ enum ReportTrial: Trial {
         try require(
             after.updated - before.updated == 1_000 && after.found == before.found,
             "\(after.updated - before.updated) updates of 1,000 devices")
-        let count = await central.sighting(of: ReportSource.peer(strangers))?.count
+        let count = await central.scanResult(of: ReportSource.peer(strangers))?.count
         try require(count == 1 + repetitions / 1_000, "a device was heard \(count ?? 0) times")
 
         // The slow one wakes up.

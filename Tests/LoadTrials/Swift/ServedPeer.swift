@@ -51,7 +51,7 @@ actor ServedPeer {
     }
 
     /// From now on the peer reads requests, and says nothing to them.
-    func stopAnswering() {
+    func stopResponding() {
         answers = false
     }
 

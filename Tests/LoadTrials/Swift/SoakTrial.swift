@@ -136,7 +136,7 @@ enum SoakTrial: Trial {
             let pause = Duration.seconds(Int64(numbers.next() % 120))
             result.withLock { $0.disturbances += 1 }
             switch numbers.next() % 8 {
-            case 0, 1: await radio.hangUp(belt, because: .remotePowerOff)
+            case 0, 1: await radio.disconnect(belt, because: .remotePowerOff)
             case 2, 3:
                 await radio.move(belt, to: .outOfRange)
                 try await time.clock.sleep(for: pause)

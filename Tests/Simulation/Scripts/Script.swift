@@ -59,7 +59,7 @@ extension Script {
         case endSession
         /// First: 1 for the end behind the queue.
         case disconnect
-        /// First: 1 for `afresh`.
+        /// First: 1 for `ignoringCache`.
         case discover
         /// First: which value.
         case read
@@ -108,7 +108,7 @@ extension Script {
         /// First: how many of its responses are lost.
         case dropAnswers
         /// First: for how many milliseconds.
-        case stopAnswering
+        case stopResponding
         case newAddress
 
         // Faults, of an adapter.
@@ -127,7 +127,7 @@ extension Script {
     }
 
     static let faults: [Verb] = [
-        .hangUp, .outOfRange, .restart, .refuse, .delayConnects, .dropAnswers, .stopAnswering, .powerOff, .unplug,
+        .hangUp, .outOfRange, .restart, .refuse, .delayConnects, .dropAnswers, .stopResponding, .powerOff, .unplug,
         .silence, .reset, .suspend,
     ]
 }

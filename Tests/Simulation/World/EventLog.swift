@@ -41,14 +41,14 @@ struct EventLog {
 
 /// The number of times that each event happened, over one run or many: a run without an event has shown nothing about
 /// it.
-struct Sightings {
+struct EventCounts {
     private(set) var counts: [String: Int] = [:]
 
     mutating func add(_ name: String, _ count: Int = 1) {
         counts[name, default: 0] += count
     }
 
-    mutating func add(_ others: Sightings) {
+    mutating func add(_ others: EventCounts) {
         counts.merge(others.counts, uniquingKeysWith: +)
     }
 }

@@ -24,7 +24,7 @@ extension World {
         case .notify: begin(step, isCall: false) { await self.notify(step, step.subject) }
         case .provoke, .changeServices, .outOfSync: move(step, peer)
         case .cancelAll:
-            sightings.add("call.cancelAll")
+            eventCounts.add("call.cancelAll")
             if let session = peer.session { session.assumeIsolated { $0.cancelAll() } }
             peer.link?.assumeIsolated { $0.cancelAll() }
         case .burst:
@@ -72,11 +72,11 @@ extension World {
             await attempt(step) { await session.disconnect() }
         case .disconnect:
             guard let link = peer.link else { return }
-            await attempt(step) { await link.disconnect(step.first == 1 ? .afterQueue : .now) }
+            await attempt(step) { await link.disconnect(step.first == 1 ? .afterPendingOperations : .now) }
             if peer.link === link { peer.link = nil }
         case .discover:
             await onLink(step, number) { link in
-                try await link.discover(afresh: step.first == 1, timeout: self.limit(step))
+                try await link.discover(ignoringCache: step.first == 1, timeout: self.limit(step))
             }
         case .read: await read(step, number)
         case .write, .command: await write(step, peer)
@@ -112,7 +112,7 @@ extension World {
                 for try await event in events { await self?.told(number, event) }
             }
         } catch {
-            sightings.add("error.\(error.code)")
+            eventCounts.add("error.\(error.code)")
         }
     }
 
@@ -129,7 +129,7 @@ extension World {
             case .ended: "ended"
             }
         note("S", "\(number) \(name)")
-        sightings.add("session.\(name)")
+        eventCounts.add("session.\(name)")
     }
 
     /// Runs a call on the link that there is, or on the one that the session makes within some seconds.
@@ -156,15 +156,15 @@ extension World {
         let start = loop.now()
         let suspendedBefore = suspended
         note("a", "\(step.number) \(step.verb.rawValue)")
-        sightings.add("call.\(step.verb.rawValue)")
+        eventCounts.add("call.\(step.verb.rawValue)")
         var failed: BLEError?
         do {
             try await body()
             note("z", "\(step.number)")
-            sightings.add("done.\(step.verb.rawValue)")
+            eventCounts.add("done.\(step.verb.rawValue)")
         } catch let error as BLEError {
             note("z", "\(step.number) \(error.code)")
-            sightings.add("error.\(error.code)")
+            eventCounts.add("error.\(error.code)")
             failed = error
         } catch is CancellationError {
             note("z", "\(step.number) CancellationError")
@@ -233,7 +233,7 @@ extension World {
         unlimited.limit = 0
         await onLink(unlimited, number) { link in
             let values = try await link.subscribe(to: .uuid(uuid), options)
-            self.sightings.add("done.subscribed")
+            self.eventCounts.add("done.subscribed")
             let length = left(step.second / 8)
             let end = time.task { [central = host(peer.adapter).central] in
                 try? await central.clock.sleep(for: length)
@@ -250,8 +250,8 @@ extension World {
         var last: UInt32?
         for try await received in values {
             note("n", "\(peer.number) \(value) \(received.bytes.count) \(received.droppedBefore)")
-            sightings.add("done.value")
-            if received.droppedBefore > 0 { sightings.add("effect.valuesDropped") }
+            eventCounts.add("done.value")
+            if received.droppedBefore > 0 { eventCounts.add("effect.valuesDropped") }
             guard peer.kind == .honest else { continue }
             guard let place = peer.place(received.bytes, of: value) else {
                 return fail("an honest peer's value is not what it sent: \(received.bytes)")

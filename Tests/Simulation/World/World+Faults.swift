@@ -7,13 +7,13 @@ import BareBLETestKit
 
 extension World {
     func strike(_ step: Script.Step) {
-        sightings.add("fault.\(step.verb.rawValue)")
+        eventCounts.add("fault.\(step.verb.rawValue)")
         if step.verb.isOnAdapter { return strikeAdapter(step) }
         guard let peer = peer(step.subject) else { return }
         let (peripheral, status) = (peer.peripheral, HCIStatus(rawValue: UInt8(truncatingIfNeeded: step.first)))
         radio.assumeIsolated { radio in
             switch step.verb {
-            case .hangUp: radio.hangUp(peripheral, because: status)
+            case .hangUp: radio.disconnect(peripheral, because: status)
             case .outOfRange: radio.move(peripheral, to: .outOfRange)
             case .restart:
                 radio.reset(peripheral)
@@ -31,9 +31,9 @@ extension World {
             for value in peer.values.indices { peer.values[value].isUncertain = true }
             peer.isChanged = false
         case .dropAnswers: peer.answersToDrop = step.first
-        case .stopAnswering:
-            peripheral.assumeIsolated { $0.stopAnswering() }
-            after(step) { _ in peripheral.assumeIsolated { $0.resumeAnswering() } }
+        case .stopResponding:
+            peripheral.assumeIsolated { $0.stopResponding() }
+            after(step) { _ in peripheral.assumeIsolated { $0.resumeResponding() } }
         default: break
         }
     }
@@ -74,18 +74,18 @@ extension World {
         switch step.verb {
         case .provoke:
             guard peer.kind == .adversary else { return }
-            for pdu in peer.conduct.provocation(seen: { sightings.add($0) }) {
+            for pdu in peer.conduct.provocation(seen: { eventCounts.add($0) }) {
                 peripheral.assumeIsolated { $0.send(raw: pdu) }
             }
         case .changeServices:
             guard peer.kind == .amnesiac else { return }
             peer.isChanged.toggle()
             let device = peer.isChanged ? peer.changedDevice : peer.device
-            sightings.add("effect.servicesChanged")
+            eventCounts.add("effect.servicesChanged")
             _ = peripheral.assumeIsolated { $0.changeServices(to: device, isAnnounced: step.first == 1) }
         case .outOfSync:
             guard peer.kind == .amnesiac else { return }
-            sightings.add("effect.outOfSync")
+            eventCounts.add("effect.outOfSync")
             peripheral.assumeIsolated { $0.becomeUnaware() }
         default: break
         }

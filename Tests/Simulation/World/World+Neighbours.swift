@@ -26,7 +26,7 @@ extension World {
         made.append(WeakLink(link: link))
         do {
             if peer.kind == .honest { try await readHonest(peer, link) }
-            sightings.add("done.neighbourRead")
+            eventCounts.add("done.neighbourRead")
             try await central.clock.sleep(for: left(step.first))
         } catch {
             note("z", "\(step.number) \((error as? BLEError)?.code.description ?? "given up")")

@@ -40,7 +40,7 @@ extension World {
         for peer in peers {
             peer.isHealed = true
             peer.answersToDrop = 0
-            peer.peripheral.assumeIsolated { $0.resumeAnswering() }
+            peer.peripheral.assumeIsolated { $0.resumeResponding() }
             let peripheral = peer.peripheral
             radio.assumeIsolated { radio in
                 radio.refuseConnections(to: peripheral, with: [])
@@ -70,7 +70,7 @@ extension World {
                 }
                 made.append(WeakLink(link: link))
                 if peer.kind == .honest { try await readHonest(peer, link) }
-                return sightings.add("recovered.link")
+                return eventCounts.add("recovered.link")
             } catch {
                 last = "\(error)"
                 note("r", "\(number) \(last)")
@@ -91,7 +91,7 @@ extension World {
         if let fault = peer.fault(bytes, of: value, mayBeTorn: isTorn) {
             fail("after the faults, \(fault) was read of honest peer \(peer.number): \(bytes)")
         }
-        sightings.add("recovered.read")
+        eventCounts.add("recovered.read")
     }
 
     /// Whether a scan runs: somebody who advertises is heard.
@@ -107,7 +107,7 @@ extension World {
             while !isHeard, loop.now() < end {
                 do {
                     for try await event in host.central.scan(duration: end - loop.now()) {
-                        if case .found(let sighting) = event, sighting.peer == id {
+                        if case .found(let scanResult) = event, scanResult.peer == id {
                             isHeard = true
                             break
                         }
@@ -120,7 +120,7 @@ extension World {
             fail("a minute after the faults, \(host.name) does not scan: \(error)")
         }
         if !isHeard { fail("a minute after the faults, the scan of \(host.name) hears nothing") }
-        sightings.add("recovered.scan")
+        eventCounts.add("recovered.scan")
         await radio.remove(beacon)
     }
 

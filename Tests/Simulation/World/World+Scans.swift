@@ -19,19 +19,20 @@ extension World {
 
     func heard(_ event: ScanEvent) {
         switch event {
-        case .found(let sighting), .updated(let sighting):
-            sightings.add("scan.heard")
+        case .found(let scanResult), .updated(let scanResult):
+            eventCounts.add("scan.heard")
             scansHeard += 1
             // Every view of what was sent is to be had, whatever it is.
-            note("h", "\(sighting.peer.map(\.description) ?? "-") \(sighting.name ?? "-") \(sighting.meanings.count)")
-            _ = sighting.serviceUUIDs
-            _ = sighting.manufacturerData
-            guard let peer = peers.first(where: { $0.peer == sighting.peer }), peer.kind == .honest else { return }
-            if let name = sighting.name, name != peer.device.name { fail("an honest peer was called \(name)") }
-        case .lost: sightings.add("scan.lost")
-        case .dropped: sightings.add("scan.dropped")
-        case .paused: sightings.add("scan.paused")
-        case .resumed: sightings.add("scan.resumed")
+            let peer = scanResult.peer.map(\.description) ?? "-"
+            note("h", "\(peer) \(scanResult.name ?? "-") \(scanResult.decoded.count)")
+            _ = scanResult.serviceUUIDs
+            _ = scanResult.manufacturerData
+            guard let peer = peers.first(where: { $0.peer == scanResult.peer }), peer.kind == .honest else { return }
+            if let name = scanResult.name, name != peer.device.name { fail("an honest peer was called \(name)") }
+        case .lost: eventCounts.add("scan.lost")
+        case .dropped: eventCounts.add("scan.dropped")
+        case .paused: eventCounts.add("scan.paused")
+        case .resumed: eventCounts.add("scan.resumed")
         }
     }
 }

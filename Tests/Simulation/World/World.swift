@@ -20,7 +20,7 @@ struct Outcome: Sendable {
     let hash: UInt64
     let events: Int
     let failure: String?
-    let sightings: Sightings
+    let eventCounts: EventCounts
     let lines: [String]
     /// The simulated time.
     let duration: Duration
@@ -44,7 +44,7 @@ actor World {
     var neighbours: [(adapter: Int, host: Host)] = []
     var peers: [SimulatedPeer] = []
     var log: EventLog
-    var sightings = Sightings()
+    var eventCounts = EventCounts()
     private(set) var failure: String?
 
     var links: [LinkWatch] = []
@@ -87,7 +87,7 @@ actor World {
 
     private var outcome: Outcome {
         Outcome(
-            hash: log.hash, events: log.count, failure: failure, sightings: sightings, lines: log.lines,
+            hash: log.hash, events: log.count, failure: failure, eventCounts: eventCounts, lines: log.lines,
             duration: loop.now() - BootInstant(nanoseconds: 0))
     }
 
@@ -170,7 +170,7 @@ actor World {
         case .pdu(let pdu): log.add(pdu.time, pdu.isOutgoing ? "<" : ">", "\(number)", pdu.bytes)
         case .ended(let reason, let time):
             log.add(time, "-", "link \(number): \(reason)")
-            sightings.add("reason.\(Self.name(reason))")
+            eventCounts.add("reason.\(Self.name(reason))")
         }
         if let wrong = links[number].see(event) { fail(wrong) }
     }
@@ -184,11 +184,11 @@ actor World {
     {
         guard let peer = peer(number) else { return [] }
         if peer.isHealed { return answer(pdu).map { (.zero, $0) } }
-        var reactions = peer.conduct.react(to: pdu, answer) { sightings.add($0) }
+        var reactions = peer.conduct.react(to: pdu, answer) { eventCounts.add($0) }
         if peer.answersToDrop > 0, !reactions.isEmpty {
             peer.answersToDrop -= 1
             reactions = []
-            sightings.add("effect.answerDropped")
+            eventCounts.add("effect.answerDropped")
         }
         return reactions
     }

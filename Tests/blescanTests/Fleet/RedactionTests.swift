@@ -9,9 +9,9 @@ import Testing
 @Suite struct RedactionTests {
     private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
 
-    private func sighting(
+    private func scanResult(
         _ payload: [UInt8], response: [UInt8]? = nil, address: BluetoothAddress, type: AddressType = .public
-    ) -> Sighting {
+    ) -> ScanResult {
         var table = DeviceTable()
         var place = 0
         for (data, isResponse) in [(payload, false), (response, true)] as [([UInt8]?, Bool)] {
@@ -24,20 +24,20 @@ import Testing
         return table[place]
     }
 
-    /// Everything that could be printed of a sighting.
-    private func everything(_ sighting: Sighting) -> String {
-        var text = PlainLine.text(of: sighting, at: "") + DeviceLine(sighting).text
+    /// Everything that could be printed of a scan result.
+    private func everything(_ scanResult: ScanResult) -> String {
+        var text = PlainLine.text(of: scanResult, at: "") + DeviceLine(scanResult).text
         let origin = ScanLines.Origin(time: "", scanner: "", adapter: "", sequence: 0, dropped: 0)
-        text += JSONLine(sighting, event: .found, origin: origin).text
-        for line in TheengsLine.lines(of: sighting) { text += line.text }
+        text += JSONLine(scanResult, event: .found, origin: origin).text
+        for line in TheengsLine.lines(of: scanResult) { text += line.text }
         return text
     }
 
     private func redacted(_ payload: String, response: String? = nil) -> String {
         var redaction = AdvertisementRedaction()
-        let sighting = sighting(
+        let scanResult = scanResult(
             AirCapture.bytes(payload), response: response.map(AirCapture.bytes), address: address)
-        return everything(redaction.redacted(sighting)).lowercased()
+        return everything(redaction.redacted(scanResult)).lowercased()
     }
 
     // Payloads of Fixtures/adv/meanings.txt and of the formats' descriptions, with this device's address in them.
@@ -79,7 +79,7 @@ import Testing
         var redaction = AdvertisementRedaction()
         func alias(_ text: String, _ type: AddressType) -> String? {
             guard let address = BluetoothAddress(text) else { return nil }
-            return redaction.redacted(sighting([2, 1, 6], address: address, type: type)).peer?.description
+            return redaction.redacted(scanResult([2, 1, 6], address: address, type: type)).peer?.description
         }
         #expect(alias("A4:C1:38:56:53:84", .public) == "A4:C1:38:00:00:01/public")
         #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
@@ -94,11 +94,11 @@ import Testing
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
         where !["swift-pair", "microsoft-cdp", "govee"].contains(known.kind) {
-            let sighting = sighting(AirCapture.bytes(known.payload), address: address)
-            let masked = redaction.redacted(sighting)
-            let told = masked.meanings.filter { $0.kind != .govee }
-            #expect(told == sighting.meanings.filter { $0.kind != .govee }, "\(known.payload)")
-            #expect(sighting.serviceUUIDs == masked.serviceUUIDs)
+            let scanResult = scanResult(AirCapture.bytes(known.payload), address: address)
+            let masked = redaction.redacted(scanResult)
+            let told = masked.decoded.filter { $0.kind != .govee }
+            #expect(told == scanResult.decoded.filter { $0.kind != .govee }, "\(known.payload)")
+            #expect(scanResult.serviceUUIDs == masked.serviceUUIDs)
         }
     }
 
@@ -108,14 +108,14 @@ import Testing
         for known in try Fixtures.meanings(by: "").prefix(60) {
             let bytes = AirCapture.bytes(known.payload + name)
             for length in 0...bytes.count {
-                let masked = redaction.redacted(sighting(Array(bytes.prefix(length)), address: address))
+                let masked = redaction.redacted(scanResult(Array(bytes.prefix(length)), address: address))
                 // A name that is cut off is one all the same.
                 #expect(!everything(masked).lowercased().contains("4154435f"))
             }
             for index in bytes.indices {
                 var flipped = bytes
                 flipped[index] ^= 0xFF
-                _ = redaction.redacted(sighting(flipped, address: address))
+                _ = redaction.redacted(scanResult(flipped, address: address))
             }
         }
     }

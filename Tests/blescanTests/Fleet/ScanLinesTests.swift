@@ -8,7 +8,7 @@ import Testing
 @Suite struct ScanLinesTests {
     private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
 
-    private func sighting(_ payload: String, type: AddressType? = .public, rssi: Int8? = -41) -> Sighting {
+    private func scanResult(_ payload: String, type: AddressType? = .public, rssi: Int8? = -41) -> ScanResult {
         var table = DeviceTable()
         let report = AdvertisingReport(
             address: type == nil ? nil : address, addressType: type, properties: [.legacy], rssi: rssi,
@@ -22,12 +22,12 @@ import Testing
     @Test func everyObjectSaysWhereItComesFrom() {
         var lines = ScanLines(format: .json, scanner: "attic")
         let time = Duration.milliseconds(1_795_248_000_123)
-        let first = text(lines.lines(of: sighting("020106"), .found, adapter: "hci1", at: time))
+        let first = text(lines.lines(of: scanResult("020106"), .found, adapter: "hci1", at: time))
         lines.dropped = 7
         let beat = lines.line(
             of: Heartbeat(packets: 9, devices: 2, restarts: 1, uptime: .milliseconds(61_500)), adapter: "hci1", at: time
         )
-        let second = text(lines.lines(of: sighting("020106"), .updated, adapter: "hci1", at: time + .seconds(1)))
+        let second = text(lines.lines(of: scanResult("020106"), .updated, adapter: "hci1", at: time + .seconds(1)))
         #expect(
             first == [
                 #"{"v":1,"t":"2026-11-21T08:00:00.123Z","event":"found","scanner":"attic","adapter":"hci1","seq":1,"dropped":0,"#
@@ -64,7 +64,7 @@ import Testing
         let payload =
             "0416" + "1a18" + "05" + "0416" + "aafe" + "20" + "04ff" + "9904" + "03" + "0309" + "4f6b" + "020a04"
         #expect(
-            text(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero)) == [
+            text(lines.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero)) == [
                 #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41,"name":"Ok","servicedatauuid":"181a","servicedata":"05","#
                     + #""manufacturerdata":"990403","txpower":4}"#,
                 #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41,"name":"Ok","servicedatauuid":"feaa","servicedata":"20","#
@@ -72,11 +72,12 @@ import Testing
             ])
         // Without any, without a name, without a strength.
         #expect(
-            text(lines.lines(of: sighting("020106", type: .random, rssi: nil), .found, adapter: "hci0", at: .zero)) == [
-                #"{"id":"A4:C1:38:56:53:84","mac_type":1}"#
-            ])
+            text(lines.lines(of: scanResult("020106", type: .random, rssi: nil), .found, adapter: "hci0", at: .zero))
+                == [
+                    #"{"id":"A4:C1:38:56:53:84","mac_type":1}"#
+                ])
         // Who has no address cannot be told of, and a heartbeat would not be understood.
-        #expect(lines.lines(of: sighting("020106", type: nil), .found, adapter: "hci0", at: .zero).isEmpty)
+        #expect(lines.lines(of: scanResult("020106", type: nil), .found, adapter: "hci0", at: .zero).isEmpty)
         let beat = Heartbeat(packets: 0, devices: 0, restarts: 0, uptime: .zero)
         #expect(lines.line(of: beat, adapter: "hci0", at: .zero) == nil)
         #expect(lines.count == 3)
@@ -85,8 +86,8 @@ import Testing
     @Test func thereAreNoMoreLinesThanWanted() {
         var lines = ScanLines(format: .theengs, scanner: "attic")
         let payload = "0416" + "1a18" + "05" + "0416" + "aafe" + "20"
-        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 1).count == 1)
-        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 1).isEmpty)
-        #expect(lines.lines(of: sighting(payload), .found, adapter: "hci0", at: .zero, limit: 3).count == 2)
+        #expect(lines.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero, limit: 1).count == 1)
+        #expect(lines.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero, limit: 1).isEmpty)
+        #expect(lines.lines(of: scanResult(payload), .found, adapter: "hci0", at: .zero, limit: 3).count == 2)
     }
 }

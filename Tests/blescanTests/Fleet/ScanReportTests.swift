@@ -24,7 +24,7 @@ import Testing
 
         deinit {
             leave()
-            hangUp()
+            disconnect()
         }
 
         /// Whether a writer would have to wait.
@@ -34,7 +34,7 @@ import Testing
         }
 
         func leave() { if isOpen.withLock({ exchange(&$0.reading) }) { close(reading) } }
-        func hangUp() { if isOpen.withLock({ exchange(&$0.writing) }) { close(writing) } }
+        func disconnect() { if isOpen.withLock({ exchange(&$0.writing) }) { close(writing) } }
 
         private func exchange(_ flag: inout Bool) -> Bool {
             defer { flag = false }

@@ -9,7 +9,7 @@ final class SocketPeer: Sendable {
     enum Reaction: Sendable {
         case answer([UInt8])
         case silence
-        case hangUp
+        case disconnect
     }
 
     /// The path after `unix:`.
@@ -28,7 +28,7 @@ final class SocketPeer: Sendable {
             switch react(packet) {
             case .answer(let answer): Self.send(answer, to: client)
             case .silence: break
-            case .hangUp: shutdown(client, Int32(SHUT_RDWR))
+            case .disconnect: shutdown(client, Int32(SHUT_RDWR))
             }
         }
     }
@@ -82,7 +82,7 @@ final class SocketPeer: Sendable {
     }
 
     /// Ends the link of the peer's own accord.
-    func hangUp() {
+    func disconnect() {
         client.withLock { _ = shutdown($0, Int32(SHUT_RDWR)) }
     }
 

@@ -34,7 +34,7 @@ import Testing
         // 853 and 853 units of 1/1024 s.
         try await send([0x16, 72, 0x55, 0x03, 0x55, 0x03], bench)
         try await bench.lines.wait(for: "bpm 72")
-        await bench.radio.hangUp(bench.peripheral)
+        await bench.radio.disconnect(bench.peripheral)
         try await bench.lines.wait(for: "worn chest", count: 2)
         try await send([0x00, 73], bench)
         try await bench.lines.wait(for: "bpm 73")
@@ -83,7 +83,7 @@ import Testing
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session)
         async let end: Void = group.run()
         try await send([0x00, 72], bench)
-        await bench.radio.hangUp(bench.peripheral)
+        await bench.radio.disconnect(bench.peripheral)
         do {
             try await end
             Issue.record("it should not end well")

@@ -14,7 +14,7 @@ import Testing
         let group = bench.group(HeartRateLogger(session) { bench.lines.write($0) }, session, notifier)
         async let end: Void = group.run()
         try await manager.wait(for: "READY=1")
-        await bench.radio.hangUp(bench.peripheral)
+        await bench.radio.disconnect(bench.peripheral)
         // Ready a second time is a status, and no second start.
         try await manager.wait(for: "it is ready again") { said in
             said.count { $0.hasPrefix("STATUS=") && $0.hasSuffix(" is ready") } >= 2

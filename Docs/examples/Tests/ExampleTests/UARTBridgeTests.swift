@@ -29,7 +29,7 @@ import UARTBridging
         program.write(text)
         #expect(try await program.read(text.count) == text)
 
-        await bench.radio.hangUp(bench.peripheral)
+        await bench.radio.disconnect(bench.peripheral)
         try await bench.lines.wait(for: "interrupted")
         program.write(Array("again".utf8))
         try await bench.lines.wait(for: "began", count: 2)

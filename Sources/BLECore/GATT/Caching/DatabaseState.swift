@@ -261,18 +261,18 @@ extension DatabaseState {
     /// A discovery of `services`, or of everything, has reached `level`.
     ///
     /// Another one may have gone further meanwhile: services of which more is known by now are unchanged, unless the
-    /// discovery was `afresh`.
+    /// discovery was `ignoringCache`.
     ///
     /// - Throws: `.databaseTooLarge`; what is known is unchanged.
     package mutating func found(
-        _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel, afresh: Bool = false
+        _ part: GATTDatabase, services: [BluetoothUUID]?, level: DiscoveryLevel, ignoringCache: Bool = false
     ) throws(GATTFailure) {
         defer { discoveryEnded() }
         unchecked = nil
-        if services == nil, !afresh, case .whole(let reached) = coverage, reached > level { return }
+        if services == nil, !ignoringCache, case .whole(let reached) = coverage, reached > level { return }
         if let services, let database {
             let news = services.filter { service in
-                guard !afresh, let reached = coverage.level(of: service) else { return true }
+                guard !ignoringCache, let reached = coverage.level(of: service) else { return true }
                 return reached <= level
             }
             let found = news.count == services.count ? part : part.restricted(to: news)

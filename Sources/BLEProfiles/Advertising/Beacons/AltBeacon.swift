@@ -23,7 +23,7 @@ public struct AltBeacon: Hashable, Sendable {
         self.reserved = reserved
     }
 
-    var meaning: AdvertisementMeaning {
+    var meaning: DecodedAdvertisement {
         let bytes = identifier.span
         var reader = ByteReader(bytes)
         var fields: [ValueField] = []
@@ -37,7 +37,7 @@ public struct AltBeacon: Hashable, Sendable {
             ]
         }
         fields.append(.number("power at 1 m", measuredPower, "dBm"))
-        return AdvertisementMeaning(.altBeacon, "AltBeacon", fields)
+        return DecodedAdvertisement(.altBeacon, "AltBeacon", fields)
     }
 }
 

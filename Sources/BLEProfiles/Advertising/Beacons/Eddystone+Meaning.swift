@@ -1,26 +1,26 @@
 internal import BLECore
 
 extension Eddystone {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let frame = Eddystone(&value) else { return nil }
         switch frame {
         case .uid(let uid):
-            return AdvertisementMeaning(
+            return DecodedAdvertisement(
                 .eddystone, "Eddystone UID",
                 [
                     ValueField("namespace", .text(Hex.encode(uid.namespace))),
                     ValueField("instance", .text(Hex.encode(uid.instance))), power(uid.txPower),
                 ])
         case .url(let url):
-            return AdvertisementMeaning(
+            return DecodedAdvertisement(
                 .eddystone, "Eddystone URL",
                 [ValueField("url", .text(url.url), showsName: false), power(url.txPower)])
         case .telemetry(let telemetry):
-            return AdvertisementMeaning(.eddystone, "Eddystone TLM", fields(of: telemetry))
+            return DecodedAdvertisement(.eddystone, "Eddystone TLM", fields(of: telemetry))
         case .encryptedTelemetry:
-            return AdvertisementMeaning(.eddystone, "Eddystone TLM", isEncrypted: true)
+            return DecodedAdvertisement(.eddystone, "Eddystone TLM", isEncrypted: true)
         case .ephemeral(let frame):
-            return AdvertisementMeaning(
+            return DecodedAdvertisement(
                 .eddystone, "Eddystone EID",
                 [
                     ValueField("identifier", .text(Hex.encode(frame.identifier)), showsName: false),

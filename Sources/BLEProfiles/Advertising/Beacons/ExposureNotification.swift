@@ -6,9 +6,9 @@ internal import BLECore
 ///
 /// Spec: Exposure Notification, Bluetooth Specification 1.2, Advertising Payload.
 enum ExposureNotification {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let identifier = value.array(16), value.skip(4), value.isAtEnd else { return nil }
-        return AdvertisementMeaning(
+        return DecodedAdvertisement(
             .exposureNotification, "Exposure Notification",
             [ValueField("identifier", .text(Hex.encode(identifier)), showsName: false)])
     }

@@ -24,8 +24,8 @@ public struct IBeacon: Hashable, Sendable {
         measuredPower = power
     }
 
-    var meaning: AdvertisementMeaning {
-        AdvertisementMeaning(
+    var meaning: DecodedAdvertisement {
+        DecodedAdvertisement(
             .iBeacon, "iBeacon",
             [
                 ValueField("uuid", .text(proximityUUID.dashed), showsName: false), .number("major", major),

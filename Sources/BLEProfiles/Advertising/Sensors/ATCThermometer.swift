@@ -8,16 +8,16 @@ internal import BLECore
 ///
 /// Spec: the projects atc1441/ATC_MiThermometer and pvvx/ATC_MiThermometer, Advertising formats.
 enum ATCThermometer {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         switch value.remaining {
-        case 11: AdvertisementMeaning(.atc, "ATC thermometer", isEncrypted: true)
+        case 11: DecodedAdvertisement(.atc, "ATC thermometer", isEncrypted: true)
         case 13: atc(&value)
         case 15: pvvx(&value)
         default: nil
         }
     }
 
-    private static func atc(_ value: inout ByteReader) -> AdvertisementMeaning? {
+    private static func atc(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard value.skip(6), let temperature = value.bigEndian16(), let humidity = value.u8(), let battery = value.u8(),
             let voltage = value.bigEndian16(), let counter = value.u8(), humidity <= 100, battery <= 100
         else { return nil }
@@ -27,10 +27,10 @@ enum ATCThermometer {
         list.measured("battery", battery, "%")
         list.measured("voltage", voltage, exponent: -3, "V")
         list.measured("counter", counter)
-        return AdvertisementMeaning(.atc, "ATC thermometer", list.fields)
+        return DecodedAdvertisement(.atc, "ATC thermometer", list.fields)
     }
 
-    private static func pvvx(_ value: inout ByteReader) -> AdvertisementMeaning? {
+    private static func pvvx(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard value.skip(6), let temperature = value.i16(), let humidity = value.u16(), let voltage = value.u16(),
             let battery = value.u8(), let counter = value.u8(), humidity <= 10_000, battery <= 100
         else { return nil }
@@ -40,6 +40,6 @@ enum ATCThermometer {
         list.measured("battery", battery, "%")
         list.measured("voltage", voltage, exponent: -3, "V")
         list.measured("counter", counter)
-        return AdvertisementMeaning(.atc, "ATC thermometer", list.fields)
+        return DecodedAdvertisement(.atc, "ATC thermometer", list.fields)
     }
 }

@@ -7,15 +7,15 @@ internal import BLECore
 /// Objects are sorted by number, so that a reader can stop at the first unknown one.
 /// Spec: bthome.io, format v2.
 enum BTHome {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let information = value.u8(), information >> 5 == 2 else { return nil }
-        if information & 1 != 0 { return AdvertisementMeaning(.btHome, "BTHome", isEncrypted: true) }
+        if information & 1 != 0 { return DecodedAdvertisement(.btHome, "BTHome", isEncrypted: true) }
         var list = FieldList()
         while let identifier = value.u8() {
             guard let object = BTHomeObject(identifier) else { break }
             guard let field = object.field(&value) else { return nil }
             list.add(numbered: field)
         }
-        return AdvertisementMeaning(.btHome, "BTHome", list.fields)
+        return DecodedAdvertisement(.btHome, "BTHome", list.fields)
     }
 }

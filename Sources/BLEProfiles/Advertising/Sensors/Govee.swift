@@ -13,9 +13,9 @@ internal import BLECore
 /// the battery byte indicates a sensor failure. Spec: none; reverse engineered by the projects govee-ble and
 /// wcbonner/GoveeBTTempLogger.
 enum Govee {
-    static func meaning(
-        of company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
-    ) -> AdvertisementMeaning? {
+    static func decode(
+        _ company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
+    ) -> DecodedAdvertisement? {
         let model = model(in: whole)
         let title = model.map { "Govee \($0)" } ?? "Govee"
         var list = FieldList()
@@ -36,7 +36,7 @@ enum Govee {
             guard addPacked(&value, to: &list) else { return nil }
         default: return nil
         }
-        return AdvertisementMeaning(.govee, title, list.fields)
+        return DecodedAdvertisement(.govee, title, list.fields)
     }
 
     private static func addPacked(_ value: inout ByteReader, to list: inout FieldList) -> Bool {

@@ -7,7 +7,7 @@ internal import BLECore
 /// The control bits select which parts follow the counter, and whether the objects are encrypted. Encrypted objects
 /// need the device's key. Spec: Xiaomi IoT developer documentation, MiBeacon protocol.
 enum MiBeacon {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let control = value.u16(), control >> 12 >= 2, let product = value.u16(), let counter = value.u8() else {
             return nil
         }
@@ -28,7 +28,7 @@ enum MiBeacon {
             }
         }
         list.measured("counter", counter)
-        return AdvertisementMeaning(.miBeacon, title, isEncrypted: isEncrypted, list.fields)
+        return DecodedAdvertisement(.miBeacon, title, isEncrypted: isEncrypted, list.fields)
     }
 
     /// The most common products, by model number.

@@ -9,17 +9,17 @@ internal import BLECore
 ///
 /// All big-endian. Spec: docs.ruuvi.com, Bluetooth advertisements, data formats 3, 5, C5 and 8.
 enum RuuviTag {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         switch value.u8() {
         case 0x03: format3(&value)
         case 0x05: format5(&value, withAcceleration: true)
         case 0xC5: format5(&value, withAcceleration: false)
-        case 0x08: value.remaining == 23 ? AdvertisementMeaning(.ruuviTag, "RuuviTag", isEncrypted: true) : nil
+        case 0x08: value.remaining == 23 ? DecodedAdvertisement(.ruuviTag, "RuuviTag", isEncrypted: true) : nil
         default: nil
         }
     }
 
-    private static func format3(_ value: inout ByteReader) -> AdvertisementMeaning? {
+    private static func format3(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let humidity = value.u8(), let degrees = value.u8(), let hundredths = value.u8(), hundredths < 100,
             let pressure = value.bigEndian16()
         else { return nil }
@@ -31,10 +31,10 @@ enum RuuviTag {
         guard let acceleration = value.take(6), let voltage = value.bigEndian16() else { return nil }
         list.measured("voltage", voltage, exponent: -3, "V")
         add(acceleration, to: &list)
-        return AdvertisementMeaning(.ruuviTag, "RuuviTag", list.fields)
+        return DecodedAdvertisement(.ruuviTag, "RuuviTag", list.fields)
     }
 
-    private static func format5(_ value: inout ByteReader, withAcceleration: Bool) -> AdvertisementMeaning? {
+    private static func format5(_ value: inout ByteReader, withAcceleration: Bool) -> DecodedAdvertisement? {
         guard let temperature = value.bigEndian16(), let humidity = value.bigEndian16(),
             let pressure = value.bigEndian16()
         else { return nil }
@@ -54,7 +54,7 @@ enum RuuviTag {
         list.measured("movements", movements == 0xFF ? nil : movements)
         list.measured("sequence", sequence == 0xFFFF ? nil : sequence)
         add(acceleration, to: &list)
-        return AdvertisementMeaning(.ruuviTag, "RuuviTag", list.fields)
+        return DecodedAdvertisement(.ruuviTag, "RuuviTag", list.fields)
     }
 
     private static func add(_ acceleration: consuming ByteReader, to list: inout FieldList) {

@@ -7,7 +7,7 @@ internal import BLECore
 ///
 /// Spec: the project OpenWonderLabs/SwitchBotAPI-BLE, a page for each device.
 enum SwitchBot {
-    static func meaning(of value: inout ByteReader, in whole: AdvertisingData) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader, in whole: AdvertisingData) -> DecodedAdvertisement? {
         guard let model = value.u8(), let name = name(of: model & 0x7F) else { return nil }
         var list = FieldList()
         let state = value.u8()
@@ -23,7 +23,7 @@ enum SwitchBot {
         if let battery, battery & 0x7F <= 100, hasBattery(model & 0x7F) {
             list.measured("battery", battery & 0x7F, "%")
         }
-        return AdvertisementMeaning(.switchBot, "SwitchBot \(name)", list.fields)
+        return DecodedAdvertisement(.switchBot, "SwitchBot \(name)", list.fields)
     }
 
     private static func addBot(_ state: UInt8?, to list: inout FieldList) {

@@ -6,14 +6,14 @@ internal import BLECore
 ///
 /// Spec: "Privacy Analysis of Samsung's Crowd-Sourced Bluetooth Location Tracking System" (Yu et al., 2022), 3.3.
 enum SmartTag {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard value.remaining == 20, let first = value.u8(), value.skip(3), let identifier = value.array(8) else {
             return nil
         }
         var list = FieldList()
         list.add("state", word: word(forState: first & 0x07))
         list.add("identifier", word: Hex.encode(identifier))
-        return AdvertisementMeaning(.smartTag, "SmartTag", list.fields)
+        return DecodedAdvertisement(.smartTag, "SmartTag", list.fields)
     }
 
     private static func word(forState code: UInt8) -> String? {

@@ -6,12 +6,12 @@ internal import BLECore
 ///
 /// Spec: none; from recordings and the projects AirGuard and TheengsDecoder.
 enum Tile {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard !value.isAtEnd else { return nil }
         var list = FieldList()
         if value.remaining == 10, value.u16() == 0x0002, let identifier = value.array(8) {
             list.add("identifier", word: Hex.encode(identifier))
         }
-        return AdvertisementMeaning(.tile, "Tile", list.fields)
+        return DecodedAdvertisement(.tile, "Tile", list.fields)
     }
 }

@@ -26,18 +26,18 @@ public struct AdvertisementRedaction: Sendable {
     /// Returns the same device under another address and name, with payloads that no longer have them.
     ///
     /// Times, strengths and counts are kept.
-    public mutating func redacted(_ sighting: Sighting) -> Sighting {
-        let reports = [sighting.advertisement, sighting.scanResponse].compactMap { $0 }
-        var owner = Owner(peer: sighting.peer)
-        owner.alias = sighting.peer.map { alias(of: $0.address, type: $0.type) }
+    public mutating func redacted(_ scanResult: ScanResult) -> ScanResult {
+        let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap { $0 }
+        var owner = Owner(peer: scanResult.peer)
+        owner.alias = scanResult.peer.map { alias(of: $0.address, type: $0.type) }
         for report in reports {
             for structure in report.advertisingData.structures where structure.type.isName {
                 // Shorter ones are in other data by chance.
                 if structure.value.count > 2 { owner.names.append(structure.value) }
             }
         }
-        let peer = sighting.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
-        return sighting.replacing(peer: peer) { report in
+        let peer = scanResult.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
+        return scanResult.replacing(peer: peer) { report in
             var report = report
             if report.address != nil { report.address = owner.alias }
             report.directAddress = report.directAddress.map { alias(of: $0, type: report.directAddressType ?? .random) }

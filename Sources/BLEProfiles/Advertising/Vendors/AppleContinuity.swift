@@ -7,7 +7,7 @@ internal import BLECore
 /// Apple documents only iBeacon and HomeKit. Spec: "Handoff All Your Privacy" (Martin et al., PoPETs 2019),
 /// "Discontinued Privacy" (Celosia and Cunche, PoPETs 2020), and the project furiousMAC/continuity.
 enum AppleContinuity {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         var copy = value
         if let beacon = IBeacon(&copy) { return beacon.meaning }
         if let overflow = overflow(value) { return overflow }
@@ -24,9 +24,9 @@ enum AppleContinuity {
             }
         }
         guard isKnown else { return nil }
-        if isFindMy, messages.count == 1 { return AdvertisementMeaning(.findMy, "Find My", details.fields) }
+        if isFindMy, messages.count == 1 { return DecodedAdvertisement(.findMy, "Find My", details.fields) }
         let list = ValueField("messages", .list(messages), showsName: false)
-        return AdvertisementMeaning(.appleContinuity, "Apple", [list] + details.fields)
+        return DecodedAdvertisement(.appleContinuity, "Apple", [list] + details.fields)
     }
 
     /// Reads the bytes of one message. For two types, the upper bits of the length have another meaning.
@@ -38,11 +38,11 @@ enum AppleContinuity {
     }
 
     /// The overflow area: one bit for each service of background apps, without a length.
-    private static func overflow(_ value: borrowing ByteReader) -> AdvertisementMeaning? {
+    private static func overflow(_ value: borrowing ByteReader) -> DecodedAdvertisement? {
         var value = copy value
         guard value.u8() == 0x01, value.remaining == 16 else { return nil }
         let message = ValueField.Content.text("services in the background")
-        return AdvertisementMeaning(
+        return DecodedAdvertisement(
             .appleContinuity, "Apple", [ValueField("messages", .list([message]), showsName: false)])
     }
 

@@ -8,13 +8,13 @@ internal import BLECore
 ///
 /// Spec: Google Fast Pair Service, Advertising: discoverable, and not discoverable; Battery Notification.
 enum FastPair {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         var list = FieldList()
         if value.remaining == 3 {
             guard let model = value.array(3) else { return nil }
             list.add("pairing", word: "ready to pair")
             list.add("model", text: "0x" + Hex.encode(model))
-            return AdvertisementMeaning(.fastPair, "Fast Pair", list.fields)
+            return DecodedAdvertisement(.fastPair, "Fast Pair", list.fields)
         }
         guard value.remaining > 1, let version = value.u8(), version == 0 || version == 0x10 else { return nil }
         var hasFilter = false
@@ -30,7 +30,7 @@ enum FastPair {
             ValueField("pairing", .text(hasFilter ? "paired with accounts" : "not ready to pair"), showsName: false)
         ]
         fields += list.fields
-        return AdvertisementMeaning(.fastPair, "Fast Pair", fields)
+        return DecodedAdvertisement(.fastPair, "Fast Pair", fields)
     }
 
     /// One byte each for left, right and case, or one for a single-piece device: charging 1 bit, percent 7 bits; 127 is

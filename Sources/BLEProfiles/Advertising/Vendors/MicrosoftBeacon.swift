@@ -10,7 +10,7 @@ internal import BLECore
 /// Spec: [MS-CDP] 2.2.2.2.3.1, LE Advertising Beacon, and the form with a name as recorded; Microsoft's hardware
 /// documentation, Bluetooth Swift Pair.
 enum MicrosoftBeacon {
-    static func meaning(of value: inout ByteReader) -> AdvertisementMeaning? {
+    static func decode(_ value: inout ByteReader) -> DecodedAdvertisement? {
         switch value.u8() {
         case 0x01: connectedDevice(&value)
         case 0x03: swiftPair(&value)
@@ -18,7 +18,7 @@ enum MicrosoftBeacon {
         }
     }
 
-    private static func connectedDevice(_ value: inout ByteReader) -> AdvertisementMeaning? {
+    private static func connectedDevice(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let type = value.u8(), type >> 6 == 0, let flags = value.u8(), value.skip(1) else { return nil }
         var list = FieldList()
         list.add("device", word: name(ofDevice: type & 0x3F))
@@ -28,17 +28,17 @@ enum MicrosoftBeacon {
         } else if value.remaining != 23 {
             return nil
         }
-        return AdvertisementMeaning(.microsoftCDP, "Microsoft CDP", list.fields)
+        return DecodedAdvertisement(.microsoftCDP, "Microsoft CDP", list.fields)
     }
 
-    private static func swiftPair(_ value: inout ByteReader) -> AdvertisementMeaning? {
+    private static func swiftPair(_ value: inout ByteReader) -> DecodedAdvertisement? {
         guard let way = value.u8(), way <= 2, value.u8() == 0x80 else { return nil }
         if way == 2, !value.skip(9) { return nil }
         var list = FieldList()
         list.add("pairing", word: way == 0 ? "over LE" : way == 1 ? "over LE and BR/EDR" : "over BR/EDR")
         let name = AdvertisedName(bytes: value.rest())
         list.add("name", quoted: name.bytes.isEmpty ? nil : name.text)
-        return AdvertisementMeaning(.swiftPair, "Swift Pair", list.fields)
+        return DecodedAdvertisement(.swiftPair, "Swift Pair", list.fields)
     }
 
     private static func name(ofDevice type: UInt8) -> String? {

@@ -61,7 +61,7 @@ extension DatabaseStateTests {
                     declarationHandle: 98, valueHandle: 99, endHandle: 100, properties: .indicate, uuid: 0x2A05)
             ])
         state.discoveryBegan()
-        try state.found(later, services: nil, level: .full, afresh: true)
+        try state.found(later, services: nil, level: .full, ignoringCache: true)
         missed = state.missedChanges()
         #expect(missed == [], "what came from there before is forgotten")
     }

@@ -129,7 +129,7 @@ import Testing
         #expect(state.coverage == .whole(.full))
         var fresh = state
         fresh.discoveryBegan()
-        try fresh.found(Self.database(), services: nil, level: .structure, afresh: true)
+        try fresh.found(Self.database(), services: nil, level: .structure, ignoringCache: true)
         #expect(fresh.coverage == .whole(.structure))
         // The same, of single services, one of them new.
         state = DatabaseState()
@@ -150,12 +150,12 @@ import Testing
         state.discoveryBegan()
         try state.found(full, services: nil, level: .full)
         state.discoveryBegan()
-        try state.found(part, services: [0x180F], level: .structure, afresh: true)
+        try state.found(part, services: [0x180F], level: .structure, ignoringCache: true)
         #expect(state.database?.descriptors == [])
         #expect(state.coverage == .whole(.structure))
         #expect(state.cache?.coverage == .whole(.structure))
         state.discoveryBegan()
-        try state.found(GATTDatabase(), services: [], level: .structure, afresh: true)
+        try state.found(GATTDatabase(), services: [], level: .structure, ignoringCache: true)
         #expect(state.coverage == .whole(.structure), "who asks for nothing learns nothing")
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// What recorded advertisements say, against Fixtures/adv/meanings.txt: there stands what other decoders, each named, make
 /// of the same bytes.
-@Suite struct MeaningTests {
+@Suite struct DecodedAdvertisementTests {
     struct Golden: Sendable, CustomStringConvertible {
         let payload: [UInt8]
         let kind: String
@@ -35,7 +35,7 @@ import Testing
     }
 
     private func compare(_ golden: Golden) throws {
-        let meanings = AdvertisingData(golden.payload).meanings
+        let meanings = AdvertisingData(golden.payload).decoded
         guard let meaning = meanings.first(where: { $0.kind.rawValue == golden.kind }) else {
             Issue.record("\(golden): \(meanings)")
             return
@@ -76,7 +76,7 @@ import Testing
     }
 
     private func read(_ bytes: [UInt8]) {
-        for meaning in AdvertisingData(bytes).meanings {
+        for meaning in AdvertisingData(bytes).decoded {
             #expect(!meaning.title.isEmpty && !meaning.description.isEmpty && !meaning.kind.rawValue.isEmpty)
             for field in meaning.fields where field.name.isEmpty || meaning[field.name] != field {
                 Issue.record("\(Hex.encode(bytes)): a field that cannot be found: \(meaning)")
@@ -88,7 +88,7 @@ import Testing
     @Test func whatADeviceDoesNotKnowIsNoNumber() throws {
         let data = AdvertisingData(
             try Hex.decode("1bff9904058000ffffffff800080008000ffffffffffffffffffffff"))
-        let meaning = try #require(data.meanings.first)
+        let meaning = try #require(data.decoded.first)
         #expect(meaning.kind == .ruuviTag && meaning["temperature"] != nil)
         #expect(meaning.fields.allSatisfy { $0.number == nil }, "\(meaning)")
     }
@@ -97,7 +97,7 @@ import Testing
     @Test func theLargestValues() throws {
         let data = AdvertisingData(
             try Hex.decode("1bff9904057ffffffefffe7fff7fff7fffffdefefffecbb8334c884f"))
-        let meaning = try #require(data.meanings.first)
+        let meaning = try #require(data.decoded.first)
         #expect(meaning["temperature"]?.number == 163.835 && meaning["humidity"]?.number == 163.8350)
         #expect(meaning["pressure"]?.number == 1155.34 && meaning["voltage"]?.number == 3.646)
         #expect(meaning["acceleration x"]?.number == 32.767 && meaning["tx power"]?.number == 20)
@@ -111,7 +111,7 @@ import Testing
         let beacon = try #require(data.altBeacon)
         #expect(beacon.measuredPower == -59 && beacon.reserved == 9 && beacon.identifier.count == 20)
         #expect(
-            data.meanings.map(\.description) == [
+            data.decoded.map(\.description) == [
                 "AltBeacon: 2f234454-cf6d-4a0f-adf2-f4911ba9ffa6, major 1, minor 2, power at 1 m -59 dBm"
             ])
     }

@@ -20,7 +20,7 @@ public struct AdvertiserID: Hashable, Sendable {
 }
 
 /// The latest data of an advertiser: its newest advertisement, its newest scan response, and its signal strength.
-public struct Sighting: Hashable, Sendable {
+public struct ScanResult: Hashable, Sendable {
     /// The effect of the newest report.
     public enum Change: Hashable, Sendable {
         /// The advertiser was not known.
@@ -61,16 +61,16 @@ public struct Sighting: Hashable, Sendable {
     /// Returns the same result for another advertiser and with other reports: what is shown in its place.
     package func replacing(
         peer: PeerID?, _ change: (AdvertisingReport) -> AdvertisingReport
-    ) -> Sighting {
-        var sighting = Sighting(id: AdvertiserID(peer: peer, sid: id.sid), at: firstSeen)
-        sighting.advertisement = advertisement.map(change)
-        sighting.scanResponse = scanResponse.map(change)
-        sighting.rssi = rssi
-        sighting.averageRSSI = averageRSSI
-        sighting.interval = interval
-        sighting.lastSeen = lastSeen
-        sighting.count = count
-        return sighting
+    ) -> ScanResult {
+        var scanResult = ScanResult(id: AdvertiserID(peer: peer, sid: id.sid), at: firstSeen)
+        scanResult.advertisement = advertisement.map(change)
+        scanResult.scanResponse = scanResponse.map(change)
+        scanResult.rssi = rssi
+        scanResult.averageRSSI = averageRSSI
+        scanResult.interval = interval
+        scanResult.lastSeen = lastSeen
+        scanResult.count = count
+        return scanResult
     }
 
     /// The device; `nil` for one that advertises anonymously.
@@ -103,3 +103,7 @@ public struct Sighting: Hashable, Sendable {
         return change
     }
 }
+
+/// The former name of `ScanResult`.
+@available(*, deprecated, renamed: "ScanResult")
+public typealias Sighting = ScanResult

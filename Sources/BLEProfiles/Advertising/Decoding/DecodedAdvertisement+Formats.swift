@@ -3,11 +3,11 @@ internal import BLECore
 // Dispatch by company or service: each format is tried in turn until one accepts the bytes. Every decoder gets its own
 // reader, positioned after the company identifier or UUID.
 
-extension AdvertisementMeaning {
+extension DecodedAdvertisement {
     /// Decodes one structure; `whole` is the payload that contains it.
     static func of(
         _ type: AdvertisingDataType, _ value: inout ByteReader, in whole: AdvertisingData
-    ) -> AdvertisementMeaning? {
+    ) -> DecodedAdvertisement? {
         if type == .manufacturerSpecificData {
             guard let company = value.u16() else { return nil }
             return of(company: company, &value, in: whole)
@@ -20,33 +20,33 @@ extension AdvertisementMeaning {
 
     private static func of(
         company: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
-    ) -> AdvertisementMeaning? {
+    ) -> DecodedAdvertisement? {
         var copy = value
         if let beacon = AltBeacon(&copy) { return beacon.meaning }
         switch company {
-        case 0x0001, 0x8801, 0xEC88: return Govee.meaning(of: company, &value, in: whole)
-        case 0x0006: return MicrosoftBeacon.meaning(of: &value)
-        case 0x004C: return AppleContinuity.meaning(of: &value)
-        case 0x0499: return RuuviTag.meaning(of: &value)
+        case 0x0001, 0x8801, 0xEC88: return Govee.decode(company, &value, in: whole)
+        case 0x0006: return MicrosoftBeacon.decode(&value)
+        case 0x004C: return AppleContinuity.decode(&value)
+        case 0x0499: return RuuviTag.decode(&value)
         default: return nil
         }
     }
 
     private static func of(
         service: UInt16, _ value: inout ByteReader, in whole: AdvertisingData
-    ) -> AdvertisementMeaning? {
+    ) -> DecodedAdvertisement? {
         switch service {
-        case 0x0D00, 0xFD3D: return SwitchBot.meaning(of: &value, in: whole)
-        case 0x181A: return ATCThermometer.meaning(of: &value)
-        case 0xFCD2: return BTHome.meaning(of: &value)
-        case 0xFD5A: return SmartTag.meaning(of: &value)
-        case 0xFD6F: return ExposureNotification.meaning(of: &value)
-        case 0xFE2C: return FastPair.meaning(of: &value)
-        case 0xFE95: return MiBeacon.meaning(of: &value)
+        case 0x0D00, 0xFD3D: return SwitchBot.decode(&value, in: whole)
+        case 0x181A: return ATCThermometer.decode(&value)
+        case 0xFCD2: return BTHome.decode(&value)
+        case 0xFD5A: return SmartTag.decode(&value)
+        case 0xFD6F: return ExposureNotification.decode(&value)
+        case 0xFE2C: return FastPair.decode(&value)
+        case 0xFE95: return MiBeacon.decode(&value)
         case 0xFEAA:
             var copy = value
-            return Eddystone.meaning(of: &copy) ?? FindHub.meaning(of: &value)
-        case 0xFEEC, 0xFEED: return Tile.meaning(of: &value)
+            return Eddystone.decode(&copy) ?? FindHub.decode(&value)
+        case 0xFEEC, 0xFEED: return Tile.decode(&value)
         default: return nil
         }
     }

@@ -4,7 +4,7 @@ public import BLECore
 ///
 /// The formats come from their vendors or were reverse engineered. Data that does not fit a known format is not
 /// decoded. Advertisements are not authenticated: anybody can send one with any contents.
-public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible {
+public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible {
     /// The format.
     public let kind: Kind
     /// The display name of the format or device, such as "RuuviTag".
@@ -45,20 +45,34 @@ public struct AdvertisementMeaning: Hashable, Sendable, CustomStringConvertible 
 
 extension AdvertisingData {
     /// The decoded manufacturer and service data, in payload order; unknown formats are skipped.
-    public var meanings: [AdvertisementMeaning] {
-        var meanings: [AdvertisementMeaning] = []
+    public var decoded: [DecodedAdvertisement] {
+        var decoded: [DecodedAdvertisement] = []
         var walk = Walk(bytes.span)
         while var structure = walk.next() {
-            if let meaning = AdvertisementMeaning.of(structure.type, &structure.value, in: self) {
-                meanings.append(meaning)
+            if let meaning = DecodedAdvertisement.of(structure.type, &structure.value, in: self) {
+                decoded.append(meaning)
             }
         }
-        return meanings
+        return decoded
     }
 
     /// Decodes one structure of this payload. Returns `nil` if its format is unknown or its bytes do not fit it.
-    public func meaning(of structure: Structure) -> AdvertisementMeaning? {
+    public func decoded(_ structure: Structure) -> DecodedAdvertisement? {
         var value = ByteReader(structure.value.span)
-        return AdvertisementMeaning.of(structure.type, &value, in: self)
+        return DecodedAdvertisement.of(structure.type, &value, in: self)
     }
+}
+
+/// The former name of `DecodedAdvertisement`.
+@available(*, deprecated, renamed: "DecodedAdvertisement")
+public typealias AdvertisementMeaning = DecodedAdvertisement
+
+extension AdvertisingData {
+    /// The former name of `decoded`.
+    @available(*, deprecated, renamed: "decoded")
+    public var meanings: [DecodedAdvertisement] { decoded }
+
+    /// The former name of `decoded(_:)`.
+    @available(*, deprecated, renamed: "decoded(_:)")
+    public func meaning(of structure: Structure) -> DecodedAdvertisement? { decoded(structure) }
 }

@@ -1,4 +1,4 @@
-extension Sightings {
+extension EventCounts {
     /// The events that are required in a run of a thousand seeds and more; otherwise the run shows little about them.
     static let wanted: [String] =
         Script.faults.map { "fault.\($0.rawValue)" }

@@ -1,4 +1,4 @@
-extension Sighting {
+extension ScanResult {
     /// The name, from the advertisement or the scan response, preferring a complete one; `nil` if neither has a name.
     public var name: String? {
         let response = scanResponse?.advertisingData

@@ -1,6 +1,6 @@
 internal import BLECore
 
-extension AdvertisementMeaning {
+extension DecodedAdvertisement {
     /// A format of manufacturer or service data. Later versions may add more.
     public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The name. It is stable, so scripts may compare it.

@@ -5,8 +5,8 @@ import Testing
 
 /// How much of what real devices advertise has a meaning. The tags come from those who collected the recordings, and were
 /// given by company, service and length alone.
-@Suite(.enabled(if: SharedVectors.available(for: "MeaningVectorTests")))
-struct MeaningVectorTests {
+@Suite(.enabled(if: SharedVectors.available(for: "DecodedAdvertisementVectorTests")))
+struct DecodedAdvertisementVectorTests {
     struct Record: Decodable {
         struct Report: Decodable {
             let data: String
@@ -29,7 +29,7 @@ struct MeaningVectorTests {
 
     /// Of all records with the tag, how many say a meaning of the kind. What is missing is explained where it stands.
     @Test func tagsHaveTheirMeanings() throws {
-        let expected: [(tag: String, kind: AdvertisementMeaning.Kind, recognised: Int, all: Int)] = [
+        let expected: [(tag: String, kind: DecodedAdvertisement.Kind, recognised: Int, all: Int)] = [
             ("altbeacon", .altBeacon, 6, 6),
             ("apple-airplay", .appleContinuity, 157, 157),
             ("apple-airplay-source", .appleContinuity, 3, 3),
@@ -69,7 +69,7 @@ struct MeaningVectorTests {
             let tagged = records.filter { $0.tags.contains(tag) }
             let missing = try tagged.filter { record in
                 try !record.payloads.contains { payload in
-                    AdvertisingData(try Hex.decode(payload)).meanings.contains { $0.kind == kind }
+                    AdvertisingData(try Hex.decode(payload)).decoded.contains { $0.kind == kind }
                 }
             }
             #expect(
@@ -90,7 +90,7 @@ struct MeaningVectorTests {
                 let alone = AdvertisingData(joining: [structure])
                 guard !alone.serviceData.isEmpty || !alone.manufacturerData.isEmpty else { continue }
                 all += 1
-                guard let meaning = data.meaning(of: structure) else { continue }
+                guard let meaning = data.decoded(structure) else { continue }
                 known += 1
                 counts[meaning.kind.rawValue, default: 0] += 1
             }

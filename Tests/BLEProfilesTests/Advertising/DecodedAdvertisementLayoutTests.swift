@@ -4,9 +4,9 @@ import Testing
 
 /// Formats that no other decoder here reads: payloads put together from the layouts in the formats' descriptions, or
 /// recorded ones whose bytes the test reads by the layout.
-@Suite struct MeaningLayoutTests {
+@Suite struct DecodedAdvertisementLayoutTests {
     private func meanings(_ hex: String) throws -> [String] {
-        AdvertisingData(try Hex.decode(hex)).meanings.map(\.description)
+        AdvertisingData(try Hex.decode(hex)).decoded.map(\.description)
     }
 
     /// Google's Fast Pair pages: a model, an account key filter with salt, and the battery notification.
@@ -96,8 +96,8 @@ import Testing
     ])
     func encrypted(_ hex: String, _ text: String) throws {
         let data = AdvertisingData(try Hex.decode(Self.sized("00" + hex)))
-        #expect(data.meanings.map(\.description) == [text])
-        #expect(data.meanings.first?.isEncrypted == true)
+        #expect(data.decoded.map(\.description) == [text])
+        #expect(data.decoded.first?.isEncrypted == true)
     }
 
     /// What only one of the golden decoders says in words: buttons, doors, texts (bthome.io, format v2, examples).
