@@ -410,7 +410,7 @@ extension PeerDatabase {
             let hash = cache.databaseHash, agrees(hash, with: cache.database) == false
         else { return }
         state.dropUnchecked()
-        countWrongHash("a cache is not what its hash says, and is not used")
+        countWrongHash("a cache does not match its Database Hash, and is not used")
     }
 
     private func countWrongHash(_ message: String) {

@@ -173,7 +173,7 @@ extension Peripheral {
     /// Logs the end of a link: where its peer has left no other choice, as a warning.
     private func tellEnding(_ reason: DisconnectReason) {
         switch reason {
-        case .protocolViolation, .attTimeout: log.tell(.warning, "link given up", ["reason": "\(reason)"])
+        case .protocolViolation, .attTimeout: log.tell(.warning, "link closed", ["reason": "\(reason)"])
         case .requested, .detached, .byPeer, .supervisionTimeout, .adapterLost, .other:
             logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         }

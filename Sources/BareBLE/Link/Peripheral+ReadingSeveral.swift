@@ -93,7 +93,7 @@ extension Peripheral {
         guard total <= mtu - 1 else {
             throw BLEError(
                 .tooLong, subject: name, during: operation,
-                because: "\(total) bytes do not fit into one answer of \(mtu - 1) bytes",
+                because: "\(total) bytes do not fit into one response of \(mtu - 1) bytes",
                 hint: "Read fewer values at once.")
         }
         var rest = try await readMultiple(handles, timeout: timeout)[...]

@@ -100,12 +100,13 @@ extension Peripheral {
         switch refusal {
         case .busy:
             BLEError(
-                .busy, subject: name, during: operation, because: "somebody has the link alone, and lets nobody wait",
+                .busy, subject: name, during: operation,
+                because: "another task has exclusive access to the link, and lets no call wait",
                 hint: "Try again when that is over.")
         case .disconnecting:
             BLEError(
                 .disconnecting, subject: name, during: operation,
-                because: "this program ends the link behind what was called before")
+                because: "this program ends the link after the calls made before")
         case .cleared: cleared(during: operation)
         case .queueFull(let limit): BLEError(.queueFull(limit: limit), subject: name, during: operation)
         case .linkLost: endError(during: operation)

@@ -57,7 +57,7 @@ extension Peripheral {
         _ scope: OperationGate.Scope, _ others: ExclusiveEntry, from outer: [OperationGate.Scope],
         within timeout: Duration?
     ) async throws(BLEError) {
-        let operation = "have the link alone"
+        let operation = "get exclusive access to the link"
         let deadline = timeout.map { loop.now() + $0 }
         try await enter(as: .exclusive(scope, others: others), from: outer, until: deadline, during: operation)
         // It may have been cancelled, or the link lost, after the admission.

@@ -33,7 +33,7 @@ extension Peripheral {
         matching: @escaping @Sendable (_ value: [UInt8]) -> Bool = { _ in true }, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let source = reply ?? characteristic
-        let operation = "get an answer from \(source)"
+        let operation = "get a response from \(source)"
         let deadline = loop.now() + (timeout ?? Self.valueTimeout)
         let (outcome, collector) = try await collect(
             ResponseCollector(.match(matching), deadline: deadline), from: source,
@@ -43,7 +43,7 @@ extension Peripheral {
         let count = collector.count
         throw BLEError(
             .timedOut, subject: name, during: operation,
-            because: count == 0 ? "the peer sent no value in time" : "none of \(count) values was the answer",
+            because: count == 0 ? "the peer sent no value in time" : "none of \(count) values was the response",
             hint: "The link is still up; the peer may have carried out the request.")
     }
 
@@ -70,7 +70,7 @@ extension Peripheral {
         assembling source: CharacteristicReference, _ assembly: ReplyFraming, idleTimeout: Duration = .seconds(10),
         timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        let operation = "assemble an answer from \(source)"
+        let operation = "assemble a response from \(source)"
         if case .length(let length) = assembly.measure, length < 0 {
             throw BLEError(.invalidArgument, subject: name, during: operation, because: "the length is \(length)")
         }
@@ -92,8 +92,8 @@ extension Peripheral {
             throw BLEError(
                 .timedOut, subject: name, during: operation,
                 because: outcome == .idle
-                    ? "the peer was silent for \(idleTimeout) behind \(count) bytes"
-                    : "the answer was not complete in time, with \(count) bytes",
+                    ? "the peer was silent for \(idleTimeout) after \(count) bytes"
+                    : "the response was not complete in time, with \(count) bytes",
                 hint: "The link is still up; what came is in the error.", partialValue: collector.bytes, origin: .peer)
         }
     }

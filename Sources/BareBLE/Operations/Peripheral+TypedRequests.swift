@@ -37,7 +37,7 @@ extension Peripheral {
         let bytes = try await request(
             value.valueBytes, to: CharacteristicReference(key), kind, assembling: source, assembly,
             idleTimeout: idleTimeout, timeout: timeout)
-        return try decode(bytes, as: Reply.self, during: "understand an answer from \(source)")
+        return try decode(bytes, as: Reply.self, during: "decode a response from \(source)")
     }
 
     /// Writes a value, and collects the values that the peer sends in response, as the types of the keys.

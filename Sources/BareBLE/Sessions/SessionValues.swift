@@ -118,7 +118,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         private var lostMark: BLEError {
             BLEError(
                 .disconnected, subject: lease.session.name, during: "go on with a subscription",
-                because: "the link was lost and made anew while values were not taken")
+                because: "the link was lost and made again while values were not taken")
         }
     }
 }

@@ -180,7 +180,7 @@ import Testing
             await #expect(throws: BLEError.self) { try await peer.read(0xFFF1) }
             #expect(await peer.disconnected() == .attTimeout)
         }
-        #expect(warnings.all == ["link given up: "])
+        #expect(warnings.all == ["link closed: "])
     }
 
     /// The behaviour of a phone that looks for services here.

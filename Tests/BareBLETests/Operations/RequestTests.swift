@@ -163,7 +163,7 @@ import Testing
             }
             try await bench.send([[1], [2]])
             #expect(await failure?.code == .timedOut)
-            #expect(await failure?.reason == "none of 2 values was the answer")
+            #expect(await failure?.reason == "none of 2 values was the response")
             #expect(bench.time.now - start == .seconds(3))
             #expect(await bench.device.isConnected)
         }

@@ -22,7 +22,7 @@ enum SoakTrial: Trial {
         try require(last - first <= tolerance, "\(last - first) bytes more: \(result.heaps)")
         return [
             Figure("simulated hours", hours), Figure("values", result.values), Figure("requests", result.requests),
-            Figure("links lost and made anew", result.links), Figure("disturbances", result.disturbances),
+            Figure("links lost and made again", result.links), Figure("disturbances", result.disturbances),
             Figure("devices found by scans", result.found), Figure("allocated behind each day, bytes", result.heaps),
             Figure("simulated seconds a second", Int(Double(hours) * 3600 / seconds)),
         ]

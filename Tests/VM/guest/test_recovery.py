@@ -181,7 +181,7 @@ def bluetoothd_comes_and_goes_under_the_daemon():
 
 @test
 def another_program_scans_under_the_daemon():
-    """An active scan of another program, by commands and by the kernel's management, while links are lost and made anew."""
+    """An active scan of another program, by commands and by the kernel's management, while links are lost and made again."""
     log = BeltLog()
     with running(BELT) as program:
         link = 1
