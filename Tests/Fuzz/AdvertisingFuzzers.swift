@@ -1,4 +1,5 @@
 @testable import BLECore
+@testable import BLEProfiles
 
 func fuzzAdvertisingData(_ input: [UInt8]) {
     let data = AdvertisingData(input)

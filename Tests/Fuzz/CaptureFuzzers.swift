@@ -1,4 +1,6 @@
+@testable import BLECapture
 @testable import BLECore
+@testable import BLEProfiles
 
 /// Two bytes of a characteristic's UUID, then a value that claims to be of this kind.
 func fuzzValues(_ input: [UInt8]) {

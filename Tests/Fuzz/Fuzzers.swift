@@ -4,6 +4,7 @@
 // `run` links these files with BLECore into one program; BAREBLE_FUZZER names the function to use. A trap is a finding; so is a
 // broken promise, which `require` turns into one. Nothing outlives a run: each begins with fresh state.
 
+import BLECapture
 import BLECore
 import Glibc
 
