@@ -2,21 +2,23 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// Owns what is known of the services of one peer: the machine that decides what is valid, the cache that is stored, and all that waits for
-// or follows changes of it.
+// Owns the known services of one peer: the machine that decides what is valid, the stored cache, and the tasks that
+// wait for changes or observe them.
 //
 // Duties
-// - Answers what a reference means by what is known, and says what a call must find out first.
-// - Resumes every call that waits for another call's discovery, for the end of a rediscovery, or for a disk, exactly once.
-// - Compares the peer's Database Hash with what was found, and stores what is worth it.
-// - Reports each change to observers when what is there now is known.
+// - Resolves references with the known database, and decides what a call must discover first.
+// - Resumes every call that waits for another call's discovery, for the end of a rediscovery, or for a disk, exactly
+//   once.
+// - Compares the peer's Database Hash with the discovered database, and stores what is worth storing.
+// - Reports each change to observers once the services that replace it are known.
 //
 // Invariants
-// - It asks the peer nothing: the peripheral makes the requests that `DatabaseState` and `ServiceChangedObservation` call for.
-// - Whatever adds to what is known ends with `databaseDidChange`.
-// - Only the peripheral uses it, on its event loop. Deadlines and cancellation of waiting tasks are the peripheral's.
+// - It sends no requests: the peripheral makes those that `DatabaseState` and `ServiceChangedObservation` require.
+// - Everything that adds to the known database ends with `databaseDidChange`.
+// - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines and the cancellation of waiting
+//   tasks.
 
-/// What is known of the services of one peer.
+/// The known services of one peer.
 final class PeerDatabase {
     private let policy: CachePolicy
     private let computeHash: (@Sendable (DatabaseHashMessage) -> [UInt8])?
@@ -24,10 +26,10 @@ final class PeerDatabase {
     private let log: LinkLog
     private var state: DatabaseState
     private var observation: ServiceChangedObservation
-    /// What was read of the extended properties, which are no part of the database.
+    /// The extended properties that were read. They are not part of the database.
     private var extendedProperties: [GATTCharacteristic: CharacteristicExtendedProperties] = [:]
     private let waiters: Waiters<Bool>
-    /// Whether a call finds out what became of the services because the peer contradicts what is known.
+    /// Whether a call is rediscovering the services because the peer contradicts the known ones.
     private var isResynchronizing = false
     private var rediscoveryTimer = DeadlineTimer()
     private var observers: [UInt64: StreamBuffer<ServiceChange>] = [:]
@@ -58,47 +60,47 @@ final class PeerDatabase {
         rediscoveryTimer.cancel(on: loop)
     }
 
-    /// Calls and observers that wait for something.
+    /// The number of calls and observers that wait.
     var outstanding: Int { waiters.count + observers.count }
 
-    /// Adds what was counted here.
+    /// Adds this object's counters.
     func count(in statistics: inout ATTStatistics) {
         statistics.wrongDatabaseHashes = wrongHashes
     }
 }
 
-// MARK: - What is known
+// MARK: - The known database
 
 extension PeerDatabase {
     var database: GATTDatabase? { state.database }
     var services: [GATTService] { state.services }
     var coverage: DiscoveryCoverage { state.coverage }
     var isFromCache: Bool { state.isFromCache }
-    /// Whether nothing that is known is stale.
+    /// Whether no known part is stale.
     var isSettled: Bool { state.isSettled }
-    /// Counts the changes of services on this link, for calls that were under way meanwhile.
+    /// The number of service changes on this link. Calls compare it to detect a change while they were pending.
     var changeCount: UInt64 { state.changeCount }
-    /// Where the peer announces changes, if it does.
+    /// The handle from which the peer announces changes, if it does.
     var serviceChangedHandle: AttributeHandle? { state.serviceChangedHandle }
-    /// Where the peer is told what this side can do, if what is known here is kept.
+    /// The characteristic to which the client's features are written, if the database is cached.
     var clientFeatures: GATTCharacteristic? { policy.isCaching ? state.clientFeaturesCharacteristic : nil }
 
-    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
+    /// Whether `characteristic`, from an earlier state of the database, no longer exists or has changed.
     func contradicts(_ characteristic: GATTCharacteristic) -> Bool { state.contradicts(characteristic) }
 
-    /// Whether `characteristic`, from an earlier look at the database, is known to be there as it was.
+    /// Whether `characteristic`, from an earlier state of the database, is known to exist unchanged.
     func confirms(_ characteristic: GATTCharacteristic) -> Bool { state.confirms(characteristic) }
 
-    /// Whether a call may be made again that relied on `old`, which was known before.
+    /// Whether a call that relied on `old`, the database known before, may be repeated.
     func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool { state.allows(repetition, since: old) }
 
-    /// The one characteristic that `reference` means by what is known, if that settles the question.
+    /// Returns the one characteristic that `reference` means, if the known database is enough to decide.
     ///
-    /// - Parameter soFar: Whether the only one that is known is enough, although there may be others.
+    /// - Parameter soFar: Whether the only known match is enough, although others may exist.
     func known(_ reference: CharacteristicReference, soFar: Bool = false) -> GATTCharacteristic? {
         guard let database = state.database else { return nil }
-        // Where not everything is known, the n-th one that is known need not be the n-th one, nor the only one. Who lists
-        // by hand has chosen.
+        // If not everything is known, the n-th known one need not be the n-th one, nor the only one. A caller that
+        // lists by hand has chosen.
         if case .uuid(_, let service, let index) = reference, !state.isKnown(service, to: .structure) {
             guard index == nil, service != nil || soFar || state.hasListing else { return nil }
         }
@@ -122,12 +124,12 @@ extension PeerDatabase {
 // MARK: - Discoveries
 
 extension PeerDatabase {
-    /// What a call does next that needs `services`, or all, to `level`.
+    /// Returns the next step of a call that needs `services`, or all, to `level`.
     func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DatabaseState.DiscoveryStep {
         state.nextStep(toKnow: services, to: level)
     }
 
-    /// Begins a discovery; returns its number. Its end is reported by `found` or `discoveryFailed`.
+    /// Begins a discovery, and returns its number. `found` or `discoveryFailed` reports its end.
     func discoveryBegan(of services: [BluetoothUUID]?, level: DiscoveryLevel) -> UInt64 {
         state.discoveryBegan(of: services, level: level)
     }
@@ -139,7 +141,7 @@ extension PeerDatabase {
         state.discoveryFailed()
     }
 
-    /// - Throws: `.databaseTooLarge`; nothing more is known than before.
+    /// - Throws: `.databaseTooLarge`; the known database is then unchanged.
     func found(
         _ part: GATTDatabase, by discovery: UInt64, of services: [BluetoothUUID]?, level: DiscoveryLevel,
         ignoringCache: Bool
@@ -148,18 +150,18 @@ extension PeerDatabase {
         try state.found(part, services: services, level: level, ignoringCache: ignoringCache)
     }
 
-    /// The descriptors of one characteristic were found.
+    /// Adds the discovered descriptors of one characteristic.
     func found(_ descriptors: [GATTDescriptor], of characteristic: GATTCharacteristic) {
         state.found(descriptors, of: characteristic)
         storeCache()
     }
 
-    /// Adds what was listed by hand.
+    /// Adds what a caller has listed by hand.
     func add(_ listing: (GATTDatabase) -> GATTDatabase) {
         state.add(listing)
     }
 
-    /// More is known of the peer.
+    /// Called when more of the database is known.
     func databaseDidChange() {
         observation.databaseDidChange(mayAnnounce: state.serviceChangedHandle != nil || state.lacksAnnouncer)
         storeCache()
@@ -169,15 +171,15 @@ extension PeerDatabase {
 // MARK: - Waiting
 
 extension PeerDatabase {
-    /// Waits until everything is settled, a discovery ends, or the peer has been asked to announce changes: the caller looks again then.
-    /// A value of `begin` ends the wait at once.
+    /// Waits until everything is settled, a discovery ends, or the peer has been requested to announce changes. The
+    /// caller then checks again. A value of `begin` ends the wait at once.
     func wait(
         until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Bool?
     ) async -> WaitEnd<Bool> {
         await waiters.wait(until: deadline, isolation: isolation, begin)
     }
 
-    /// Resumes all calls that wait; `false`: what they wait for will not come.
+    /// Resumes all calls that wait; `false`: the awaited state will not come.
     func resumeWaiters(_ mayGoOn: Bool) {
         waiters.resumeAll(mayGoOn)
     }
@@ -186,22 +188,22 @@ extension PeerDatabase {
 // MARK: - Changes of the services
 
 extension PeerDatabase {
-    /// The peer says that the services in `handles` have changed.
+    /// Handles the peer's announcement that the services in `handles` have changed.
     ///
-    /// - Returns: The handles whose meaning is unknown from now on; `nil` when nothing is known there.
+    /// - Returns: The handles whose attributes are unknown from now on; `nil` if none were known there.
     func serviceChanged(_ handles: ClosedRange<AttributeHandle>) -> ClosedRange<AttributeHandle>? {
         guard let range = state.serviceChanged(handles) else { return nil }
         extendedProperties = [:]
         return range
     }
 
-    /// The changes that the peer announced before it was known where it does, once.
+    /// Returns, once, the changes that the peer announced before the handle of its announcements was known.
     func missedChanges() -> [ClosedRange<AttributeHandle>] { state.missedChanges() }
 
-    /// What is to be found again at `now`.
+    /// Returns what must be rediscovered at `now`.
     func nextRediscovery(at now: BootInstant) -> DatabaseState.Rediscovery { state.nextRediscovery(at: now) }
 
-    /// Whether the hash is to be read before what is stale is found again, so that it is never newer than that.
+    /// Whether the hash is read before stale services are rediscovered, so that it is never newer than they are.
     var readsHashBeforeRediscovery: Bool { policy.isCaching }
 
     func rediscovered(_ range: ClosedRange<AttributeHandle>, with part: GATTDatabase) throws(GATTFailure) {
@@ -212,7 +214,7 @@ extension PeerDatabase {
         state.rediscoveryEnded(isComplete: isComplete)
     }
 
-    /// Sees to it that the rediscovery is looked at again.
+    /// Schedules the next check of the rediscovery.
     func armTimer(for moment: BootInstant, _ schedule: (BootInstant) -> TimerID) {
         rediscoveryTimer.arm(for: moment, on: loop, schedule)
     }
@@ -221,9 +223,9 @@ extension PeerDatabase {
         rediscoveryTimer.fired()
     }
 
-    /// Nothing is stale any more: reports what has changed.
+    /// Reports the changes when nothing is stale any more.
     ///
-    /// - Returns: Whether something had.
+    /// - Returns: Whether there were any.
     func settled() -> Bool {
         let changes = state.takeChanges()
         databaseDidChange()
@@ -232,7 +234,7 @@ extension PeerDatabase {
         return !changes.isEmpty
     }
 
-    /// Reports that everything has changed; `former` are the services as they were.
+    /// Reports that everything has changed; `former` are the services before the change.
     func reportChange(of former: [GATTService]) {
         report(state.change(in: 1...0xFFFF, of: former))
     }
@@ -244,7 +246,7 @@ extension PeerDatabase {
         for buffer in observers.inOrder { buffer.yield(change) }
     }
 
-    /// Adds an observer of changes; returns its number.
+    /// Adds an observer of changes, and returns its number.
     func addObserver(_ buffer: StreamBuffer<ServiceChange>) -> UInt64 {
         lastObserver &+= 1
         observers[lastObserver] = buffer
@@ -255,38 +257,38 @@ extension PeerDatabase {
         observers[number] = nil
     }
 
-    /// Ends what observers wait for: the link is gone.
+    /// Ends the sequences of all observers: the link is lost.
     func endObservers(_ failure: BLEError?) {
         for buffer in observers.inOrder { buffer.finish(failure) }
         observers = [:]
     }
 
-    /// Releases all calls that wait: the link is gone.
+    /// Releases all calls that wait: the link is lost.
     func linkLost() {
         rediscoveryTimer.cancel(on: loop)
         resumeWaiters(false)
     }
 }
 
-// MARK: - Whether the peer announces changes
+// MARK: - Announcements of changes (Service Changed)
 
 extension PeerDatabase {
-    /// Whether the peer is to be asked after the next request.
+    /// Whether the peer must be requested to announce changes after the next request.
     var isServiceChangedDue: Bool { observation.isDue }
     var isServiceChangedEnabled: Bool { observation.isOn }
-    /// Whether a call is asking the peer.
+    /// Whether a call is requesting the announcements.
     var isEnablingServiceChanged: Bool { observation.isAsking }
-    /// Whether the peer must be asked again for the sake of those who observe: they may send nothing after which it could be asked.
+    /// Whether the announcements must be requested again for the observers, whose tasks may send no further request.
     var mustEnableServiceChangedAgain: Bool { observation.isLost && !observers.isEmpty }
 
-    /// Returns whether the library's own call must be made now; then `serviceChangedCallEnded`.
+    /// Returns whether the library's own call must be made now; `serviceChangedCallEnded` must follow.
     func beginServiceChangedCall() -> Bool { observation.begin() }
 
     func serviceChangedCallEnded() { observation.callEnded() }
 
     func serviceChangedIsAbsent() { observation.announcerIsAbsent() }
 
-    /// A call asks the peer; `serviceChangedEnabled` reports its end.
+    /// Called when a call requests the announcements; `serviceChangedEnabled` reports its end.
     func enablingServiceChanged() { observation.askingBegan() }
 
     func serviceChangedEnabled(_ isEnabled: Bool) {
@@ -294,12 +296,12 @@ extension PeerDatabase {
         resumeWaiters(true)
     }
 
-    /// The subscription to announcements ended with the services.
+    /// Called when a change of the services has ended the subscription to announcements.
     func serviceChangedLost() { observation.subscriptionLost() }
 
-    /// An indication that nobody has subscribed to came from a handle of which nothing is known.
+    /// Records an indication without a subscriber from an unknown handle.
     ///
-    /// - Returns: Whether the peer is to be asked at once.
+    /// - Returns: Whether the announcements must be requested at once.
     func indicated(_ change: ServiceChanged, at handle: AttributeHandle) -> Bool {
         state.indicated(change.handles, at: handle) && observation.isWorthAsking
     }
@@ -308,17 +310,18 @@ extension PeerDatabase {
 // MARK: - Contradictions
 
 extension PeerDatabase {
-    /// Whether a call finds out what became of the services.
+    /// Whether a call is rediscovering the services after a contradiction.
     var isBeingResynchronized: Bool { isResynchronizing }
 
     func resynchronizationBegan() { isResynchronizing = true }
 
     func resynchronizationEnded() { isResynchronizing = false }
 
-    /// Whether the peer's hash is the one that what is known had.
+    /// Whether the peer's hash is that of the known database.
     func isConfirmed(by reading: DatabaseState.HashReading) -> Bool { state.isConfirmed(by: reading) }
 
-    /// Forgets everything, because a response of the peer contradicts it; returns whether it did: not twice within a pause.
+    /// Forgets everything, because a response of the peer contradicts it. Returns whether it did: not twice within a
+    /// pause.
     func purge(at now: BootInstant) -> Bool {
         guard state.purge(at: now) else { return false }
         extendedProperties = [:]
@@ -329,14 +332,14 @@ extension PeerDatabase {
 // MARK: - The cache
 
 extension PeerDatabase {
-    /// What is known, to be kept; `nil` while nothing is known for certain.
+    /// The known database with its hash, for storage; `nil` while nothing is known for certain.
     var cache: GATTCache? { state.cache }
 
-    /// Whether the peer's hash is not known although it may have one.
+    /// Whether the peer's hash is unknown although the peer may have one.
     var lacksHash: Bool { state.lacksHash }
 
-    /// Whether the hash must be read before anything else: a cache waits for it, or one is to be stored, which is then never older
-    /// than its hash.
+    /// Whether the hash must be read before any other request: a cache waits for it, or one is to be stored, which must
+    /// not be older than its hash.
     func mustReadHash() -> Bool {
         dropForgedCache()
         return state.awaitsHash || policy.store != nil && !state.isFromCache
@@ -346,26 +349,26 @@ extension PeerDatabase {
         state.hashRead(reading)
     }
 
-    /// What is known, to be kept by the caller; `nil` also where the peer's hash is wrong.
+    /// The cache for a caller to keep; `nil` also if the peer's hash is wrong.
     func checkedCache() -> GATTCache? {
         checkHash()
         return state.isHashRefuted ? nil : state.cache
     }
 
-    /// Goes on with what the last owner of the link knew.
+    /// Resumes with what the link's last owner knew.
     func resume(_ cache: GATTCache?, isServiceChangedEnabled: Bool) {
         state = DatabaseState(cache: cache, validation: .skipped)
         if isServiceChangedEnabled { observation.resumed() }
     }
 
-    /// Stores what is known, if it is to be stored and is not already.
+    /// Stores the cache, if it is to be stored and has not been stored yet.
     private func storeCache() {
         guard let writer, let cache = checkedCache(), cache != storedCache else { return }
         storedCache = cache
         writer.write(cache)
     }
 
-    /// Waits until what is known has been stored, or the deadline has come; also in a cancelled task.
+    /// Waits until the cache has been stored, or the deadline has passed; also in a cancelled task.
     func finishStoring(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
         guard let storing = writer?.task else { return }
         let storageWaiters = storageWaiters
@@ -378,7 +381,7 @@ extension PeerDatabase {
         }
     }
 
-    /// Whether `hash` is that of `database`; `nil` when nobody computes it. Peers differ in the order of the octets.
+    /// Whether `hash` is that of `database`; `nil` if nothing computes it. Peers differ in the order of the octets.
     private func agrees(_ hash: [UInt8], with database: GATTDatabase) -> Bool? {
         guard let computeHash else { return nil }
         var values: [AttributeHandle: [UInt8]] = [:]
@@ -389,13 +392,14 @@ extension PeerDatabase {
             let bits = owner.value.rawValue
             values[descriptor.handle] = [UInt8(truncatingIfNeeded: bits), UInt8(truncatingIfNeeded: bits >> 8)]
         }
-        // A value that nobody has read leaves open what the hash should be. A peer must not get around the check by that.
+        // Without an unread value the hash cannot be computed. A peer must not bypass the check in this way.
         guard let message = DatabaseHashMessage(database, extendedProperties: values) else { return false }
         let computed = computeHash(message)
         return hash == computed || hash == computed.reversed()
     }
 
-    /// Compares the peer's hash with what was discovered: who repeats another peer's hash must not have its own services kept.
+    /// Compares the peer's hash with the discovered database: the services of a peer that copies another's hash must
+    /// not be stored.
     private func checkHash() {
         guard let cache = state.uncheckedHash, let hash = cache.databaseHash,
             let agrees = agrees(hash, with: cache.database)
@@ -404,7 +408,7 @@ extension PeerDatabase {
         if !agrees { countWrongHash("the database hash is not that of the database; nothing is kept") }
     }
 
-    /// Drops a cache that is not what its own hash says: it was made by an impostor, or by hand.
+    /// Drops a cache that does not match its own hash: an impostor or a person has written it.
     private func dropForgedCache() {
         guard state.awaitsHash, let cache = policy.cache, cache.coverage == .whole(.full),
             let hash = cache.databaseHash, agrees(hash, with: cache.database) == false

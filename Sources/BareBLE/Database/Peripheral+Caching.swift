@@ -2,13 +2,13 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// A database that was found on an earlier link is used again when the peer's Database Hash says that it may be; and is
-// dropped when the peer's responses say that it is wrong.
+// A database from an earlier link is used again if the peer's Database Hash permits it. It is dropped if the peer's
+// responses contradict it.
 
 extension Peripheral {
-    /// How long the end of a link waits for a disk.
+    /// The longest time for which the end of a link waits for a disk.
     private static let storageTimeout: Duration = .seconds(5)
-    /// How long asking for the hash, and the writes that nobody waits for, may take.
+    /// The longest time for reading the hash, and for writes that no task waits for.
     static let backgroundTimeout: Duration = .seconds(30)
 
     /// Returns the known database with its hash, to be kept until the next connection; `nil` while nothing is known,
@@ -32,8 +32,8 @@ extension Peripheral {
         return peerDatabase.checkedCache()
     }
 
-    /// Asks for the hash where a cache waits for it, or where one is to be stored: before anything else is asked, so that
-    /// what is stored with it is never older than it says.
+    /// Reads the hash if a cache waits for it, or if one is to be stored. This precedes all other requests, so that
+    /// what is stored with the hash is never older than it.
     func validateCache(until deadline: BootInstant) async throws(BLEError) {
         guard peerDatabase.mustReadHash() else { return }
         let reading = try await databaseHash(until: deadline, during: "connect")
@@ -42,7 +42,7 @@ extension Peripheral {
             "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.isFromCache)"])
     }
 
-    /// The peer's Database Hash, by its type: the handle need not be known.
+    /// Reads the peer's Database Hash by its type, which requires no handle.
     func databaseHash(
         until deadline: BootInstant, isOfCall: Bool = true, during operation: String
     ) async throws(BLEError) -> DatabaseState.HashReading {
@@ -60,18 +60,19 @@ extension Peripheral {
         }
     }
 
-    /// Returns when what is known has been stored, or the disk has taken too long.
+    /// Returns when the cache has been stored, or the disk has taken too long.
     func finishStoring() async {
         await peerDatabase.finishStoring(until: loop.now() + Self.storageTimeout)
     }
 
-    // MARK: A database that the peer contradicts
+    // MARK: Contradictions by the peer
 
-    /// Finds out what the peer has now, for one call after the other. Returns whether the call may be made again.
+    /// Rediscovers the peer's services, for one call after the other. Returns whether the call may be repeated.
     ///
-    /// `known` is what the call relied on: another call may have found the change out before it.
+    /// `known` is the database that the call relied on: another call may have detected the change before.
     ///
-    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be made again, and what the discovery throws.
+    /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be repeated, and the errors of the
+    ///   discovery.
     func resynchronize(
         _ contradiction: RecoveryAction.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
         of operation: String, until deadline: BootInstant
@@ -128,7 +129,7 @@ extension Peripheral {
             }
             try await awaitRediscovery(until: deadline, during: operation)
         } catch {
-            // Nobody knows what the handles mean now.
+            // The meaning of all handles is unknown now.
             endSubscriptions(in: 1...0xFFFF)
             peerDatabase.reportChange(of: old.services)
             throw error

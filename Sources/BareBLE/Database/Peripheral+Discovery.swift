@@ -1,12 +1,12 @@
 public import BLECore
 internal import BLELinux
 
-// How the peer's services become known: by a discovery of everything, of some services, or of just the one that a call
-// names. What is known already costs nothing, and what another call looks for already is waited for: calls that overlap
-// never ask for the same.
+// Discovery of the peer's services: of everything, of some services, or of the one that a call names. What is already
+// known costs no request. A call waits for what another call is discovering, so concurrent calls never send the same
+// request twice.
 
 extension Peripheral {
-    /// How long a discovery may take, whatever the peer's pace is.
+    /// The longest time for a discovery, at any pace of the peer.
     static let discoveryTimeout: Duration = .seconds(60)
 
     /// The services that are known now, ordered by handle: from a validated cache, and from discovery or listing.
@@ -49,8 +49,8 @@ extension Peripheral {
     ///
     /// Services that were already discovered to this level cost nothing.
     ///
-    /// - Throws: `BLEError` as `discover(_:ignoringCache:timeout:)` does. A service that the peer does not have is not an
-    ///   error: it is not in the result.
+    /// - Throws: `BLEError` as `discover(_:ignoringCache:timeout:)` does. A service that the peer does not have is not
+    ///   an error: it is not in the result.
     @discardableResult
     public func discover(
         services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false,
@@ -90,9 +90,9 @@ extension Peripheral {
         try await discover(services: services, level: level, ignoringCache: afresh, timeout: timeout)
     }
 
-    /// Returns when `services`, or all, are known to `level`, and nothing that is known is stale.
+    /// Returns when `services`, or all, are known to `level`, and no known part is stale.
     ///
-    /// - Parameter reach: how far a discovery goes, if there must be one.
+    /// - Parameter reach: The level of a discovery, if one is needed.
     func ensureDiscovered(
         _ services: [BluetoothUUID]?, to level: DiscoveryLevel, reach: DiscoveryLevel? = nil,
         until deadline: BootInstant, during operation: String
@@ -109,7 +109,8 @@ extension Peripheral {
                     running.contains { !peerDatabase.isRunning($0) }
                 }
             case .discover(let unsought):
-                // A peer whose services change faster than they are found must not keep a call going.
+                // A peer whose services change faster than they can be discovered must not keep a call pending for
+                // ever.
                 guard attempts < 2 else { throw changed(during: operation) }
                 attempts += 1
                 try await discovery(of: unsought, level: reach ?? level, until: deadline, during: operation)
@@ -117,7 +118,7 @@ extension Peripheral {
         }
     }
 
-    /// Discovers once, and remembers what was found. What changed while it ran is stale after it.
+    /// Runs one discovery, and records its result. Changes announced meanwhile make their range stale afterwards.
     func discovery(
         of services: [BluetoothUUID]?, level: DiscoveryLevel, ignoringCache: Bool = false, until deadline: BootInstant,
         during operation: String
@@ -130,7 +131,7 @@ extension Peripheral {
         defer { peerDatabase.resumeWaiters(true) }
         guard case .success(.database(let found)) = result else {
             peerDatabase.discoveryFailed(number)
-            // What changed while it ran waited for its end.
+            // Changes announced during the discovery have waited for its end.
             rediscover()
             throw failure(of: result, during: operation)
         }
@@ -158,9 +159,10 @@ extension Peripheral {
 // MARK: - From UUIDs to handles
 
 extension Peripheral {
-    /// The characteristic that `reference` means. What is not known of the peer is found first: only the service that the
-    /// reference names, else everything.
+    /// Returns the characteristic that `reference` means. What is not known yet is discovered first: only the service
+    /// that the reference names, or else everything.
     ///
+    /// - Parameter reach: The level of the discovery of a single service, if one is needed.
     /// - Parameter reach: How far the discovery of a single service goes, if there must be one.
     func resolve(
         _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, until deadline: BootInstant,
@@ -172,7 +174,7 @@ extension Peripheral {
             try await ensureDiscovered([service], to: .structure, reach: reach, until: deadline, during: operation)
         case .characteristic(let characteristic):
             try await awaitRediscovery(until: deadline, during: operation)
-            // Nothing is known that speaks against it.
+            // Nothing known contradicts it.
             if !peerDatabase.contradicts(characteristic) { return characteristic }
             throw changed(during: operation)
         case .handle, .uuid:

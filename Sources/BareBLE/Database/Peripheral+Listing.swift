@@ -1,8 +1,8 @@
 public import BLECore
 internal import BLELinux
 
-// The discovery procedures of the specification, one by one, for callers that want to decide themselves what is asked for
-// and in which order. `discover(_:)` finds the same in fewer requests.
+// The discovery procedures of the specification, one by one, for callers that choose the requests and their order
+// themselves. `discover(_:)` finds the same in fewer requests.
 
 extension Peripheral {
     /// Lists the peer's primary services, or those with certain UUIDs, ordered by handle.
@@ -172,7 +172,7 @@ extension Peripheral {
         }
     }
 
-    /// Adds what was found to what is known.
+    /// Adds a listing to the known database.
     private func remember(_ adding: (GATTDatabase) -> GATTDatabase) {
         peerDatabase.add(adding)
     }
@@ -185,7 +185,7 @@ extension Peripheral {
         return limit
     }
 
-    /// Refuses the handle that no attribute can have, before a peer has to.
+    /// Refuses handle 0, which no attribute can have, before a request is sent.
     func check(handle: AttributeHandle, during operation: @autoclosure () -> String) throws(BLEError) {
         guard handle == 0 else { return }
         throw BLEError(

@@ -2,20 +2,21 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// A peer may change its services while it is connected, and says so by an indication (Service Changed). What is known in
-// the range is then stale: subscriptions in it end, and it alone is found anew.
+// A peer may change its services while it is connected, and announces it by an indication (Service Changed). The known
+// services in the range are then stale: subscriptions in it end, and only the range is rediscovered.
 //
-// The peer must be asked to say so. That is done after the first request that the application sends when handles of the peer
-// are known, so that it costs the application nothing. Where only single services were looked for, Generic Attribute is
-// looked for then as well. One call asks at a time, the library's own or the application's; others wait for it and
-// look again, so that nobody is told that changes are announced before the peer has agreed to do so.
+// The client must enable the indications. This is done after the application's first request once handles of the peer
+// are known, so it delays no request of the application. If only single services were discovered, Generic Attribute is
+// discovered then as well. One call enables the indications at a time, the library's own or the application's. Others
+// wait for it and check again, so none reports the announcements as enabled before the peer has agreed.
 
 extension Peripheral {
-    /// Robust caching, and several values in one notification.
+    /// The client's features: robust caching, and several values in one notification.
     ///
     /// Spec: Client Supported Features, Core Vol 3 Part G, 7.2.
     private static let clientFeatures: [UInt8] = [0x05]
-    /// How many changes wait for an observer; which ones are lost does not matter, because it looks at the database.
+    /// The number of changes that wait for an observer. Which of them are dropped does not matter: an observer reads
+    /// the database.
     private static let waitingChanges = 16
 
     /// Returns the peer's changes of its services from now on, each after the rediscovery that it caused: `database`
@@ -36,7 +37,7 @@ extension Peripheral {
         return announcedServiceChanges()
     }
 
-    /// The changes that become known, without asking the peer to announce any.
+    /// Returns the changes that become known, without a request for announcements.
     func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(of: name, capacity: Self.waitingChanges, policy: .dropOldest)
         if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
@@ -48,12 +49,12 @@ extension Peripheral {
         peerDatabase.removeObserver(number)
     }
 
-    // MARK: Asking the peer to say so
+    // MARK: Enabling the announcements
 
-    /// Asks the peer to announce changes, after the request that has just been queued.
+    /// Requests announcements of changes, after the request that has just been queued.
     func enableServiceChangedAfterCurrent() {
         guard peerDatabase.beginServiceChangedCall() else { return }
-        // Not as part of the call that led here: it waits for exclusive access like everybody else.
+        // Not as part of the current call: this one waits for exclusive access like all others.
         CallScopes.$current.withValue([]) {
             _ = Task(executorPreference: loop) { await self.enableServiceChangedInBackground() }
         }
@@ -68,7 +69,7 @@ extension Peripheral {
                 try await enableServiceChanged(until: deadline, during: operation)
             }
         } catch {
-            // It was not its turn; the next request brings it about again.
+            // Its turn did not come; the next request tries again.
             if [.cancelled, .timedOut, .busy].contains(error.code) { return peerDatabase.databaseDidChange() }
             logger.debug(
                 "changes of the services stay unannounced", metadata: ["peer": "\(name)", "reason": "\(error)"])
@@ -80,7 +81,7 @@ extension Peripheral {
         let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: .genericAttribute)
         let characteristic: GATTCharacteristic
         do {
-            // With its configuration, which most often costs no request of its own there.
+            // Discovers its configuration descriptor too, which usually saves a later request.
             characteristic = try await resolve(
                 reference, reach: .subscribable, until: deadline, during: operation)
         } catch  where error.code == .attributeNotFound {
@@ -111,7 +112,7 @@ extension Peripheral {
         isEnabled = true
     }
 
-    /// Where a cache is in use, the peer is asked to refuse requests that rest on an old database (error 0x12).
+    /// If a cache is in use, requests the peer to refuse requests that rely on an old database (error 0x12).
     private func writeClientFeatures(until deadline: BootInstant, during operation: String) async throws(BLEError) {
         guard let features = peerDatabase.clientFeatures else { return }
         let result = await runOperation(until: deadline) { client, id, deadline, now in
@@ -119,12 +120,13 @@ extension Peripheral {
                 handle: features.valueHandle, value: Self.clientFeatures, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
         }
-        // A peer may do without, but what it says of the database must not be missed.
+        // The peer need not support this, but its error code may report a change of the database.
         guard case .failure(let failure) = result, failure.saysOutOfSync else { return }
         throw BLEError(failure, subject: name, during: operation)
     }
 
-    /// A request that nobody repeats was refused because the database has changed: what is known must not stay.
+    /// Rediscovers after a refusal of a request that is not repeated: the database has changed, so what is known must
+    /// not stay.
     func resynchronizeLater() {
         Task(executorPreference: loop) {
             let deadline = self.loop.now() + Self.backgroundTimeout
@@ -133,9 +135,9 @@ extension Peripheral {
         }
     }
 
-    // MARK: What the peer says
+    // MARK: Announcements from the peer
 
-    /// Obeys an announcement. It has been confirmed already.
+    /// Handles an announcement, which has already been confirmed.
     func serviceChanged(_ value: [UInt8]) {
         do throws(MalformedPacket) {
             let change = try ServiceChanged(value)
@@ -154,26 +156,26 @@ extension Peripheral {
         rediscover()
     }
 
-    /// An indication that nobody has subscribed to came from a handle of which nothing is known.
+    /// Handles an indication without a subscriber from an unknown handle.
     func mayBeServiceChanged(_ value: [UInt8], from handle: AttributeHandle) {
         guard let change = try? ServiceChanged(value), peerDatabase.indicated(change, at: handle) else { return }
         enableServiceChangedAfterCurrent()
     }
 
-    /// Obeys the announcements that came before it was known what they were.
+    /// Handles the announcements that arrived before their handle was known.
     func obeyMissedChanges() {
         for handles in peerDatabase.missedChanges() { obey(handles) }
     }
 
-    /// Ends the subscriptions to values in `range`; nothing is written into the peer.
+    /// Ends the subscriptions to values in `range`; nothing is written to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
         let error = changed(during: "go on with a subscription")
         if subscriptionHub.servicesChanged(in: range, endingWith: error) { peerDatabase.serviceChangedLost() }
     }
 
-    // MARK: Finding again what is stale
+    // MARK: Rediscovery
 
-    /// Finds what is stale, now or as soon as the last time is long enough ago.
+    /// Rediscovers what is stale, now or when the pause since the last time is over.
     func rediscover() {
         guard end == nil else { return }
         switch peerDatabase.nextRediscovery(at: loop.now()) {
@@ -221,14 +223,14 @@ extension Peripheral {
         rediscover()
     }
 
-    /// Has the peer asked at once where its announcements were lost, if somebody observes them.
+    /// Enables lost announcements again at once, if a task observes them.
     func enableServiceChangedAgain() {
         if peerDatabase.mustEnableServiceChangedAgain { enableServiceChangedAfterCurrent() }
     }
 
-    // MARK: Waiting for what others find
+    // MARK: Waiting for other calls
 
-    /// Returns when nothing that is known is stale.
+    /// Returns when no known part is stale.
     func awaitRediscovery(until deadline: BootInstant, during operation: String) async throws(BLEError) {
         while !peerDatabase.isSettled {
             rediscover()
@@ -237,8 +239,8 @@ extension Peripheral {
         }
     }
 
-    /// Waits for the next time that everything is settled, that a discovery ends, or that the peer has been asked to announce changes,
-    /// unless what is waited for `isOver`.
+    /// Waits until everything is settled, a discovery ends, or the peer has been requested to announce changes, unless
+    /// the awaited state `isOver`.
     func awaitDatabase(
         until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
     ) async throws(BLEError) {
@@ -257,7 +259,7 @@ extension Peripheral {
 }
 
 extension OperationFailure {
-    /// Whether the peer refused because this side does not know its services as they are.
+    /// Whether the peer refused because this client's database is out of sync.
     var saysOutOfSync: Bool {
         if case .gatt(.att(_, _, .databaseOutOfSync)) = self { true } else { false }
     }
