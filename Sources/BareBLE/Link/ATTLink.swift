@@ -2,20 +2,23 @@ internal import BLECore
 internal import BLELinux
 internal import Glibc
 
-// Owns the socket of one link and the `GATTClient` above it, and connects both with tasks and time.
+// Owns the socket of one link and its `GATTClient`, and connects both with tasks and time.
 //
 // Duties
-// - Reads the socket whenever the loop says so, and never waits for the application.
-// - Performs the client's actions in the order in which the client gives them.
-// - Resumes every caller that waits for an operation exactly once. A cancelled or late caller is released at once; what that means for
-//   the link is the client's concern.
-// - Before a request is written, reads all that the peer has sent until then: a value there is no response to the request.
+// - Reads the socket whenever the loop reports it as readable, and never waits for the application.
+// - Performs the client's actions in the order in which the client returns them.
+// - Resumes every caller that waits for an operation exactly once. A cancelled or late caller is released at once; the
+//   client handles what follows from that on the link.
+// - Before a request is written, reads all that the peer has sent until then: a value among it cannot be a response to
+//   the request.
 //
 // Invariants
 // - A caller is in `callers` exactly while the client runs its operation.
-// - `socket` is nil after `close` and `takeSocket`. Nobody reads or writes then.
-// - `isEndReported` is set once the socket has reported its end: nothing reads it again while the controller is asked for the reason.
-// - What concerns other owners goes to the peripheral as an event, in the order of the packets, before the next action is performed.
+// - `socket` is nil after `close` and `takeSocket`. Nothing reads or writes from then on.
+// - `isEndReported` is set once the socket has reported its end: nothing reads it again while the controller is asked
+//   for the reason.
+// - What concerns other owners goes to the peripheral as an event, in the order of the packets, before the next action
+//   is performed.
 // - Only the peripheral uses it, on its event loop. Signals of the loop come back through the peripheral.
 
 /// The ATT bearer of one link.
@@ -25,7 +28,7 @@ final class ATTLink {
     typealias Start = (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     typealias Report = (Event) -> Void
 
-    /// What the peripheral must know at once.
+    /// An event that the peripheral must receive at once.
     enum Event {
         /// The peer has sent a value.
         case value(AttributeHandle, [UInt8], isIndication: Bool)
@@ -35,11 +38,11 @@ final class ATTLink {
         case read
         /// The socket has reported the end of the link.
         case ended(errno: Int32)
-        /// The link cannot be used any more.
+        /// The link can no longer be used.
         case unusable(DisconnectReason)
     }
 
-    /// What the event loop has to report.
+    /// A signal of the event loop.
     enum Signal {
         case readable, writable, timePassed
     }
@@ -48,36 +51,36 @@ final class ATTLink {
     private struct WaitingCaller {
         let id: OperationID
         let continuation: Caller
-        /// Whether a call of the application led to it, and not the library of its own accord.
+        /// Whether a call of the application started the operation, and not the library itself.
         let isOfCall: Bool
-        /// Whether values are collected that respond to it.
+        /// Whether the values that respond to it are collected.
         let isCollected: Bool
     }
 
-    /// How many packets one wake-up may take before the loop looks at its other descriptors.
+    /// The number of packets that one wake-up may read before the loop serves its other descriptors.
     private static let packetsPerTurn = 64
-    /// How many turns are taken at most before a deadline is judged.
+    /// The maximum number of such turns before deadlines are checked.
     private static let turnsBeforeTheTime = 16
 
     private let name: String
     private let loop: EventLoop
     private let trace: (@Sendable (TracedPDU) -> Void)?
     private let traceLinks: (@Sendable (TracedLink) -> TracedLink.Observer)?
-    /// Gets what happens on the link, from its beginning on.
+    /// Receives all events of the link, from its beginning on.
     private var linkTrace: TracedLink.Observer?
     private var client: GATTClient
     private var socket: LinkSocket?
     private var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
-    /// A few at most: finding one here costs less than hashing.
+    /// Only a few: a linear search costs less than hashing.
     private var callers: [WaitingCaller] = []
     private var timer = DeadlineTimer()
-    /// Brings what the loop reports back to the peripheral.
+    /// Passes the loop's signals back to the peripheral.
     private var signal: (@Sendable (Signal) -> Void)?
     private var isEndReported = false
     private var isClosed = false
     /// Whether the socket has been read to its end for the packet that is to be written next.
     private var isReadUp = false
-    /// How many packets the kernel had dropped when the socket went.
+    /// The number of packets that the kernel had dropped when the socket was closed.
     private var formerDrops: UInt32 = 0
 
     init(socket: consuming LinkSocket, name: String, mtu: UInt16, loop: EventLoop, configuration: Configuration) {
@@ -93,18 +96,18 @@ final class ATTLink {
         self.socket = consume socket
     }
 
-    /// The largest ATT packet that both sides agreed on.
+    /// The MTU that both sides agreed on.
     var mtu: UInt16 { client.mtu }
-    /// The largest packet that this side takes.
+    /// The largest packet that this side accepts.
     var largestMTU: UInt16 { client.largestMTU }
-    /// How many operations are unfinished.
+    /// The number of unfinished operations.
     var operationCount: Int { callers.count }
     /// Whether the socket has reported its end.
     var isEnding: Bool { isEndReported }
     /// Whether the link is up, and has not begun to end.
     var isUsable: Bool { socket != nil && !isEnding }
 
-    /// What happened on the link so far.
+    /// The statistics of the link.
     var statistics: ATTStatistics {
         var statistics = client.statistics
         statistics.droppedByKernel = Int(socket?.droppedPackets ?? formerDrops)
@@ -115,7 +118,7 @@ final class ATTLink {
 // MARK: - Operations
 
 extension ATTLink {
-    /// A number for the next operation.
+    /// Returns the number of the next operation.
     func nextID() -> OperationID { client.nextID() }
 
     /// Starts an operation; `caller` is resumed at its end.
@@ -134,11 +137,11 @@ extension ATTLink {
 
     /// Cancels the operations of calls.
     func cancelCalls(_ report: Report) {
-        // From the last one on, so that none of them gets its turn when another one goes.
+        // The last one first, so that none of them gets its turn when another one is cancelled.
         for caller in callers.reversed() where caller.isOfCall { cancel(caller.id, report) }
     }
 
-    /// Gives up the writes to `handles` that may not be sent any more.
+    /// Cancels the writes to `handles` that must no longer be sent.
     func servicesChanged(in handles: ClosedRange<AttributeHandle>, _ report: Report) {
         perform(client.servicesChanged(in: handles, at: loop.now()), report)
     }
@@ -188,8 +191,8 @@ extension ATTLink {
         case .failed(let errno) where errno == EMSGSIZE || errno == EINVAL:
             return client.refused(errno, at: now)
         case .failed:
-            // The reason of the end is the reader's to find, after what the peer sent before. A kernel that was
-            // only short of memory gets the packet again a little later.
+            // The reader finds the reason of the end, after what the peer sent before. A kernel that was only short of
+            // memory gets the packet again a little later.
             client.blocked()
             readable(report)
             sendAgainLater()
@@ -203,13 +206,15 @@ extension ATTLink {
         return callers.contains { $0.id == id && $0.isCollected } ? id : nil
     }
 
-    /// Reads what lies in the socket before a request is written, because all of that was sent without knowing of it: a value there is no
-    /// response to it, and a second response to the request before is not this one's. What the peer is owed goes out at once.
+    /// Reads what the socket holds before a request is written. The peer has sent all of that without knowledge of the
+    /// request: a value among it is no response to it, and a second response to the previous request is not its
+    /// response either. Pending confirmations and responses to the peer are written at once.
     ///
-    /// - Returns: What the client has to say then, with the packet that was to be written if it still is; `nil` when nothing lay there.
+    /// - Returns: The client's next actions, with the packet that was to be written if it still is; `nil` if the socket
+    ///   held nothing.
     private func readUp(_ report: Report) -> [GATTClient.Action]? {
         var hasRead = false
-        // The kernel keeps no more than this; whoever sends faster than it is read is not waited for.
+        // The kernel buffers no more than this; a peer that sends faster than it is read is not waited for.
         for _ in 0..<Self.packetsPerTurn * Self.turnsBeforeTheTime {
             guard let input = socket?.receive(into: &inbound, isAwaited: false) else { return [] }
             if case .wouldBlock = input { break }
@@ -231,7 +236,7 @@ extension ATTLink {
 
     private func awaitWritable() {
         guard let descriptor = socket?.descriptor, !isEnding, let signal else { return }
-        // It is watched for input already, so it can be watched for room too.
+        // It is already watched for input, so it can be watched for output too.
         loop.onWritable(descriptor) { signal(.writable) }
     }
 
@@ -244,11 +249,11 @@ extension ATTLink {
 // MARK: - The socket
 
 extension ATTLink {
-    /// Begins to read. `signal` is called by the loop.
+    /// Begins to read. The loop calls `signal`.
     func startReading(id: PeerID?, _ signal: @escaping @Sendable (Signal) -> Void) -> SystemCallError? {
         guard let descriptor = socket?.descriptor else { return nil }
         self.signal = signal
-        // Twice the usual room for what comes faster than this thread gets to it. With less it works too.
+        // Twice the usual buffer, for values that arrive faster than this thread reads them. Less works too.
         try? socket?.raiseReceiveBuffer()
         linkTrace = traceLinks?(TracedLink(peer: name, id: id, time: loop.now()))
         return loop.onReadable(descriptor) { signal(.readable) }
@@ -265,7 +270,7 @@ extension ATTLink {
         perform(client.writable(at: loop.now()), report)
     }
 
-    /// Takes what one turn may take; returns whether there may be more.
+    /// Reads the packets of one turn; returns whether there may be more.
     @discardableResult
     private func readPackets(pastResponses: Bool = false, _ report: Report) -> Bool {
         for _ in 0..<Self.packetsPerTurn {
@@ -273,8 +278,8 @@ extension ATTLink {
             switch input {
             case .packet(let count, _):
                 let opcode = take(count, report)
-                // Values come in bursts, but after a response there is seldom anything, and the loop would call again. What there is
-                // all the same is read before the next request is written.
+                // Values come in bursts, but a response is seldom followed by anything, and the loop would call again.
+                // What follows all the same is read before the next request is written.
                 if !pastResponses, opcode.isResponse { return false }
             case .wouldBlock:
                 return false
@@ -301,7 +306,7 @@ extension ATTLink {
         report(.ended(errno: errno))
     }
 
-    /// Has the loop look at the socket no more.
+    /// Stops watching the socket.
     func stopWatching() {
         if let descriptor = socket?.descriptor { loop.letGo(descriptor) }
     }
@@ -328,7 +333,8 @@ extension ATTLink {
     func timePassed(_ report: Report) {
         timer.fired()
         if let deadline = client.nextDeadline, deadline <= loop.now() {
-            // What has arrived in time counts, however late this process comes to look at it. The kernel keeps no more than this.
+            // What has arrived in time counts, however late this process reads it. The kernel buffers no more than
+            // this.
             for _ in 0..<Self.turnsBeforeTheTime where !readPackets(pastResponses: true, report) { break }
         }
         perform(client.timePassed(loop.now()), report)
@@ -338,7 +344,7 @@ extension ATTLink {
 // MARK: - The end, and handing over
 
 extension ATTLink {
-    /// Reports the end in the trace; nothing follows there.
+    /// Reports the end in the trace; nothing follows it.
     func traceEnd(_ reason: DisconnectReason) {
         linkTrace?(.ended(reason, at: loop.now()))
         linkTrace = nil
@@ -353,10 +359,10 @@ extension ATTLink {
         perform(client.linkLost(code, at: loop.now()), report)
     }
 
-    /// What the next owner of the link must know of the operations.
+    /// The state of the operations that the link's next owner needs.
     func remains() -> GATTClient.Remains { client.remains() }
 
-    /// Takes the socket out, which stays open.
+    /// Returns the socket, which stays open, and gives up its ownership.
     func takeSocket() -> LinkSocket? {
         stopWatching()
         guard let socket = socket.take() else { return nil }
@@ -364,7 +370,7 @@ extension ATTLink {
         return socket
     }
 
-    /// Takes over what the last owner of the link has left; `resume` goes on with it.
+    /// Takes over the state that the link's last owner left; `resume` continues with it.
     func adopt(_ remains: GATTClient.Remains) {
         client = GATTClient(limits: client.limits, remains: remains, at: loop.now())
     }
@@ -373,7 +379,7 @@ extension ATTLink {
         perform(client.resume(at: loop.now()), report)
     }
 
-    /// The peripheral goes away.
+    /// Called when the peripheral is released.
     func abandon() {
         timer.cancel(on: loop)
         stopWatching()

@@ -1,29 +1,30 @@
 package import BLECore
 package import BLELinux
 
-/// What only the adapter can do for a link, because it takes commands to the controller.
+/// The operations on a link that only the adapter can perform, because they require HCI commands.
 ///
 /// A link over a Unix socket or a descriptor has none.
 package struct LinkControls: Sendable {
-    /// Asks the controller how well it hears the peer, in dBm.
+    /// Reads the peer's signal strength from the controller, in dBm.
     package let rssi: @Sendable () async throws(BLEError) -> Int
-    /// How the link runs, as the controller said last.
+    /// The connection parameters that the controller reported last.
     package let parameters: @Sendable () async throws(BLEError) -> ConnectionParameters
-    /// Asks for other connection parameters, for so long; what the link has then.
+    /// Requests other connection parameters, with a timeout; returns those in effect then.
     package let requestParameters:
         @Sendable (ConnectionParameters, Duration) async throws(BLEError) -> ConnectionParameters
-    /// Asks the controller which PHYs the link uses.
+    /// Reads from the controller the PHYs that the link uses.
     package let phy: @Sendable () async throws(BLEError) -> LinkPHY
-    /// Says which PHYs the link may send and receive on, for so long; what it uses then.
+    /// Sets the PHYs that the link may send and receive on, with a timeout; returns those in use then.
     package let requestPHY: @Sendable (LEPHYs, LEPHYs, Duration) async throws(BLEError) -> LinkPHY
     /// Ends the link at the controller; closing the socket alone leaves it up for two more seconds.
     package let disconnect: @Sendable () async -> Void
-    /// What the controller said when the link ended, if it said so already.
+    /// The reason that the controller reported for the end of the link, if it has reported it already.
     package let lastReason: @Sendable () async -> HCIStatus?
-    /// Opens a channel beside the link.
+    /// Opens an L2CAP channel on the link.
     package let openChannel: @Sendable (ChannelRequest) async throws(BLEError) -> LinkSocket
-    /// Has a handler called, on the loop, when the controller is known to have forgotten the link, which nothing else may tell.
+    /// Has a handler called, on the loop, when the controller is known to have lost the link. Nothing else may report
+    /// that.
     package let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
-    /// Whether the controller still has the link, by what the kernel says.
+    /// Whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
 }

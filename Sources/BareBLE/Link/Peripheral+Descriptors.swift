@@ -123,7 +123,7 @@ extension Peripheral {
         if let known = try? CharacteristicExtendedProperties(value: value) { peerDatabase.note(known, of: owner) }
     }
 
-    /// Looks for a descriptor in what is known, and then in the peer.
+    /// Looks for a descriptor in the known database, and then on the peer.
     private func descriptor(
         _ uuid: BluetoothUUID, of owner: GATTCharacteristic, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> GATTDescriptor {
@@ -138,7 +138,7 @@ extension Peripheral {
                 ? "It has no descriptors." : "It has \(found.map(\.uuid.description).joined(separator: ", ")).")
     }
 
-    /// Asks for the descriptors of one characteristic, and remembers them.
+    /// Discovers the descriptors of one characteristic, and records them.
     func findDescriptors(
         of characteristic: GATTCharacteristic, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> [GATTDescriptor] {
@@ -151,7 +151,7 @@ extension Peripheral {
         return descriptors
     }
 
-    /// Refuses a reliable write to a characteristic that is known not to take part in one.
+    /// Refuses a reliable write to a characteristic that is known not to support it.
     func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
         guard let owner = peerDatabase.known(reference),
             let known = peerDatabase.extendedProperties(of: owner), !known.contains(.reliableWrite)

@@ -2,7 +2,7 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// Where `ATTLink` meets the tasks and the other owners of the peripheral.
+// Connects `ATTLink` with the tasks and the other owners of the peripheral.
 
 extension Peripheral {
     /// Begins to read the socket.
@@ -28,7 +28,7 @@ extension Peripheral {
         }
     }
 
-    /// Passes what happened on the link on to the other owners.
+    /// Passes an event of the link to the other owners.
     func happened(_ event: ATTLink.Event) {
         switch event {
         case .value(let handle, let value, let isIndication): deliver(value, from: handle, isIndication: isIndication)
@@ -42,9 +42,9 @@ extension Peripheral {
         }
     }
 
-    /// The controller has the link no more: it was reset.
+    /// The controller was reset and has dropped this link.
     private func controllerForgot() {
-        // What had come before is there to be read; so may be the end, with its reason.
+        // Earlier packets can still be read; so may the end, with its reason.
         link.readable(happened)
         if !link.isEnding { close(.adapterLost) }
     }
@@ -60,8 +60,8 @@ extension Peripheral {
 
     // MARK: Operations
 
-    /// Runs one operation of the client to its end, once; `recovering` is what may repeat it. What it is called is asked
-    /// for only when it fails.
+    /// Runs one operation of the client to its end, once; `recovering` may repeat it. The name of the operation is
+    /// evaluated only if it fails.
     func run(
         until deadline: BootInstant, during operation: @autoclosure () -> String,
         askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
@@ -76,9 +76,9 @@ extension Peripheral {
         }
     }
 
-    /// Runs one operation: of a call, or of the library's own, which `cancelAll()` does not concern.
+    /// Runs one operation of a call, or of the library itself, which `cancelAll()` does not affect.
     ///
-    /// - Parameter collector: The call that collects the response, if it is in values.
+    /// - Parameter collector: The call that collects the response, if values are the response.
     func runOperation(
         until deadline: BootInstant, isOfCall: Bool = true, askingFor collector: Subscriptions.ID? = nil,
         start: ATTLink.Start
@@ -88,7 +88,7 @@ extension Peripheral {
         return await onLoop {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (caller: ATTLink.Caller) in
-                    // A cancellation from here on finds the caller: its job enters the actor after this one.
+                    // A later cancellation finds the caller: its job enters the actor after this one.
                     if Task.isCancelled || isOfCall && scheduler.isClearing {
                         return caller.resume(returning: .failure(.cancelled))
                     }
@@ -103,8 +103,8 @@ extension Peripheral {
         }
     }
 
-    /// Lets the task prefer the loop while it waits. Else its resumption would go by the global pool: two more changes of
-    /// threads, in any order, and not before the program's own tasks leave a thread there.
+    /// Lets the task prefer the loop while it waits. Otherwise its resumption would pass through the global pool: two
+    /// more thread switches, in any order, and not before the program's own tasks leave a thread free there.
     @inline(__always)
     func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
         let isThere = unsafe withUnsafeCurrentTask { task in
@@ -119,7 +119,7 @@ extension Peripheral {
 
     // MARK: The end
 
-    /// The failure of a call that finds, or found, the link gone.
+    /// The error of a call that finds the link ended, or was pending when it ended.
     func endError(during operation: String) -> BLEError {
         let reason = end ?? .other(nil, errorNumber: nil)
         return BLEError(
@@ -127,9 +127,11 @@ extension Peripheral {
             hciStatus: reason.hciStatus, errorNumber: reason.errorNumber)
     }
 
-    /// Ends the link: pending calls fail, then the subscriptions and channels end, then the tasks that wait for the end go on.
+    /// Ends the link: pending calls fail, then the subscriptions and channels end, then the tasks that wait for the end
+    /// resume.
     ///
-    /// Each of them on the loop gets to know before the next ones do, however many jobs that takes.
+    /// The tasks of each step that run on the loop are resumed before those of the next step, however many jobs that
+    /// takes.
     func close(_ cause: DisconnectReason, code: Int32 = 0) {
         guard let (reason, handlers) = ending.end(cause) else { return }
         for handler in handlers { handler(reason) }
@@ -152,9 +154,9 @@ extension Peripheral {
         }
     }
 
-    // MARK: What is counted
+    // MARK: Statistics
 
-    /// What happened on the link so far, counted: requests sent, values received, packets refused and lost.
+    /// The counters of this link so far: requests sent, values received, packets refused and dropped.
     public var statistics: ATTStatistics {
         var statistics = link.statistics
         subscriptionHub.count(in: &statistics)
@@ -162,15 +164,15 @@ extension Peripheral {
         return statistics
     }
 
-    /// Logs what should not happen on links to this peer, not more often than the log wants to know; at the end of a link, what is left
-    /// to tell, unless the peer comes and goes.
+    /// Logs troubles of links to this peer, within the rate limit of the log. At the end of a link the rest is logged,
+    /// unless the peer connects and disconnects repeatedly.
     private func tellTroubles(isEnd: Bool = false) {
         let statistics = statistics
         guard let text = troubles.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
         logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
     }
 
-    /// Logs the end of a link: where its peer has left no other choice, as a warning.
+    /// Logs the end of a link, as a warning if the peer has caused it.
     private func tellEnding(_ reason: DisconnectReason) {
         switch reason {
         case .protocolViolation, .attTimeout: log.tell(.warning, "link closed", ["reason": "\(reason)"])
@@ -179,7 +181,7 @@ extension Peripheral {
         }
     }
 
-    /// Calls, tasks and subscriptions that wait for something of this link; for tests of what is left when it has ended.
+    /// The number of calls, tasks and subscriptions that wait for this link; tests check what is left after its end.
     package var outstanding: Int {
         link.operationCount + scheduler.outstanding + ending.waiterCount + peerDatabase.outstanding
             + subscriptionHub.outstanding + channels.count

@@ -56,7 +56,7 @@ extension Peripheral {
         try await radio(during: "change the PHY").requestPHY(transmit, receive ?? transmit, timeout)
     }
 
-    /// What the adapter can do for the link.
+    /// Returns the adapter's controls of the link.
     func radio(during operation: String) throws(BLEError) -> LinkControls {
         guard let controls else {
             throw BLEError(

@@ -1,7 +1,7 @@
 internal import BLECore
 
 extension Peripheral {
-    /// How long reading or writing one value may take; a single request of it is bound to 30 s by the protocol.
+    /// The longest time for reading or writing one value; the protocol limits each single request to 30 s.
     static let valueTimeout: Duration = .seconds(60)
 
     /// Reads a value to its end, however long it is (at most 512 bytes).
@@ -72,7 +72,7 @@ extension Peripheral {
         return UInt16(truncatingIfNeeded: offset)
     }
 
-    /// The handle of the value that `reference` means.
+    /// Returns the handle of the value that `reference` means.
     func valueHandle(
         _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> AttributeHandle {
@@ -80,7 +80,7 @@ extension Peripheral {
         return try await resolve(reference, until: deadline, during: operation).valueHandle
     }
 
-    /// Reads a value, and says where it was found and what kind it is, as far as that is known.
+    /// Reads a value, and returns it with its handle and its type, as far as they are known.
     package func readAttribute(
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
@@ -105,7 +105,8 @@ extension Peripheral {
                     let found = try await resolve(characteristic, until: deadline, during: operation)
                     let changes = peerDatabase.changeCount
                     let value = try await readValue(found.valueHandle, until: deadline, during: operation)
-                    // The peer may have announced, before it was asked, that the handle is another characteristic's by now.
+                    // The peer may have announced during the call that the handle now belongs to another
+                    // characteristic.
                     if changes == peerDatabase.changeCount || peerDatabase.confirms(found) {
                         return (found.valueHandle, found.uuid, value)
                     }
@@ -146,7 +147,7 @@ extension Peripheral {
         return (first.handle, try await readValue(first.handle, until: deadline, during: operation))
     }
 
-    /// An outcome of another kind than the procedure has: a mistake in this library, told as an error all the same.
+    /// Returns the error for an outcome that does not match the procedure, which is a bug in this library.
     func unexpected(_ outcome: GATTOutcome, during operation: String) -> BLEError {
         BLEError(.malformedReply, subject: name, during: operation, because: "the procedure ended with \(outcome)")
     }

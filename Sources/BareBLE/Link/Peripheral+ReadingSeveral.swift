@@ -137,7 +137,7 @@ extension Peripheral {
             var readings: [AttributeReading] = []
             repeat {
                 let missing = Array(handles.dropFirst(readings.count))
-                // The request is for two or more.
+                // The request requires at least two handles.
                 if missing.count == 1, let last = missing.first {
                     let bytes = try await readValue(last, until: deadline, during: operation)
                     readings.append(AttributeReading(handle: last, bytes: bytes))
@@ -156,7 +156,7 @@ extension Peripheral {
         }
     }
 
-    /// Reads what is missing of values that may have been cut.
+    /// Reads the rest of values that may have been truncated.
     private func complete(
         _ found: [AttributeValue], until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> [AttributeReading] {

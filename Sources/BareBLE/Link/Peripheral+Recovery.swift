@@ -1,24 +1,26 @@
 internal import BLECore
 internal import BLELinux
 
-// The one way by which every call that asks the peer for something goes: `recovering`. After a recovery action a failed call
-// is made again, whole, with what is left of its time.
+// The one path of every call that sends requests to the peer: `recovering`. After a recovery action a failed call is
+// repeated as a whole, within the rest of its time.
 //
 // Duties
-// - Knows which failures have a recovery action.
-// - Applies each kind of action at most once a call, so that no peer can keep a call going for ever.
-// - Asks the security hook once for all calls that need the same level at the same time, one level after the other.
-// - Ends the wait for an action with the call's deadline, its task and the link; the action itself may go on.
+// - Decides which failures have a recovery action.
+// - Applies each kind of action at most once per call, so that no peer can keep a call pending for ever.
+// - Calls the security hook once for all calls that need the same level at the same time, one level after the other.
+// - Ends the wait for an action at the call's deadline, the cancellation of its task and the end of the link; the
+//   action itself may continue.
 //
 // Invariants
-// - A call is repeated only where its first attempt had no effect: a peer that refuses has not carried out the request.
-// - An attribute that still required more security after a successful upgrade is not asked about again, unless the services
-//   change.
-// - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait for ever.
+// - A call is repeated only if its first attempt had no effect: a peer that refuses has not carried out the request.
+// - If an attribute still requires more security after a successful upgrade, the hook is not called for it again unless
+//   the services change.
+// - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait for
+//   ever.
 
-/// What has been tried for one call.
+/// The actions that have been applied for one call.
 struct Recovery {
-    /// What was known of the peer's services when the last attempt began.
+    /// The database that was known when the last attempt began.
     var known: GATTDatabase?
     var applied: Set<RecoveryAction> = []
 
@@ -28,12 +30,12 @@ struct Recovery {
 }
 
 extension Peripheral {
-    /// Makes a call when it is its turn, and again after each recovery action.
+    /// Makes a call when its turn comes, and repeats it after each recovery action.
     ///
-    /// `attempt` must look up everything again, handles too: a recovery action may have changed what is known of the peer. Where it
-    /// cannot, or must not be made again after a change of the peer's services, `repetition` says so.
-    // Inlined, so that a call that meets no trouble is its attempt alone: each asynchronous function on the way is felt in the time
-    // of a read.
+    /// `attempt` must look up everything again, handles too: a recovery action may have changed the known database. If
+    /// it cannot do so, or must not be repeated after a change of the peer's services, `repetition` reports that.
+    // Inlined, so that a call without a failure consists of its attempt alone: each additional asynchronous function
+    // measurably prolongs a read.
     @inline(__always)
     func recovering<Value: Sendable>(
         within timeout: Duration, during operation: @autoclosure () -> String,
@@ -51,7 +53,7 @@ extension Peripheral {
         }
     }
 
-    /// Makes a call, or a part of one that may be made again by itself, and again after each recovery action.
+    /// Makes a call, or a part of one that can be repeated separately, and repeats it after each recovery action.
     @inline(__always)
     func recovering<Value: Sendable>(
         until deadline: BootInstant, during operation: @autoclosure () -> String,
@@ -72,7 +74,7 @@ extension Peripheral {
 
     /// Applies the recovery action for the failure of an attempt.
     ///
-    /// - Throws: The failure itself where there is no action for it, or its kind has been applied already.
+    /// - Throws: The failure itself if it has no action, or if an action of this kind has been applied already.
     private func recover(
         _ recovery: inout Recovery, from failure: BLEError, until deadline: BootInstant, during operation: String,
         repeating repetition: Repetition
@@ -99,7 +101,7 @@ extension Peripheral {
         switch failure.attError {
         case .databaseOutOfSync?: return .resynchronize(.outOfSync)
         case .invalidHandle? where peerDatabase.isFromCache:
-            // That a handle which the cache does not have is wrong says nothing against the cache.
+            // A refusal of a handle that the cache does not contain does not contradict the cache.
             guard let handle = failure.attributeHandle, peerDatabase.database?.type(at: handle) != nil else {
                 return nil
             }
@@ -108,7 +110,7 @@ extension Peripheral {
         }
     }
 
-    /// Returns whether the call may be made again.
+    /// Returns whether the call may be repeated.
     private func apply(
         _ action: RecoveryAction, to repetition: Repetition, knowing known: GATTDatabase?, of operation: String,
         until deadline: BootInstant
@@ -135,7 +137,7 @@ extension Peripheral {
 // MARK: - Security
 
 extension Peripheral {
-    /// Waits for the hook's result on `request`; a call that finds the same level under way shares it.
+    /// Waits for the hook's result on `request`; a call shares a pending upgrade to the same level.
     private func upgradeSecurity(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
         if scheduler.isCallOfHook(from: CallScopes.current) { return false }
         let ticket = scheduler.nextTicket()

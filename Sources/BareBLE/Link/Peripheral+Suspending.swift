@@ -1,11 +1,12 @@
 internal import BLECore
 internal import BLELinux
 
-// How a call waits on a link for what an owner decides for that call alone: its turn, a security upgrade, a collected response, a
-// subscription. The owner keeps the continuation with the rest of the call, and the peripheral the deadline and the cancellation of the
-// task; whichever comes first resumes it. Tasks that wait for the same thing wait in `Waiters`.
+// The waits of a call for a decision that concerns that call alone: its turn, a security upgrade, a collected response,
+// a subscription. The deciding owner keeps the continuation with the rest of the call. The peripheral keeps the
+// deadline and the cancellation of the task. Whichever comes first resumes the continuation. Tasks that wait for the
+// same event wait in `Waiters`.
 
-/// Why a task stops waiting before what it waits for has come.
+/// The reason that a task stops waiting early.
 enum WaitFailure: Sendable {
     case timedOut, cancelled
 
@@ -17,11 +18,12 @@ enum WaitFailure: Sendable {
     }
 }
 
-/// The one timer of an owner of deadlines.
+/// The single timer of an owner of deadlines.
 struct DeadlineTimer {
     private var timer: TimerID?
 
-    /// Sees to it that `deadline` is looked at. A timer that is too early stays: most deadlines are met, and each would set and cancel one.
+    /// Makes sure that `deadline` is checked. A timer that fires too early is kept: most operations end before their
+    /// deadlines, and each would set and cancel a timer.
     mutating func arm(for deadline: BootInstant?, on loop: EventLoop, _ schedule: (BootInstant) -> TimerID) {
         guard let deadline else { return }
         if let timer {
@@ -42,8 +44,8 @@ struct DeadlineTimer {
 }
 
 extension Peripheral {
-    /// Waits until the continuation that `begin` is given has been resumed. `giveUp` must resume it, unless that has been done, when the
-    /// deadline has come or the task is cancelled.
+    /// Waits until the continuation passed to `begin` has been resumed. At the deadline or the cancellation of the
+    /// task, `giveUp` must resume it unless that has been done.
     func suspend<Value: Sendable>(
         until deadline: BootInstant?, giveUp: @escaping @Sendable (isolated Peripheral, WaitFailure) -> Void,
         _ begin: (CheckedContinuation<Value, Never>) -> Void
@@ -58,7 +60,7 @@ extension Peripheral {
             // A closure that does not name this actor would run elsewhere.
             await withCheckedContinuation(isolation: self) { begin($0) }
         } onCancel: {
-            // It enters the actor after this task, which has begun to wait by then.
+            // It enters the actor after this task, which then already waits.
             Task(executorPreference: loop) { await self.stopWaiting(giveUp) }
         }
     }

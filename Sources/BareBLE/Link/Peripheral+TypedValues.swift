@@ -36,14 +36,14 @@ extension Peripheral {
         typed(try await subscribe(to: CharacteristicReference(key), options), options.malformedValues)
     }
 
-    /// Makes each of the values a `Value`.
+    /// Returns the sequence with each value decoded.
     func typed<Value: GATTReadable & Sendable>(
         _ received: ValueSequence, _ policy: MalformedValuePolicy
     ) -> TypedValueSequence<Value> {
         return TypedValueSequence(received: received, decoder: ValueDecoder(policy, log))
     }
 
-    /// Makes a value of its bytes.
+    /// Decodes a value.
     nonisolated func decode<Value: GATTReadable>(
         _ bytes: [UInt8], as type: Value.Type, during operation: @autoclosure () -> String
     ) throws(BLEError) -> Value {

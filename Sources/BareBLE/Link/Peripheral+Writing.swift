@@ -114,8 +114,8 @@ extension Peripheral {
 
     /// Writes several values as one: the peer queues all of them and then writes all or none.
     ///
-    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, unless the link was lost or
-    ///   the time was over during the very last request.
+    /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; nothing was written then, unless the link was lost or the
+    ///   time was over during the last request.
     public func writeReliably(
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {
@@ -135,7 +135,7 @@ extension Peripheral {
         }
     }
 
-    /// Refuses what would take a subscription's values away behind its back.
+    /// Refuses a write that would disable the values of an existing subscription.
     func checkConfiguration(_ handle: AttributeHandle, during operation: String) throws(BLEError) {
         guard subscriptionHub.ownsConfiguration(at: handle) else { return }
         throw BLEError(
