@@ -63,7 +63,7 @@ final class PeerDatabase {
     /// The number of calls and observers that wait.
     var outstanding: Int { waiters.count + observers.count }
 
-    /// Adds this object's counters.
+    /// Writes the counters of this object into `statistics`.
     func count(in statistics: inout ATTStatistics) {
         statistics.wrongDatabaseHashes = wrongHashes
     }

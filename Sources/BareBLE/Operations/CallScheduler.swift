@@ -1,28 +1,30 @@
 internal import BLECore
 
-// Schedules the calls of one link: owns the gate, the callers that wait, the security upgrades that calls wait for, and what is
-// known not to help a failed call.
+// Schedules the calls of one link: owns the gate, the callers that wait, the security upgrades that calls wait for, and
+// the recovery actions that have not helped.
 //
 // Duties
-// - Resumes every waiting caller once: on its turn, its deadline, its cancellation, `cancelAll()` or the end of the link.
-// - Passes the places that were taken outside the loop to the gate before anything else is asked of it.
+// - Resumes every waiting caller once: on its turn, its deadline, its cancellation, `cancelAll()` or the end of the
+//   link.
+// - Passes the places that were taken outside the loop to the gate before any other request to it.
 // - Starts one security upgrade at a time, for all calls that need its level.
 //
 // Invariants
 // - A caller is in `waiters` exactly while the gate keeps its ticket.
-// - A wait for the security hook is in `upgrades` until it has been resumed, exactly once. The hook runs for the first upgrade.
-// - Only the peripheral uses it, on its event loop. Deadlines, cancellation and tasks are the peripheral's.
+// - A wait for the security hook is in `upgrades` until it has been resumed, exactly once. The hook runs for the first
+//   upgrade.
+// - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines, cancellation and tasks.
 
-/// The recovery actions that can be applied to a failed call before it is made again.
+/// The recovery actions that can be applied to a failed call before it is repeated.
 enum RecoveryAction: Hashable, Sendable {
-    /// Ask the application to secure the link.
+    /// Request the application to secure the link.
     case upgradeSecurity(SecurityLevel, for: AttributeHandle)
-    /// Find out what the peer's services are now.
+    /// Rediscover the peer's services.
     case resynchronize(Contradiction)
 
-    /// How a peer shows that what is known of its services is wrong.
+    /// The way in which a peer shows that the known services are wrong.
     enum Contradiction: Hashable, Sendable {
-        /// It says so.
+        /// It reports that the database is out of sync.
         case outOfSync
         /// It has no attribute where there was one on an earlier link.
         case invalidHandle
@@ -40,21 +42,21 @@ enum RecoveryAction: Hashable, Sendable {
     }
 }
 
-/// Which calls of one link go on, and which wait.
+/// Decides which calls of one link proceed, and which wait.
 final class CallScheduler {
     typealias Ticket = OperationGate.Ticket
     typealias Scope = OperationGate.Scope
     typealias Waiter = CheckedContinuation<Result<Void, OperationGate.Refusal>, Never>
     typealias UpgradeWaiter = CheckedContinuation<Bool, Never>
 
-    /// A call of the security hook that is due.
+    /// A call of the security hook that must be made.
     struct HookCall: Sendable {
         let request: SecurityRequest
-        /// Where the hook's own calls come from.
+        /// The scope of the hook's own calls.
         let scope: Scope
     }
 
-    /// A turn for which its task does not wait yet.
+    /// A turn that its task does not await yet.
     private struct PlacedTurn {
         let ticket: Ticket
         /// The gate's decision; `nil` while it waits.
@@ -64,7 +66,7 @@ final class CallScheduler {
     /// A level of security, and the calls that wait for it.
     private struct SecurityUpgrade {
         let request: SecurityRequest
-        /// Where the hook's own calls come from, as soon as the hook runs.
+        /// The scope of the hook's own calls, once the hook runs.
         var scope: Scope?
         var waiters: [(ticket: Ticket, waiter: UpgradeWaiter)] = []
     }
@@ -84,10 +86,10 @@ final class CallScheduler {
     /// Whether all calls are being cancelled.
     var isClearing: Bool { gate.isClearing }
 
-    /// How many calls wait for their turn.
+    /// The number of calls that wait for their turn.
     var waitingCount: Int { waiters.count }
 
-    /// Calls, and waits of calls, that have not ended.
+    /// The number of calls, and waits of calls, that have not ended.
     var outstanding: Int { waiters.count + gate.callCount + upgrades.count }
 }
 
@@ -100,7 +102,7 @@ extension CallScheduler {
         return gate.enterFreely()
     }
 
-    /// Returns the ticket of a caller that comes now.
+    /// Returns the ticket of a caller that arrives now.
     func nextTicket() -> Ticket {
         takePlaces()
         lastTicket &+= 1
@@ -116,7 +118,7 @@ extension CallScheduler {
         }
     }
 
-    /// A call that waited goes on.
+    /// Records that a call that waited proceeds.
     func callBegins(from scopes: [Scope]) {
         perform(gate.arrive(scopes))
         perform(gate.begin(from: scopes))
@@ -126,7 +128,7 @@ extension CallScheduler {
         perform(gate.leave(scopes))
     }
 
-    /// Exclusive access begins, for a caller in `scopes`.
+    /// Records that exclusive access begins, for a caller in `scopes`.
     func exclusiveAccessBegins(from scopes: [Scope]) {
         perform(gate.begin(from: scopes))
     }
@@ -140,7 +142,7 @@ extension CallScheduler {
         perform(gate.withdraw(ticket, refusal))
     }
 
-    /// Refuses all callers that wait, and admits none until the calls that are under way have ended.
+    /// Refuses all callers that wait, and admits none until the pending calls have ended.
     func clear() {
         takePlaces()
         perform(gate.clear())
@@ -174,7 +176,7 @@ extension CallScheduler {
 // MARK: - Turns
 
 extension CallScheduler {
-    /// Passes the places that were taken to the gate.
+    /// Passes the taken places to the gate.
     private func takePlaces() {
         for place in places.takeAll() {
             lastTicket &+= 1
@@ -188,7 +190,7 @@ extension CallScheduler {
         }
     }
 
-    /// Returns the ticket of a turn for which its task does not wait yet.
+    /// Returns the ticket of a turn that its task does not await yet.
     func ticket(ofTurn scope: Scope) -> Ticket? {
         takePlaces()
         return turns[scope]?.ticket
@@ -202,7 +204,7 @@ extension CallScheduler {
 
     /// Ends a turn that failed before its calls were made.
     func abandonTurn(_ scope: Scope, as ticket: Ticket) {
-        // It was cancelled, or the link lost, before its task waited for it.
+        // It was cancelled, or the link was lost, before its task waited for it.
         if turns.removeValue(forKey: scope)?.result == nil { perform(gate.withdraw(ticket, .cancelled)) }
         close(scope)
     }
@@ -213,7 +215,7 @@ extension CallScheduler {
 extension CallScheduler {
     func isExhausted(_ action: RecoveryAction) -> Bool { exhaustedRecoveries.contains(action) }
 
-    /// Notes that an action has not helped.
+    /// Records that an action has not helped.
     func exhausted(_ action: RecoveryAction) {
         exhaustedRecoveries.insert(action)
     }
@@ -223,12 +225,12 @@ extension CallScheduler {
         exhaustedRecoveries = []
     }
 
-    /// Whether a call from `scopes` is one of the hook that is running. It must not wait for that.
+    /// Whether a call from `scopes` is made by the running hook, for which it must not wait.
     func isCallOfHook(from scopes: [Scope]) -> Bool {
         upgrades.first?.scope.map(scopes.contains) ?? false
     }
 
-    /// Resumes `waiter` with the hook's result; a call that finds the same level under way shares it.
+    /// Resumes `waiter` with the hook's result; a call shares a pending upgrade to the same level.
     ///
     /// - Returns: The call of the hook that must be made now.
     func waitForUpgrade(_ request: SecurityRequest, as ticket: Ticket, _ waiter: UpgradeWaiter) -> HookCall? {
@@ -240,7 +242,7 @@ extension CallScheduler {
         return upgrades.count == 1 ? nextHookCall() : nil
     }
 
-    /// The hook has returned.
+    /// Reports that the hook has returned.
     ///
     /// - Returns: The call of the hook that must be made now.
     func hookReturned(_ isUpgraded: Bool, from scope: Scope) -> HookCall? {
@@ -250,11 +252,11 @@ extension CallScheduler {
         return nextHookCall()
     }
 
-    /// Begins the first upgrade for which a call still waits.
+    /// Begins the first upgrade that a call still waits for.
     private func nextHookCall() -> HookCall? {
         while let first = upgrades.first, first.waiters.isEmpty { upgrades.removeFirst() }
         guard let request = upgrades.first?.request else { return nil }
-        // What the hook calls on this link must not wait for the calls that wait for the hook.
+        // The hook's calls on this link must not wait for the calls that wait for the hook.
         let scope = CallScopes.next()
         gate.open(scope)
         upgrades[0].scope = scope
@@ -268,7 +270,7 @@ extension CallScheduler {
         }
     }
 
-    /// Releases all calls that wait for an upgrade; the hook's result may be of use to later ones.
+    /// Releases all calls that wait for an upgrade; later calls may still use the hook's result.
     func stopWaitingForUpgrades() {
         for index in upgrades.indices {
             let waiting = upgrades[index].waiters

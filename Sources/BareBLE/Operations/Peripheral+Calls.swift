@@ -1,15 +1,15 @@
 internal import BLECore
 internal import BLELinux
 
-// The calls of tasks, as `CallScheduler` admits them: here are their deadlines, their cancellation and their errors.
+// The deadlines, the cancellation and the errors of the calls that `CallScheduler` admits.
 
-/// The scopes that a task is in, the innermost one last; tasks that it starts are in them too.
+/// The scopes that a task is in, the innermost one last; tasks that it starts inherit them.
 enum CallScopes {
     @TaskLocal static var current: [OperationGate.Scope] = []
 
     private static let lastNumber = Lock<UInt64>(0)
 
-    /// A scope that no link has had.
+    /// Returns a scope that no link has used.
     static func next() -> OperationGate.Scope {
         OperationGate.Scope(
             number: lastNumber.withLock { number in
@@ -20,7 +20,7 @@ enum CallScopes {
 }
 
 extension Peripheral {
-    /// Makes a whole call when it is its turn.
+    /// Makes a whole call when its turn comes.
     func calling<Value: Sendable>(
         until deadline: BootInstant, during operation: @autoclosure () -> String,
         _ body: () async throws(BLEError) -> Value
@@ -34,15 +34,16 @@ extension Peripheral {
         }
     }
 
-    /// What a call fails with that failed with `error`.
+    /// Returns the error of a call that failed with `error`.
     func interrupted(_ error: BLEError, during operation: @autoclosure () -> String) -> BLEError {
-        // While everything is cancelled an error says how it was interrupted, not why.
+        // While everything is cancelled, a call reports its cancellation and not the underlying error.
         guard scheduler.isClearing, error.code != .disconnected else { return error }
         let cleared = cleared(during: operation())
         return error.partialValue.map(cleared.carrying) ?? cleared
     }
 
-    /// Waits for a call's turn where it is not admitted freely. Returns where it was made, for `CallScheduler.callEnds`.
+    /// Waits for a call's turn if it is not admitted freely. Returns the scopes in which it was made, for
+    /// `CallScheduler.callEnds`.
     func beginCall(
         until deadline: BootInstant, during operation: String
     ) async throws(BLEError) -> [CallScheduler.Scope] {
@@ -63,7 +64,7 @@ extension Peripheral {
         }
     }
 
-    /// Waits until the caller with this ticket is admitted; `begin` hands its continuation to the scheduler.
+    /// Waits until the caller with this ticket is admitted; `begin` passes its continuation to the scheduler.
     func wait(
         as ticket: CallScheduler.Ticket, until deadline: BootInstant?, during operation: String,
         _ begin: (CallScheduler.Waiter) -> Void
@@ -84,10 +85,10 @@ extension Peripheral {
         throw error(refusal, during: operation)
     }
 
-    /// How many calls wait for their turn; for tests.
+    /// The number of calls that wait for their turn; for tests.
     package var waitingCallCount: Int { scheduler.waitingCount }
 
-    /// How many operations are unfinished; for tests.
+    /// The number of unfinished operations; for tests.
     package var unfinishedCount: Int { link.operationCount }
 
     func cleared(during operation: String) -> BLEError {

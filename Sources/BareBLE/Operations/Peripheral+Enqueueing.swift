@@ -1,17 +1,18 @@
 // Calls whose place in the order is taken before they are made.
 //
 // Duties
-// - `enqueue` takes a place at once, on whatever thread. The gate is told of it before it is asked anything else on the loop, so what the
-//   runtime makes of the tasks does not change the order.
-// - The gate gives each place a turn with a scope of its own, and the calls that are made in that turn come from this scope.
+// - `enqueue` takes a place at once, on any thread. The gate receives it before any other request on the loop, so the
+//   order in which the runtime schedules the tasks does not change the order of the calls.
+// - The gate assigns each place a turn with a scope of its own, and the calls that are made in that turn come from this
+//   scope.
 //
 // Invariants
-// - A turn that was placed is waited for once, by its own task, and its scope is closed once.
+// - A turn is awaited once, by its own task, and its scope is closed once.
 
 internal import BLECore
 internal import BLELinux
 
-/// A call that waits for its turn, or is under way; see `Peripheral.enqueue(timeout:_:)`.
+/// A call that waits for its turn, or is pending; see `Peripheral.enqueue(timeout:_:)`.
 public struct QueuedCall<Value: Sendable>: Sendable {
     let task: Task<Result<Value, any Error>, Never>
 
@@ -28,7 +29,7 @@ public struct QueuedCall<Value: Sendable>: Sendable {
     }
 }
 
-/// The places that the gate has not been told of, in the order in which they were taken.
+/// The places that the gate has not received yet, in the order in which they were taken.
 final class QueuePlaces: Sendable {
     struct Place: Sendable {
         let scope: OperationGate.Scope
@@ -42,7 +43,7 @@ final class QueuePlaces: Sendable {
 
     private let state = Lock(State())
 
-    /// Takes a place, if there is one left.
+    /// Takes a place; returns whether one was left.
     func take(_ place: Place) -> Bool {
         state.withLock { state in
             guard state.unfinished < OperationGate.limit else { return false }
@@ -75,11 +76,11 @@ extension Peripheral {
     /// try await first.value
     /// ```
     ///
-    /// The position in the queue is taken before this returns: such calls reach the peer in their order in the
-    /// program, which is not so for tasks and `async let`. They run one after the other, each when the one before has
-    /// ended, with whatever result. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterPendingOperations)` that come
-    /// later treat them as calls that were made before; a later call waits until `body` has made its first call, and
-    /// then runs concurrently.
+    /// The position in the queue is taken before this returns: such calls reach the peer in their order in the program,
+    /// which is not so for tasks and `async let`. They run one after the other, each when the one before has ended,
+    /// with whatever result. Other calls, `exclusively`, `cancelAll()` and `disconnect(.afterPendingOperations)` that
+    /// come later treat them as calls that were made before; a later call waits until `body` has made its first call,
+    /// and then runs concurrently.
     ///
     /// `body` runs even if no task waits for its value. At most 64 may be unfinished.
     ///

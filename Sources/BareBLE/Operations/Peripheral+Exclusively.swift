@@ -60,7 +60,7 @@ extension Peripheral {
         let operation = "get exclusive access to the link"
         let deadline = timeout.map { loop.now() + $0 }
         try await enter(as: .exclusive(scope, others: others), from: outer, until: deadline, during: operation)
-        // It may have been cancelled, or the link lost, after the admission.
+        // The task may have been cancelled, or the link lost, after the admission.
         let failure: BLEError? =
             if Task.isCancelled {
                 BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")

@@ -2,7 +2,7 @@ internal import BLECore
 internal import BLELinux
 
 extension Peripheral {
-    /// How long an answer of several values may take where the caller does not say.
+    /// The default time limit for a response of several values.
     private static let assemblyTimeout: Duration = .seconds(600)
 
     /// Writes a value, and waits for the value that the peer sends in response.

@@ -54,7 +54,7 @@ extension Central {
             with: peer, options, SessionHandlers(onReady: onReady, reconnect: decide), beginningWith: link)
     }
 
-    /// A session as it was wanted before a restart; with a link that was handed over it begins with that one.
+    /// Returns a restored session; if a link was handed over, it begins with that link.
     func session(
         with wanted: PersistedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
     ) throws(BLEError) -> Session {
@@ -88,7 +88,8 @@ extension Central {
         return session
     }
 
-    /// Starts a session with an ATT server behind a Unix SEQPACKET socket, as `connect(toSocket:_:)` connects to it.
+    /// Starts a session with an ATT server on a Unix SEQPACKET socket, which it connects to as `connect(toSocket:_:)`
+    /// does.
     ///
     /// - Throws: `BLEError` with `.invalidArgument`.
     public func session(
@@ -102,7 +103,7 @@ extension Central {
         return try begin(target, options, SessionHandlers(onReady: onReady, reconnect: decide))
     }
 
-    /// A session whose links are made by somebody else.
+    /// Returns a session whose links the caller's closure makes.
     package func session(
         _ target: SessionTarget, _ options: SessionOptions = SessionOptions(),
         _ handlers: SessionHandlers = SessionHandlers()

@@ -47,12 +47,12 @@ public struct ConnectionEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// A place among the listeners, until nobody holds it any more.
+    /// The registration of a listener, which ends with the last reference to it.
     fileprivate final class Place: Sendable {
         let buffer: StreamBuffer<ConnectionEvent>
         private let number: UInt64
         private let broadcaster: StateBroadcaster
-        /// Kept alive.
+        /// The iterator keeps the session alive.
         private let session: Session
 
         init(_ session: Session, _ broadcaster: StateBroadcaster) {

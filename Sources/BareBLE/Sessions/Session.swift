@@ -2,22 +2,22 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// One wanted peer. The actor owns the link of the moment, and the `ReconnectMachine`, which knows what comes next; what happens
-// here is only the meeting of that with tasks and time.
+// A lasting connection to one peer. The actor owns the current link, and the `ReconnectMachine`, which decides what
+// comes next; the actor only connects those decisions with tasks and time.
 //
 // Duties
-// - Performs the machine's actions in their order, and reports to it what came of them.
-// - Knows what kind of failure an error is.
+// - Performs the machine's actions in their order, and reports their results to it.
+// - Classifies the failures.
 // - Resumes all tasks that wait for a ready link exactly once: with the link, or with one error.
-// - Makes the subscriptions of `values(of:)` again on each link, before anybody else gets it.
-// - At the end: what is under way is cancelled, the link ends, and `.ended` is reported after all of it.
+// - Makes the subscriptions of `values(of:)` again on each link, before the link is available to others.
+// - At the end it cancels pending work, ends the link, and then reports `.ended`.
 //
 // Invariants
 // - All state belongs to the event loop's thread, and is private to this file.
-// - `work` is the one thing under way: a connect, the program's work on a link, or a wait for the adapter. What it reports when its
-//   number is not that of `work` any more comes too late, and is only let go of.
-// - A link that is let go of is over before the next connect begins: `teardown` is awaited.
-// - No task of the session holds it. Its last reference going away ends it, link and all.
+// - `work` is the one thing in progress: a connect, the program's work on a link, or a wait for the adapter. A result
+//   whose number is no longer that of `work` comes too late, and is only released.
+// - A released link has ended before the next connect begins: `teardown` is awaited.
+// - No task of the session holds a reference to it. When its last reference is released, the session and its link end.
 
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
 ///
@@ -33,7 +33,7 @@ public actor Session {
 
     private var machine: ReconnectMachine
     private var current: CurrentLink?
-    /// A link that the program has given back; the next connect takes it.
+    /// A link that the program has returned; the next connect uses it.
     private var given: Peripheral?
     private var work = Work()
     private var teardown = Teardown()
@@ -50,9 +50,9 @@ public actor Session {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// A session that nobody has begun yet; `reconnect()` begins it.
+    /// Creates a session that has not begun; `reconnect()` begins it.
     ///
-    /// - Parameter keeper: Keeps for the next start what is wanted of the peer.
+    /// - Parameter keeper: Stores the restoration state of the peer for the next start.
     init(
         _ target: SessionTarget, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger, troubles: PeerTroubles,
         keeper: StateKeeper?
@@ -76,7 +76,7 @@ public actor Session {
     }
 }
 
-// MARK: - What applications use
+// MARK: - Public API
 
 extension Session {
     /// The peer's address; `nil` if the links are not Bluetooth links.
@@ -157,9 +157,9 @@ extension Session {
 
     /// Ends the session: cancels a connect or a pause, and ends the link.
     ///
-    /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterPendingOperations` a ready link ends after the
-    /// pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer. The call
-    /// returns when everything of the session has been released; a session that has ended stays so.
+    /// Tasks that wait for a link fail at once, with `.disconnected`. With `.afterPendingOperations` a ready link ends
+    /// after the pending operations; a cancelled task, or another `disconnect()`, does not wait for them any longer.
+    /// The call returns when everything of the session has been released; a session that has ended stays so.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         record.forgetSession()
         if mode == .now { endSubscriptions(nil) }
@@ -185,7 +185,7 @@ extension Session {
         perform(actions)
     }
 
-    /// Ends the link that is being closed without waiting for calls any longer.
+    /// Ends the closing link without waiting for calls any longer.
     private func closeNow() async {
         await teardown.closingLink?.disconnect(.now)
     }
@@ -220,7 +220,7 @@ extension Session {
         let pumps = subscriptions.pumps
         for pump in pumps { pump.cancel() }
         for pump in pumps { await pump.value }
-        // Another link may be under way by then; its mark says the same.
+        // Another link may be in progress by then; its mark has the same effect.
         guard work.number == epoch else { return link }
         let error = BLEError(
             .disconnected, subject: name, during: "go on with a subscription",
@@ -268,7 +268,7 @@ extension Session {
         } catch {
             result = .failure(error)
         }
-        // They end with the link, after the values that it had.
+        // They end with the link, after its values.
         let pumps = subscriptions.pumps
         for pump in pumps { pump.cancel() }
         for pump in pumps { await pump.value }
@@ -277,9 +277,9 @@ extension Session {
         return try result.get()
     }
 
-    /// Takes the link that is ready from the session. Its end is no reason to connect again from now on.
+    /// Takes the ready link from the session. From now on its end causes no reconnect.
     ///
-    /// - Throws: `BLEError` with `.disconnected` when no link is ready.
+    /// - Throws: `BLEError` with `.disconnected` if no link is ready.
     private func takeReadyLink(during operation: String) throws(BLEError) -> Peripheral {
         guard let link = try linkResult(during: operation)?.get() else {
             throw BLEError(
@@ -305,15 +305,16 @@ extension Session {
 extension Session {
     /// Subscribes to a characteristic on this link, if there is one, and on each that follows.
     ///
-    /// The sequence says each time the subscription begins and when it was interrupted; values that the peer sends in between are
-    /// not seen. It ends when the session does. A peer that refuses, or has no such characteristic, ends it with that error; what
-    /// may pass, such as somebody's long `exclusively`, is tried again after a pause. A characteristic that was there and has gone with its
-    /// service is looked for again at each change of services and on each link, 16 times in a row; the log says so at
-    /// `notice`.
+    /// The sequence reports the beginning and each interruption of the subscription; values that the peer sends in
+    /// between are not received. It ends with the session. If the peer refuses, or has no such characteristic, it ends
+    /// with that error. After a temporary failure, such as another task's long `exclusively`, the session retries after
+    /// a pause. A characteristic that has disappeared with its service is searched for again at each change of services
+    /// and on each link, up to 16 times in a row; the log reports this at `notice`.
     ///
     /// - Parameters:
-    ///   - characteristic: Which one. One that was found in a database, `.characteristic`, ends it when the peer changes that.
-    ///   - options: How it is subscribed to, and how many values may wait.
+    ///   - characteristic: The characteristic. One from a database, `.characteristic`, ends the sequence when the peer
+    ///     changes it.
+    ///   - options: Options of the subscription and its buffer.
     public func values(
         of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<ReceivedValue> {
@@ -322,20 +323,21 @@ extension Session {
             decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
-    /// The values of all characteristics that anybody has subscribed to, on this link and each that follows.
+    /// Returns the values of all characteristics that have a subscription, on this link and each that follows.
     ///
-    /// It subscribes to nothing by itself, and a restart does not bring it back. `.began` and `.interrupted` mark the links.
-    /// `ReceivedValue.handle` is the handle of the characteristic.
+    /// It makes no subscription itself, and is not restored after a restart. `.began` and `.interrupted` mark the
+    /// links. `ReceivedValue.handle` is the handle of the characteristic.
     public func notifications(_ options: SubscribeOptions = SubscribeOptions()) -> SessionValues<ReceivedValue> {
         SessionValues(
             lease: subscribe(to: .everything, options),
             decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
-    /// Subscribes on this link and each that follows, to what a key says that it is.
+    /// Subscribes on this link and each that follows, and returns the values decoded as the key's type.
     ///
-    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in `partialValue`; a `for` loop
-    /// ends there, an iterator goes on with its next `next()`. With `SubscribeOptions.malformedValues` such values are left out instead.
+    /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in
+    /// `partialValue`. A `for` loop ends there; an iterator continues with the following `next()`. With
+    /// `SubscribeOptions.malformedValues` such values are left out instead.
     public func values<Value: GATTReadable & Sendable>(
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
     ) -> SessionValues<Value> {
@@ -344,10 +346,10 @@ extension Session {
             decoder: ValueDecoder(options.malformedValues, valueLog))
     }
 
-    /// Where values that are left out are logged.
+    /// The log for values that are left out.
     nonisolated var valueLog: LinkLog { log.ofValues(on: loop) }
 
-    /// The values of a stored subscription.
+    /// Returns the values of a stored subscription.
     func values(of wanted: PersistedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
         var options = holding
         options.preferred = wanted.prefersIndications ? .indications : .notifications
@@ -385,7 +387,7 @@ extension Session {
         }
     }
 
-    /// Ends one subscription; returns when the peer knows, if it has to.
+    /// Ends one subscription; returns when the peer has been informed, if it must be.
     func endSubscription(_ number: UInt64) async {
         record.forget(number)
         guard let subscription = subscriptions.remove(number) else { return }
@@ -398,7 +400,7 @@ extension Session {
         subscriptions.remove(number)?.cancel()
     }
 
-    /// Nobody can end the subscription any more; what is wanted of it stays so.
+    /// Releases a subscription that no task can end any more; its restoration state stays.
     nonisolated func releaseSubscription(_ number: UInt64) {
         Task.detached(executorPreference: loop) { await self.released(number) }
     }
@@ -408,7 +410,7 @@ extension Session {
         record.release(number)
     }
 
-    /// Ends all of them: with what the session gave up with, or without an error.
+    /// Ends all subscriptions: with the session's final error, or without an error.
     private func endSubscriptions(_ failure: BLEError?) {
         subscriptions.finish(failure)
     }
@@ -417,9 +419,9 @@ extension Session {
 // MARK: - The machine's actions
 
 extension Session {
-    /// What will be the same each time: the next attempt too would fail with it.
+    /// The codes of failures that would recur at each attempt.
     private static let finalCodes: Set<BLEError.Code> = [.unsupported, .notPermitted, .invalidArgument, .notSupported]
-    /// What says that the adapter is off or away.
+    /// The codes that report that the adapter is off or absent.
     private static let adapterCodes: Set<BLEError.Code> = [.noAdapter, .adapterDown, .blocked]
     private static let waiting = "wait for a link"
 
@@ -444,7 +446,7 @@ extension Session {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected: become(.preparing)
         case .ready:
-            // Their requests are in front of everybody else's.
+            // Their requests precede those of all others.
             beginSubscriptions()
             become(.ready)
         case .disconnected(let next): become(.waiting(disconnection(next)))
@@ -463,7 +465,7 @@ extension Session {
         broadcaster.report(ConnectionEvent(state), state)
     }
 
-    /// The last setback, and what comes of it.
+    /// Returns the last failure with the next attempt.
     private func disconnection(_ next: ReconnectMachine.Next) -> Disconnection {
         let next: Disconnection.NextAttempt =
             switch next {
@@ -475,7 +477,7 @@ extension Session {
         return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
     }
 
-    // MARK: One thing at a time
+    // MARK: Work in progress
 
     private func connect() {
         if let link = given.take() {
@@ -503,7 +505,7 @@ extension Session {
     private func connected(_ number: UInt64, _ result: LinkResult) async {
         switch result {
         case .success(let link):
-            // A link that came up in the very moment in which nobody wanted it any more.
+            // The link came up just when it was no longer requested.
             guard work.end(number) else { return await link.disconnect() }
             current = watch(link)
             perform(machine.linkUp(at: loop.now()))
@@ -515,7 +517,7 @@ extension Session {
 
     private func prepare() {
         guard let current else { return }
-        // It may have ended without its watch having had its turn.
+        // It may have ended before its watch has run.
         if let reason = current.end { return linkEnded(current.link, reason) }
         let link = current.link
         guard let onReady = handlers.onReady else { return perform(machine.prepared(at: loop.now())) }
@@ -531,7 +533,7 @@ extension Session {
 
     private func prepared(_ number: UInt64, _ failure: (any Error)?) {
         guard work.end(number), let current else { return }
-        // Why the link ended says more than what failed because of it.
+        // The reason of the link's end explains more than the failures that it caused.
         if let reason = current.end { return linkEnded(current.link, reason) }
         guard let failure else { return perform(machine.prepared(at: loop.now())) }
         let error =
@@ -564,7 +566,7 @@ extension Session {
         perform(machine.adapterReturned(at: loop.now()))
     }
 
-    /// Cancels what is under way, and ends the link. Code of the program's is cancelled and not waited for.
+    /// Cancels pending work, and ends the link. The program's code is cancelled and not awaited.
     private func tearDown() {
         let (work, link) = (work.cancel(), current?.link)
         current?.watch.cancel()
@@ -599,7 +601,7 @@ extension Session {
         fail(kind, error, reason)
     }
 
-    // MARK: Setbacks
+    // MARK: Failures
 
     private func kind(of error: BLEError) -> ReconnectMachine.Setback {
         if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
@@ -639,13 +641,13 @@ extension Session {
 
     // MARK: Tasks that wait for a link
 
-    /// What a task that asks for a link gets now; `nil` for waiting.
+    /// Returns the result for a task that requests a link; `nil` if it must wait.
     private func linkResult(during operation: String) -> LinkResult? {
         if machine.isEnding { return .failure(endedError(during: operation)) }
         switch state {
         case .ready:
             guard let current else { return nil }
-            // It may have ended without its watch having had its turn.
+            // It may have ended before its watch has run.
             if let reason = current.end {
                 linkEnded(current.link, reason)
                 return linkResult(during: operation)
@@ -666,10 +668,10 @@ extension Session {
     }
 }
 
-// MARK: - What a session has
+// MARK: - Parts of a session
 
 extension Session {
-    /// The link of the moment. It reports its end in the very moment; `watch` does so after the changes of services that came before.
+    /// The current link. It records its end at once; `watch` reports it after the earlier changes of services.
     private struct CurrentLink {
         let link: Peripheral
         let watch: Task<Void, Never>
@@ -682,31 +684,31 @@ extension Session {
             link.assumeIsolated { $0.onEnd { reason in reported.withLock { $0 = reason } } }
         }
 
-        /// Why it has ended; `nil` while it is up.
+        /// The reason of its end; `nil` while it is up.
         var end: DisconnectReason? { reported.withLock { $0 } }
     }
 
-    /// The one thing under way: a connect, the program's work on a link, or a wait for the adapter.
+    /// The one thing in progress: a connect, the program's work on a link, or a wait for the adapter.
     private struct Work {
         private(set) var number: UInt64 = 0
         private var task: Task<Void, Never>?
 
-        /// Begins what is under way from now on; `body` gets its number.
+        /// Begins new work; `body` receives its number.
         mutating func begin(on loop: EventLoop, _ body: @escaping @Sendable (UInt64) async -> Void) {
             number &+= 1
             let number = number
-            // Detached: exclusive access or another task-local value of the task that asked for this has no business in it.
+            // Detached: it must not inherit exclusive access or another task-local value of the requesting task.
             task = Task.detached(executorPreference: loop) { await body(number) }
         }
 
-        /// What has this number is over; returns whether it was still under way.
+        /// Ends the work with this number; returns whether it was still in progress.
         mutating func end(_ number: UInt64) -> Bool {
             guard number == self.number else { return false }
             task = nil
             return true
         }
 
-        /// Cancels it; returns the task, which may have to be awaited.
+        /// Cancels the work; returns its task, which may have to be awaited.
         mutating func cancel() -> Task<Void, Never>? {
             number &+= 1
             task?.cancel()
@@ -714,11 +716,11 @@ extension Session {
         }
     }
 
-    /// The end of what is let go of: of work that was cancelled, and of the link that is being closed.
+    /// The end of what the session has released: of cancelled work, and of the closing link.
     private struct Teardown {
-        /// How the link is closed.
+        /// The mode in which the link is disconnected.
         var mode = DisconnectMode.now
-        /// Returns when all that was let go of is over.
+        /// Completes when everything that was released has ended.
         private(set) var task: Task<Void, Never>?
         private(set) weak var closingLink: Peripheral?
 

@@ -2,15 +2,15 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-/// Why a session has no link, or had none last.
+/// The reason that a session has no link, or had none last.
 struct SessionSetback: Sendable {
     let error: BLEError
-    /// Why the link ended; `nil` when there was none.
+    /// The reason that the link ended; `nil` if there was none.
     let reason: DisconnectReason?
     let time: BootInstant
 }
 
-/// What a session logs, one line each: losses and new links of a peer at most once a minute for each reason.
+/// The log of a session, one line per entry: losses and new links of a peer at most once a minute for each reason.
 struct SessionLog: Sendable {
     private let peer: String
     private let logger: Logger
@@ -22,7 +22,7 @@ struct SessionLog: Sendable {
         self.troubles = troubles
     }
 
-    /// Logs what happens to the links.
+    /// Logs an event of the links.
     func report(_ event: ReconnectMachine.Event, after setback: SessionSetback?, at now: BootInstant) {
         switch event {
         case .connecting, .connected, .disconnected(.never):
@@ -44,7 +44,7 @@ struct SessionLog: Sendable {
         _ message: Logger.Message, _ details: Logger.Metadata, after setback: SessionSetback?, at now: BootInstant
     ) {
         let reason = setback == nil ? "first connect" : Self.words(setback)
-        // What is remembered has to be bounded: the reason of an error may say anything.
+        // The record must be bounded: the reason of an error may be any text.
         let kind = setback.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
         guard let leftOut = troubles.admit("\(message): \(kind)", at: now) else { return }
         var metadata = details
@@ -54,7 +54,7 @@ struct SessionLog: Sendable {
         logger.info(message, metadata: metadata)
     }
 
-    /// Why there was no link last, in words.
+    /// Describes why there was no link last.
     private static func words(_ setback: SessionSetback?) -> String {
         guard let setback else { return "the connection was not wanted" }
         return setback.reason?.description ?? setback.error.reason
@@ -68,7 +68,7 @@ struct SessionLog: Sendable {
         }
     }
 
-    /// Where values that are left out are logged.
+    /// The log for values that are left out.
     func ofValues(on loop: EventLoop) -> LinkLog {
         LinkLog(logger: logger, peer: peer, troubles: PeerTroubles(), loop: loop)
     }

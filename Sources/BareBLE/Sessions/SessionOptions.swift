@@ -108,7 +108,8 @@ public enum ConnectionEvent: Equatable, Sendable {
     /// This number of events was dropped because they were not consumed; `Session.state` is the present state.
     case missed(Int)
 
-    /// The event that leads to a state; `nil` for a state that this program brings about by itself, before the session's end.
+    /// Creates the event that leads to a state; `nil` for a state that the program itself causes before the session's
+    /// end.
     init?(_ state: SessionState) {
         switch state {
         case .connecting(let attempt): self = .connecting(attempt: attempt)

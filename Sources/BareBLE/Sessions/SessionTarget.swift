@@ -1,16 +1,16 @@
 internal import BLECore
 
-/// Whom a session connects to, and how.
+/// The peer of a session, and the way to connect to it.
 package struct SessionTarget: Sendable {
     /// The peer's name in logs and errors.
     package var name: String
-    /// The peer's address; `nil` where there is no radio.
+    /// The peer's address; `nil` for a link without a radio.
     package var peer: PeerID?
-    /// How links are made, and when they are made again; what `Central.session` is given.
+    /// The options that `Central.session` receives.
     package var options = SessionOptions()
     /// Makes a link.
     package var connect: @Sendable (ConnectOptions) async throws(BLEError) -> Peripheral
-    /// Waits until the adapter can be used, and returns whether it can; `nil` where there is none to wait for.
+    /// Waits until the adapter can be used, and returns whether it can; `nil` if there is no adapter to wait for.
     package var awaitAdapter: (@Sendable () async -> Bool)?
 
     package init(
@@ -26,13 +26,13 @@ package struct SessionTarget: Sendable {
 
 /// The closures of a session, which cannot be stored and are passed again after a restart.
 public struct SessionHandlers: Sendable {
-    /// Asked for the pause before the next attempt, `nil` for none, in place of the policy.
+    /// Returns the pause before the next attempt, `nil` for none, in place of the policy.
     package var decide: (@Sendable (Disconnection, _ failures: Int) -> Duration?)?
-    /// Whether `decide` hears of `Session.disconnect(_:)` too.
+    /// Whether `decide` is also called for `Session.disconnect(_:)`.
     package var includesExpectedEnds = false
-    /// Makes each new link ready, before anybody else gets it.
+    /// Makes each new link ready, before it is available to others.
     package var onReady: (@Sendable (Peripheral) async throws -> Void)?
-    /// Where random numbers come from.
+    /// The source of random numbers.
     package var chance: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 
     /// Creates handlers with the closures of `Central.session(with:_:onReady:reconnect:)`.
@@ -45,7 +45,7 @@ public struct SessionHandlers: Sendable {
     }
 }
 
-/// A session, as long as somebody else holds it.
+/// A weak reference to a session.
 struct WeakSession {
     weak var session: Session?
 }

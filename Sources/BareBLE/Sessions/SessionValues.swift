@@ -19,7 +19,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
-    /// One thing that waits, and over which link it came.
+    /// An entry of the buffer, with its link.
     enum Entry: Sendable {
         case began(UInt64)
         case value(ReceivedValue, UInt64)
@@ -60,7 +60,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         private let decoder: ValueDecoder<Value>
         private var walk: StreamWalk<SessionValues<ReceivedValue>.Entry>
         private var epoch: UInt64?
-        /// What was dropped before marks, and before values that were left out; the next value says it.
+        /// The number of entries dropped before marks and before left-out values; the next value reports it.
         private var droppedBeforeMarks = 0
         /// The value that `next()` returned or refused last, as received; `nil` before the first.
         public private(set) var last: ReceivedValue?
@@ -81,7 +81,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         ) async throws(BLEError) -> Element? {
             malformedBefore = 0
             while let entry = try await walk.peek() {
-                // The mark itself may be among what found no room.
+                // The mark itself may be among the dropped entries.
                 if let epoch, epoch != entry.element.epoch {
                     self.epoch = nil
                     return .interrupted(lostMark)

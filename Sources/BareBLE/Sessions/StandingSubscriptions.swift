@@ -2,18 +2,18 @@ internal import BLECore
 internal import BLELinux
 internal import Logging
 
-// The subscriptions of a session, which last over its links. On each link a task subscribes and brings the values into the buffer of
-// the subscription's sequence; what follows when that fails is `ResubscribeMachine`'s to decide.
+// The subscriptions of a session, which last over its links. On each link a task subscribes and passes the values into
+// the buffer of the subscription's sequence. If that fails, `ResubscribeMachine` decides what follows.
 
 /// The subscriptions of one session, in the order in which they were made.
 struct StandingSubscriptions {
     private var entries: [UInt64: StandingSubscription] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// The numbers of all of them, in their order.
+    /// The numbers of all subscriptions, in their order.
     var numbers: [UInt64] { entries.keys.sorted() }
 
-    /// The tasks that bring the values of the link of the moment.
+    /// The tasks that pass on the values of the current link.
     var pumps: [Task<Void, Never>] { entries.inOrder.compactMap(\.pump) }
 
     subscript(_ number: UInt64) -> StandingSubscription? { entries[number] }
@@ -33,7 +33,7 @@ struct StandingSubscriptions {
         entries.removeValue(forKey: number)
     }
 
-    /// Begins a subscription on a link; `ended` is called when no other link will go on with it.
+    /// Begins a subscription on a link; `ended` is called if no later link will continue it.
     mutating func begin(
         _ number: UInt64, on link: Peripheral, _ epoch: UInt64, ended: @escaping @Sendable (UInt64) async -> Void
     ) {
@@ -47,12 +47,12 @@ struct StandingSubscriptions {
         }
     }
 
-    /// Marks in all of them that the link of `epoch` has gone.
+    /// Marks in all of them that the link of `epoch` was lost.
     func interrupt(_ error: BLEError, _ epoch: UInt64) {
         for subscription in entries.inOrder { subscription.buffer.yield(.interrupted(error, epoch)) }
     }
 
-    /// Ends all of them: with what the session gave up with, or without an error.
+    /// Ends all of them: with the session's final error, or without an error.
     mutating func finish(_ failure: BLEError?) {
         for subscription in entries.inOrder {
             subscription.pump?.cancel()
@@ -62,22 +62,22 @@ struct StandingSubscriptions {
     }
 }
 
-/// A subscription that is to be there on each link.
+/// A subscription that the session makes on each link.
 struct StandingSubscription: Sendable {
     typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
 
-    /// What it listens to.
+    /// The source of its values.
     enum Source {
         case characteristic(CharacteristicReference)
-        /// All that the peer sends, for any subscriber.
+        /// All values that the peer sends, for any subscriber.
         case everything
     }
 
-    /// How bringing the values of one link came to an end.
+    /// The end of the subscription on one link.
     enum End {
-        /// The next link goes on.
+        /// The next link continues it.
         case untilNextLink
-        /// No link will: the peer refuses for good, or nobody takes the values.
+        /// No link will: the peer refuses for good, or no task consumes the values.
         case over(BLEError?)
     }
 
@@ -97,41 +97,41 @@ struct StandingSubscription: Sendable {
         if case .characteristic(let reference) = source { reference } else { nil }
     }
 
-    /// Brings no more values of the link of the moment.
+    /// Stops passing on the values of the current link.
     func cancel() { pump?.cancel() }
 
-    /// Returns when bringing the values of the link of the moment has ended, which is to be cancelled before.
+    /// Returns when the task of the current link has ended, which must be cancelled before.
     func ended() async { await pump?.value }
 }
 
 // MARK: - Link by link
 
 extension StandingSubscription {
-    /// What the peer, or this program, would fail with on the next link too.
+    /// The codes of failures, of the peer or of this program, that would recur on the next link.
     private static let lastingCodes: Set<BLEError.Code> = [
         .refusedByPeer, .insufficientSecurity, .notSupported, .attributeNotFound, .ambiguous, .invalidArgument,
         .valuesLost, .replaced,
     ]
 
-    /// Brings the values of one link, until it ends; a change of the peer's services is an interruption as well.
+    /// Passes on the values of one link until it ends; a change of the peer's services is an interruption too.
     fileprivate func run(on link: Peripheral, _ epoch: UInt64) async -> End {
         machine.withLock { $0.linkUp() }
         var changes: ServiceChangeSequence.AsyncIterator?
         while true {
-            // Before it is looked for, so that no change comes in between.
+            // This precedes the search, so that no change is missed in between.
             if changes == nil, machine.withLock({ $0.followsServiceChanges }) {
                 changes = await link.announcedServiceChanges().makeAsyncIterator()
             }
             var begun: ValueSequence?
             var reportedLosses = 0
-            /// What was lost after the last value that came.
+            /// Returns the number of values dropped after the last one that came.
             func losses() -> Int { (begun?.droppedInTotal ?? 0) - reportedLosses }
             do throws(BLEError) {
                 let sequence = try await subscribe(on: link)
                 var values = sequence.makeAsyncIterator()
                 begun = sequence
                 machine.withLock { $0.accepted() }
-                // A policy that ends the stream has put the reason into it.
+                // A policy that ends the stream has stored the reason in it.
                 guard buffer.yield(.began(epoch)) else { return .over(nil) }
                 while let value = try await values.next() {
                     reportedLosses += value.droppedBefore
@@ -140,7 +140,8 @@ extension StandingSubscription {
                     guard goesOn else { return .over(nil) }
                 }
                 if Task.isCancelled {
-                    // Here, and not when the sequence goes away, so that the task that waits for this end knows that the peer was asked.
+                    // Here, and not when the sequence is released, so that a task that waits for this end knows that
+                    // the peer has been informed.
                     try? await sequence.unsubscribe()
                     return .untilNextLink
                 }
@@ -188,7 +189,7 @@ extension StandingSubscription {
 
     private func kind(of error: BLEError) -> ResubscribeMachine.Failure {
         if error.code == .attributeNotFound, reference != nil { return .missing }
-        // What was found in a database that has changed since is nowhere in the new one.
+        // A characteristic from a database that has changed since does not exist in the new one.
         if case .characteristic(.characteristic) = source, error.code == .servicesChanged { return .lasting }
         return Self.lastingCodes.contains(error.code) ? .lasting : .passing
     }

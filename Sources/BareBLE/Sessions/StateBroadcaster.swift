@@ -2,10 +2,10 @@ internal import BLELinux
 
 /// Reports the state and the events of a session to its listeners.
 ///
-/// State and listeners change together, so a listener that comes at any moment gets the state first and then each change,
-/// none twice and none left out.
+/// State and listeners change together, so a new listener always receives the current state first and then each change
+/// exactly once.
 final class StateBroadcaster: Sendable {
-    /// How many events wait for one listener.
+    /// The number of events that wait for one listener.
     static let capacity = 64
 
     private struct State {
@@ -29,7 +29,7 @@ final class StateBroadcaster: Sendable {
         }
     }
 
-    /// A buffer that begins with the state of `session`, and its number for `removeListener`.
+    /// Returns a buffer that begins with the state of `session`, and its number for `removeListener`.
     func addListener(to session: String) -> (buffer: StreamBuffer<ConnectionEvent>, number: UInt64) {
         let buffer = StreamBuffer<ConnectionEvent>(of: session, capacity: Self.capacity, policy: .dropOldest)
         let number = content.withLock { content in

@@ -1,7 +1,7 @@
 internal import BLECore
 internal import BLELinux
 
-// Calls that collect the values that they ask for; `SubscriptionHub` keeps their `ResponseCollector`s.
+// The calls that collect the values they request; `SubscriptionHub` keeps their `ResponseCollector`s.
 
 extension Peripheral {
     /// A request whose response is collected.
@@ -11,14 +11,14 @@ extension Peripheral {
         let kind: WriteKind
     }
 
-    /// Listens, asks, and waits for what is wanted: one call.
+    /// Subscribes, writes a request, and waits for the requested values, as one call.
     ///
-    /// A subscription that is made for it ends with it; one that is there is shared.
+    /// A subscription that it makes ends with it; an existing one is shared.
     ///
     /// - Parameters:
-    ///   - request: what is written after listening; `nil` for nothing.
-    ///   - deadline: by when the peer must listen and have confirmed the request.
-    /// - Returns: What it ended with, and what was collected.
+    ///   - request: The request to write after the subscription; `nil` for none.
+    ///   - deadline: The time by which the peer must have accepted the subscription and confirmed the request.
+    /// - Returns: The outcome, and the collected values.
     func collect(
         _ collector: ResponseCollector, from source: CharacteristicReference, after request: CollectedRequest?,
         until deadline: BootInstant, during operation: String
@@ -86,7 +86,7 @@ extension Peripheral {
             during: subscriptionHub.operation(of: id) ?? "wait for values")
     }
 
-    /// Ends what all calls collect: everything is cancelled, or the link is gone.
+    /// Ends the collection of all calls: everything is cancelled, or the link is lost.
     func interruptCollectors() {
         subscriptionHub.interruptCollectors { operation in
             end == nil ? cleared(during: operation) : endError(during: operation)
@@ -106,7 +106,7 @@ extension Peripheral {
 }
 
 extension BLEError {
-    /// The same failure, with what had come before it.
+    /// Returns the same failure with the values that came before it.
     func carrying(_ partial: [UInt8]) -> BLEError {
         BLEError(
             code, subject: subject, during: operation, because: reason, hint: hint, attError: attError,

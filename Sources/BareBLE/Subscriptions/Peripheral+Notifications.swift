@@ -71,7 +71,7 @@ extension Peripheral {
                 }
             } catch {
                 let writes = ids.flatMap { write(subscriptionHub.stopListening($0)) }
-                // A peer that is there is told before the caller can end the link.
+                // A reachable peer is unsubscribed from before the caller can end the link.
                 if error.code != .cancelled, error.code != .timedOut {
                     for write in writes { _ = await write.value }
                 }

@@ -1,29 +1,30 @@
 public import BLECore
 internal import BLELinux
 
-// The calls that begin and end subscriptions; `SubscriptionHub` keeps them.
+// The calls that begin and end subscriptions; `SubscriptionHub` keeps the subscriptions.
 
-/// A characteristic that this program listens to.
+/// A characteristic that this program is subscribed to.
 public struct ActiveSubscription: Hashable, Sendable {
     /// The handle of its value.
     public let handle: AttributeHandle
-    /// What it is; `nil` when that is not known any more.
+    /// The characteristic; `nil` when it is no longer known.
     public let characteristic: GATTCharacteristic?
-    /// How the peer sends its values.
+    /// The kind of PDU in which the peer sends its values.
     public let kind: SubscriptionKind
-    /// How many listen: sequences, and calls that wait for an answer.
+    /// The number of listeners: sequences, and calls that wait for a response.
     public let listenerCount: Int
 }
 
 extension Peripheral {
-    /// How long disabling a configuration may take: nobody waits for it.
+    /// The longest time for disabling a configuration, which no task waits for.
     private static let disablingTimeout: Duration = .seconds(5)
 
-    /// Tells the peer to send the characteristic's values, and returns them as a sequence.
+    /// Requests the peer to send the characteristic's values, and returns them as a sequence.
     ///
-    /// The sequence is armed first, so a value that comes together with the peer's consent is in it. Several subscriptions
-    /// to one characteristic share one configuration in the peer: it is written for the first one and cleared after
-    /// the last. Where discovery has left open which descriptor that is, the peer is asked for this characteristic's.
+    /// The sequence is registered first, so a value that comes together with the peer's response is in it. Several
+    /// subscriptions to one characteristic share one configuration in the peer: it is written for the first one and
+    /// cleared after the last. If the discovery has not determined its descriptor, the descriptors of this
+    /// characteristic are discovered.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
     ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
@@ -47,7 +48,7 @@ extension Peripheral {
         }
     }
 
-    /// Makes `id` a listener; returns the handle of the value.
+    /// Adds `id` as a listener; returns the handle of the value.
     func listen(
         to characteristic: CharacteristicReference, as id: Subscriptions.ID, into destination: Listener.Destination,
         preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, until deadline: BootInstant,
@@ -67,7 +68,7 @@ extension Peripheral {
                     until: deadline, during: operation)
                 return found.valueHandle
             } catch  where error.code == .notSupported && descriptor.isInferred {
-                // The descriptor was concluded and is not there: look where it is.
+                // The inferred descriptor does not exist: discover it.
             }
         }
         let actual = try await findDescriptors(of: found, until: deadline, during: operation)
@@ -83,7 +84,7 @@ extension Peripheral {
         into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
         until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
-        // It may have changed while its descriptors were looked for.
+        // The characteristic may have changed while its descriptors were discovered.
         if peerDatabase.contradicts(characteristic) { throw changed(during: operation) }
         let result = await begin(
             id, to: characteristic, by: descriptor,
@@ -96,7 +97,7 @@ extension Peripheral {
         }
     }
 
-    /// Makes `id` a subscriber, and waits for the peer's consent.
+    /// Adds `id` as a subscriber, and waits for the peer's response.
     func begin(
         _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
         preferring kind: Subscriptions.Kind, into destination: Listener.Destination,
@@ -147,7 +148,7 @@ extension Peripheral {
         write(subscriptionHub.configured(done.valueHandle, result))
     }
 
-    /// Ends subscriptions; returns when the peer knows, if it has to.
+    /// Ends subscriptions; returns when the peer has been informed, if it must be.
     func unsubscribe(_ numbers: [UInt64]) async throws(BLEError) {
         let writes = numbers.flatMap { write(subscriptionHub.stopListening(Subscriptions.ID($0))) }
         var failures: [OperationFailure] = []
@@ -157,14 +158,14 @@ extension Peripheral {
         if let failure = failures.first { throw BLEError(failure, subject: name, during: "unsubscribe") }
     }
 
-    /// Unsubscribes without anybody waiting for it.
+    /// Ends subscriptions without a task that waits for the result.
     nonisolated func unsubscribeLater(_ numbers: [UInt64]) {
         Task(executorPreference: loop) { try? await self.unsubscribe(numbers) }
     }
 
     // MARK: Values
 
-    /// Passes a value on that the peer has sent.
+    /// Passes on a value from the peer.
     func deliver(_ value: [UInt8], from handle: AttributeHandle, isIndication: Bool) {
         let isOwn = handle == peerDatabase.serviceChangedHandle
         let ended = subscriptionHub.received(
@@ -173,7 +174,7 @@ extension Peripheral {
             isOwn: isOwn)
         for id in ended { unsubscribeLater([id.number]) }
         if subscriptionHub.isCollecting { armCollectorTimer() }
-        // Last: obeying may end the subscription that the value is for.
+        // This comes last: handling the announcement may end the subscription that the value is for.
         if isOwn {
             serviceChanged(value)
         } else if isIndication, !subscriptionHub.isWanted(handle) {
@@ -181,19 +182,19 @@ extension Peripheral {
         }
     }
 
-    /// The values that were held for a subscription, as a sequence.
+    /// Returns the values held for a subscription as a sequence.
     func sequence(of held: SubscriptionHub.HeldValues, at handle: AttributeHandle) -> ValueSequence {
         ValueSequence(
             subscription: Subscription(ids: [held.id.number], handle: handle, buffer: held.buffer, peripheral: self))
     }
 }
 
-// MARK: - What is subscribed to
+// MARK: - Active subscriptions
 
 extension Peripheral {
-    /// The characteristics that this program listens to, in the order of their handles.
+    /// The characteristics that this program is subscribed to, in the order of their handles.
     ///
-    /// The library's own interest in changed services is not among them.
+    /// The library's own subscription to Service Changed is not among them.
     public var subscriptions: [ActiveSubscription] {
         subscriptionHub.active.compactMap { value in
             let count = value.subscribers.count { $0 != SubscriptionHub.ownSubscriber }

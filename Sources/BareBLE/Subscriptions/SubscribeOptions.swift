@@ -37,7 +37,7 @@ public struct SubscribeOptions: Hashable, Sendable {
     public var policy: OverflowPolicy
     /// The longest time for the write to the peer, including the wait for its turn; `nil` for 60 s.
     public var timeout: Duration?
-    /// Whether others may have the values too. Requests that listen for their response may in any case.
+    /// The access of other subscriptions to the values. Requests that listen for their response always share them.
     public var sharing: SubscriptionSharing
     /// The treatment of a value that does not fit the type of a key. Values without a type are bytes, which always
     /// fit.

@@ -1,18 +1,22 @@
 internal import BLECore
 internal import BLELinux
 
-// Owns the subscriptions of one link: who listens to which value, which calls collect values, and what came for nobody.
+// Owns the subscriptions of one link: the listeners of each value, the calls that collect values, and the values
+// without a listener.
 //
 // Duties
-// - Passes each value on to its listeners, in the order of their subscriptions, and counts what nobody has subscribed to.
+// - Passes each value to its listeners, in the order of their subscriptions, and counts values without a subscription.
 // - Resumes every call that waits for a subscription to begin, and every call that collects values, exactly once.
-// - Keeps the values of subscriptions of the link's last owner until somebody takes them.
-// - Returns the configuration descriptors (CCCD) that must be written. The peripheral writes them, and reports each result by `configured`.
+// - Holds the values of subscriptions of the link's last owner until a caller takes them.
+// - Returns the configuration descriptors (CCCD) that must be written. The peripheral writes them, and reports each
+//   result by `configured`.
 //
 // Invariants
-// - Every subscriber of the machine, but the library's own once it has begun, and every tap has a listener, and no one else has.
-// - A collector is in `collectors` from the beginning of its call to the end; its listener may end before.
-// - Only the peripheral uses it, on its event loop. Deadlines and cancellation of waiting tasks are the peripheral's.
+// - A listener exists for every tap and for every subscriber of the machine, except the library's own once it has
+//   begun, and for nothing else.
+// - A collector is in `collectors` from the beginning of its call to the end; its listener may end earlier.
+// - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines and the cancellation of waiting
+//   tasks.
 
 /// The consumer of one subscription.
 struct Listener {
@@ -24,21 +28,23 @@ struct Listener {
 
     let handle: AttributeHandle
     let destination: Destination
-    /// Whether others may listen; `nil` for one that shares with everybody, whatever those want.
+    /// The access that others have to the value; `nil` for a listener that shares with all, whatever they allow.
     let sharing: SubscriptionSharing?
-    /// The call that waits for the subscription to begin; none once it has.
+    /// The call that waits for the subscription to begin; `nil` once it has.
     var pending: PendingSubscribe?
 }
 
-/// A call that waits for its subscription to begin. The write to the peer has no deadline of its own: several calls share it.
+/// The continuation of a call that waits for its subscription to begin. The write to the peer has no deadline of its
+/// own, because several calls share it.
 typealias PendingSubscribe = CheckedContinuation<Result<Void, SubscribeFailure>, Never>
 
-/// Why a subscription did not come about.
+/// The reason that a subscription did not begin.
 enum SubscribeFailure: Error {
     case operation(OperationFailure)
-    /// Somebody has the characteristic alone, or this one wanted to and is not.
+    /// Another subscription has exclusive access to the characteristic, or this one requested it and is not the only
+    /// one.
     case taken
-    /// Another one has taken its place already.
+    /// Another subscription has already replaced this one.
     case replaced
 }
 
@@ -63,15 +69,15 @@ final class SubscriptionHub {
         let buffer: StreamBuffer<ReceivedValue>
     }
 
-    /// A call that collects values, and its task once it waits.
+    /// A call that collects values, with its task once that waits.
     private struct RunningCollector {
-        /// What the call does, for messages.
+        /// The operation's name in messages.
         let operation: String
         var collector: ResponseCollector
         /// The operation that writes the request, in its last attempt.
         var request: OperationID?
         var waiter: CollectorWaiter?
-        /// What ended it from outside.
+        /// The error that ended the collection from outside.
         var failure: BLEError?
 
         var result: Result<ResponseCollector.Outcome, BLEError>? {
@@ -80,17 +86,17 @@ final class SubscriptionHub {
         }
     }
 
-    /// The subscriber that the library itself is; those of the application are numbered from 1.
+    /// The library's own subscriber; those of the application are numbered from 1.
     static let ownSubscriber = ID(0)
 
     private let subject: String
     private let loop: EventLoop
-    /// Counts what the buffers of all subscriptions have dropped.
+    /// Counts the values that the buffers of all subscriptions have dropped.
     private let drops = DropCounter()
     private var machine = Subscriptions()
     private var lastNumber: UInt64 = 0
     private var listeners: [ID: Listener] = [:]
-    /// The listeners that get every value, whoever has subscribed to it.
+    /// The listeners that receive every value, with or without a subscription.
     private var taps: [ID] = []
     private var held: [AttributeHandle: HeldValues] = [:]
     private var collectors: [ID: RunningCollector] = [:]
@@ -102,22 +108,22 @@ final class SubscriptionHub {
         self.loop = loop
     }
 
-    /// How many subscriptions have not ended.
+    /// The number of subscriptions that have not ended.
     var outstanding: Int { listeners.count }
 
-    /// Adds what was counted here.
+    /// Writes the counters of this object into `statistics`.
     func count(in statistics: inout ATTStatistics) {
         statistics.unsolicitedNotifications = unsolicitedCount
         statistics.droppedValues = drops.count
     }
 
-    /// The values that are switched on in the peer, by handle.
+    /// The values that are enabled in the peer, by handle.
     var active: [Subscriptions.Active] { machine.active }
 
-    /// Whether anybody has subscribed to the value at `handle`.
+    /// Whether the value at `handle` has a subscriber.
     func isWanted(_ handle: AttributeHandle) -> Bool { machine.isWanted(handle) }
 
-    /// Whether a subscription keeps the descriptor at `handle`.
+    /// Whether a subscription uses the descriptor at `handle`.
     func ownsConfiguration(at handle: AttributeHandle) -> Bool { machine.ownsConfiguration(at: handle) }
 }
 
@@ -145,7 +151,7 @@ extension SubscriptionHub {
         return id
     }
 
-    /// Makes `id` a subscriber; `pending` is resumed when the subscription has begun or failed.
+    /// Adds `id` as a subscriber; `pending` is resumed when the subscription has begun or failed.
     func subscribe(
         _ id: ID, to characteristic: GATTCharacteristic, by cccd: GATTDescriptor?, preferring kind: Subscriptions.Kind,
         into destination: Listener.Destination, sharing: SubscriptionSharing?, _ pending: PendingSubscribe
@@ -158,14 +164,14 @@ extension SubscriptionHub {
         }
         listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
         var writes = perform(machine.subscribe(id, to: characteristic, cccd: cccd, preferring: kind))
-        // After it, so that the peer need not stop in between.
+        // This follows the new subscription, so that the peer need not stop in between.
         if sharing == .replacing {
             for other in others { writes += replace(other) }
         }
         return writes
     }
 
-    /// The peer has answered a write, or will not any more.
+    /// Reports that the peer has responded to a write, or that no response will come.
     func configured(_ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>) -> [CCCDWrite] {
         perform(machine.configured(valueHandle, result))
     }
@@ -184,14 +190,15 @@ extension SubscriptionHub {
         return pending.flatMap { giveUp($0, .cancelled) }
     }
 
-    /// Removes a subscriber; does nothing where its subscription has ended.
+    /// Removes a subscriber; does nothing if its subscription has ended.
     func stopListening(_ id: ID) -> [CCCDWrite] {
         guard listeners.removeValue(forKey: id) != nil else { return [] }
         taps.removeAll { $0 == id }
         return perform(machine.unsubscribe(id))
     }
 
-    /// The library's own subscription has begun or failed. Its values need no listener: they are always looked at.
+    /// Reports that the library's own subscription has begun or failed. Its values need no listener: the peripheral
+    /// always reads them.
     func ownSubscriptionBegan() {
         listeners[Self.ownSubscriber] = nil
     }
@@ -205,7 +212,7 @@ extension SubscriptionHub {
         return ids.contains(Self.ownSubscriber)
     }
 
-    /// Ends everything: the link is gone.
+    /// Ends everything: the link is lost.
     ///
     /// - Returns: The buffers whose sequences must be ended.
     func linkLost() -> [StreamBuffer<ReceivedValue>] {
@@ -241,7 +248,7 @@ extension SubscriptionHub {
         pending.resume(returning: result)
     }
 
-    /// Ends one sequence, or what a call collects, and the call that waits for it to begin.
+    /// Ends one sequence or collection, and the call that waits for it to begin.
     private func endListener(_ id: ID, _ failure: SubscribeFailure, with error: BLEError) {
         guard let listener = listeners[id] else { return }
         switch listener.destination {
@@ -256,7 +263,7 @@ extension SubscriptionHub {
 // MARK: - Sharing
 
 extension SubscriptionHub {
-    /// The listeners to a value that mind who else listens.
+    /// The listeners to a value that restrict its sharing.
     private func others(at handle: AttributeHandle) -> [ID] {
         listeners.filter { $0.value.handle == handle && $0.value.sharing != nil }.keys
             .sorted { $0.number < $1.number }
@@ -270,7 +277,7 @@ extension SubscriptionHub {
         }
     }
 
-    /// Ends one in whose place another one has come.
+    /// Ends a subscription that another one replaces.
     private func replace(_ id: ID) -> [CCCDWrite] {
         let error = BLEError(SubscribeFailure.replaced, subject: subject, during: "go on with a subscription")
         endListener(id, .replaced, with: error)
@@ -281,9 +288,9 @@ extension SubscriptionHub {
 // MARK: - Values
 
 extension SubscriptionHub {
-    /// Passes a value on to everybody who listens, and counts it when that is nobody.
+    /// Passes a value to all its listeners, and counts it if there is none.
     ///
-    /// - Parameter isOwn: Whether the library itself looks at it.
+    /// - Parameter isOwn: Whether the library itself uses the value.
     /// - Returns: The subscribers whose sequences have ended here, by their policy.
     func received(_ value: ReceivedValue, isOwn: Bool) -> [ID] {
         var ended: [ID] = []
@@ -307,7 +314,7 @@ extension SubscriptionHub {
 // MARK: - Collectors
 
 extension SubscriptionHub {
-    /// Whether calls collect values.
+    /// Whether any call collects values.
     var isCollecting: Bool { !collectors.isEmpty }
 
     func beginCollecting(_ id: ID, _ collector: ResponseCollector, during operation: String) {
@@ -321,54 +328,54 @@ extension SubscriptionHub {
         return stopListening(id)
     }
 
-    /// What a call has collected; `nil` where it has ended.
+    /// Returns the collector of a call; `nil` if it has ended.
     func collector(_ id: ID) -> ResponseCollector? { collectors[id]?.collector }
 
-    /// What a call does that collects values.
+    /// Returns the name of a call that collects values.
     func operation(of id: ID) -> String? { collectors[id]?.operation }
 
-    /// `operation` writes the request of a call.
+    /// Records that `operation` writes the request of a call.
     func requestBegan(_ operation: OperationID, for id: ID) {
         collectors[id]?.request = operation
     }
 
-    /// The call whose request `operation` writes.
+    /// Returns the call whose request `operation` writes.
     func collector(for operation: OperationID?) -> ID? {
         guard let operation else { return nil }
         return collectors.first { $0.value.request == operation }?.key
     }
 
-    /// A packet of the request of a call has been written, or none is to be.
+    /// Reports that a packet of a call's request has been written, or that none will be.
     func requestWritten(for id: ID) {
         collectors[id]?.collector.asked()
     }
 
-    /// The peer has confirmed the request of a call.
+    /// Reports that the peer has confirmed the request of a call.
     func requestConfirmed(for id: ID, at now: BootInstant) {
         collectors[id]?.collector.confirmed(at: now)
     }
 
-    /// Resumes `waiter` when a call has what it collects.
+    /// Resumes `waiter` when the collection of a call is complete.
     func waitForCollector(_ id: ID, _ waiter: CollectorWaiter) {
         collectors[id]?.waiter = waiter
         resumeCollector(id)
     }
 
-    /// Ends what a call collects, from outside.
+    /// Ends the collection of a call from outside.
     func interruptCollector(_ id: ID, with error: BLEError) {
         guard let running = collectors[id], running.result == nil else { return }
         collectors[id]?.failure = error
         resumeCollector(id)
     }
 
-    /// Ends what all calls collect; `error` is asked for the error of an operation.
+    /// Ends the collections of all calls; `error` returns the error for an operation.
     func interruptCollectors(_ error: (String) -> BLEError) {
         for (id, running) in collectors.sorted(by: { $0.key.number < $1.key.number }) {
             interruptCollector(id, with: error(running.operation))
         }
     }
 
-    /// Sees to it that `timePassed` is called at the next deadline of a call that waits.
+    /// Makes sure that `timePassed` is called at the next deadline of a waiting call.
     func armTimer(_ schedule: (BootInstant) -> TimerID) {
         let deadlines = collectors.values.compactMap { $0.waiter == nil ? nil : $0.collector.nextDeadline }
         timer.arm(for: deadlines.min(), on: loop, schedule)
@@ -397,12 +404,12 @@ extension SubscriptionHub {
 // MARK: - Subscriptions of the last owner
 
 extension SubscriptionHub {
-    /// The subscriptions that nobody has taken yet, by handle.
+    /// The held subscriptions that no caller has taken yet, by handle.
     var heldValues: [(handle: AttributeHandle, uuid: BluetoothUUID?)] {
         held.sorted { $0.key < $1.key }.map { ($0.key, $0.value.uuid) }
     }
 
-    /// Goes on with a subscription that is switched on in the peer.
+    /// Resumes a subscription that is enabled in the peer.
     func resume(_ value: LinkState.Subscription, holding options: SubscribeOptions) {
         var ids = value.isOwn ? [Self.ownSubscriber] : []
         if value.isWanted {
@@ -417,7 +424,7 @@ extension SubscriptionHub {
                 valueHandle: value.valueHandle, configuration: value.configuration, kind: value.kind, subscribers: ids))
     }
 
-    /// Takes the values of a held subscription, whether or not it has ended.
+    /// Takes the values of a held subscription, even if it has ended.
     func takeHeld(_ handle: AttributeHandle) -> HeldValues? {
         held.removeValue(forKey: handle)
     }
