@@ -2,12 +2,13 @@ public import BLECore
 internal import BLELinux
 internal import Logging
 
-// Connecting by an address alone.
+// Connects by an address without its type.
 //
-// The type of an address is part of it: every packet says which of the two spaces is meant, and a connection attempt of the wrong type
-// waits for a device that does not exist. Without the type the device is listened for first.
+// The type of an address is part of it: every packet indicates which of the two address spaces it uses, and a
+// connection attempt with the wrong type waits for a device that does not exist. If the type is unknown, a scan listens
+// for the device first.
 
-/// A device whose address was given without its type.
+/// A device with an address that was given without its type.
 package struct IdentifiedPeer: Hashable, Sendable {
     /// The address with its type.
     package let peer: PeerID
@@ -18,19 +19,20 @@ package struct IdentifiedPeer: Hashable, Sendable {
 extension Central {
     /// Returns the identity of the device with this address: the address with its type, as the device advertises it.
     ///
-    /// A device that this central's scans have heard lately costs nothing. Otherwise the call scans until the device is heard, for one
-    /// advertising interval or a few; other scans go on meanwhile. Store the result in place of the address: the type never changes, and
-    /// with it no later connect needs a scan.
+    /// If one of this central's scans has received the device recently, nothing is sent or scanned. Otherwise the call
+    /// scans until the device is received, for one advertising interval or a few; other scans continue meanwhile. Store
+    /// the result in place of the address: the type never changes, so no later connect needs a scan.
     ///
-    /// Two devices may have the same digits, one as a public and one as a random address. The one heard first is returned, or the one heard
-    /// last where earlier scans have heard both. Only advertisements of devices that accept connections count.
+    /// Two devices may have the same digits, one as a public and one as a random address. The one received first is
+    /// returned, or the one received last if earlier scans have received both. Only advertisements of devices that
+    /// accept connections count.
     ///
     /// - Parameters:
     ///   - address: The device's address.
-    ///   - timeout: How long to listen, from when the radio listens; `nil` for as long as the task lives.
-    /// - Throws: `BLEError` with `.timedOut` when the device was heard in neither type, `.notPermitted` without CAP_NET_RAW, `.busy` when a
-    ///   link or a session has the address already, `.invalidArgument` for an address that no peer has, `.cancelled`, and the codes of
-    ///   a scan's beginning.
+    ///   - timeout: The longest scan, from the time at which it has started; `nil` for as long as the task lives.
+    /// - Throws: `BLEError` with `.timedOut` if the device was received with neither type, `.notPermitted` without
+    ///   CAP_NET_RAW, `.busy` if a link or a session already uses the address, `.invalidArgument` for an address that
+    ///   no peer has, `.cancelled`, and the codes of starting a scan.
     public func peer(
         at address: BluetoothAddress, timeout: Duration? = .seconds(10)
     ) async throws(BLEError) -> PeerID {
@@ -39,21 +41,24 @@ extension Central {
         return try await listen(for: address, timeout: timeout, during: operation)
     }
 
-    /// Connects to the device with this address, whose type is found out first.
+    /// Connects to the device with this address, after a scan for its type.
     ///
-    /// That costs a scan, as `peer(at:timeout:)` says, unless the device was heard lately; a connect by `PeerID` needs none. Both share
-    /// `ConnectOptions.timeout`; a device that was heard at the last moment has a second for the connect. Without CAP_NET_RAW the process may
-    /// not scan: the type is then guessed from the address's top bits, which a warning in the log says. Guessing takes a public
-    /// address that looks like a static random one for random, and private addresses for public ones.
+    /// The scan, as in `peer(at:timeout:)`, is skipped if the device was received recently; a connect by `PeerID` never
+    /// needs one. Both share `ConnectOptions.timeout`; a device that was received at the last moment has a second for
+    /// the connect. Without CAP_NET_RAW the process may not scan: the type is then guessed from the address's top bits,
+    /// which a warning in the log reports. The guess takes a public address that looks like a static random one for
+    /// random, and private addresses for public ones.
     ///
-    /// - Throws: `BLEError` with `.timedOut` when the device was not heard, or a guess was wrong, and as `connect(_:_:)` with a `PeerID` does.
+    /// - Throws: `BLEError` with `.timedOut` if the device was not received, or a guess was wrong, and as
+    ///   `connect(_:_:)` with a `PeerID` does.
     public func connect(
         _ address: BluetoothAddress, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
         try await connect(address, options) { _ in }
     }
 
-    /// Connects to the device with this address; `identified` is called when its type is known, before the connect begins.
+    /// Connects to the device with this address; `identified` is called when its type is known, before the connect
+    /// begins.
     package func connect(
         _ address: BluetoothAddress, _ options: ConnectOptions, identified: @Sendable (IdentifiedPeer) -> Void
     ) async throws(BLEError) -> Peripheral {
@@ -74,12 +79,13 @@ extension Central {
         }
     }
 
-    /// Connects to the device with this address, as people write it: `AA:BB:CC:DD:EE:FF/random`, `AA:BB:CC:DD:EE:FF/public`, or without
-    /// the type, which is then found out first.
+    /// Connects to the device with this address in its usual notation: `AA:BB:CC:DD:EE:FF/random`,
+    /// `AA:BB:CC:DD:EE:FF/public`, or without the type, which a scan then determines first.
     ///
-    /// Without the type it costs a scan, unless the device was heard lately.
+    /// Without the type it requires a scan, unless the device was received recently.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as `connect(_:_:)` with a `PeerID` or a `BluetoothAddress` does.
+    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as `connect(_:_:)` with a `PeerID` or a
+    ///   `BluetoothAddress` does.
     public func connect(
         _ text: String, _ options: ConnectOptions = ConnectOptions()
     ) async throws(BLEError) -> Peripheral {
@@ -89,11 +95,13 @@ extension Central {
         }
     }
 
-    /// Connects to the device with this address, whose type is found out first, runs `body`, and disconnects however `body` ends.
+    /// Connects to the device with this address, after a scan for its type, runs `body`, and disconnects when `body`
+    /// has returned or thrown.
     ///
-    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    /// `body` runs in the caller's isolation and may change the caller's state: variables, and properties of an actor
+    /// or the main actor.
     ///
-    /// - Throws: `BLEError` as `connect(_:_:)` with a `BluetoothAddress` does, and what `body` throws.
+    /// - Throws: `BLEError` as `connect(_:_:)` with a `BluetoothAddress` does, and the error of `body`.
     public nonisolated func withConnection<Value>(
         _ address: BluetoothAddress, _ options: ConnectOptions = ConnectOptions(),
         _ body: (Peripheral) async throws -> Value
@@ -102,11 +110,13 @@ extension Central {
         return try await disconnecting(peripheral) { try await body(peripheral) }
     }
 
-    /// Connects to the device with this address, as people write it, runs `body`, and disconnects however `body` ends.
+    /// Connects to the device with this address in its usual notation, runs `body`, and disconnects when `body` has
+    /// returned or thrown.
     ///
-    /// `body` runs where the caller does, and may change the caller's state: variables, properties of an actor, or of the main actor.
+    /// `body` runs in the caller's isolation and may change the caller's state: variables, and properties of an actor
+    /// or the main actor.
     ///
-    /// - Throws: `BLEError` as `connect(_:_:)` with a `String` does, and what `body` throws.
+    /// - Throws: `BLEError` as `connect(_:_:)` with a `String` does, and the error of `body`.
     public nonisolated func withConnection<Value>(
         _ text: String, _ options: ConnectOptions = ConnectOptions(),
         _ body: (Peripheral) async throws -> Value
@@ -115,11 +125,12 @@ extension Central {
         return try await disconnecting(peripheral) { try await body(peripheral) }
     }
 
-    /// Finds out the type of an address, then begins a session with the device as `session(with:_:onReady:reconnect:)` does.
+    /// Determines the type of an address, then starts a session with the device as `session(with:_:onReady:reconnect:)`
+    /// does.
     ///
-    /// The session itself connects by `Session.id`, which has the type: only this call scans, for as long as the timeout of
-    /// `SessionOptions.connect`. Store `Session.id` to begin without a scan next time. Nothing is guessed: a session of the wrong type
-    /// would try for ever.
+    /// The session itself connects by `Session.id`, which contains the type: only this call scans, for as long as the
+    /// timeout of `SessionOptions.connect`. Store `Session.id` to start without a scan next time. The type is never
+    /// guessed: a session with the wrong type would try for ever.
     ///
     /// - Throws: `BLEError` as `peer(at:timeout:)` and `session(with:_:onReady:reconnect:)` do.
     public func session(
@@ -131,9 +142,11 @@ extension Central {
         return try session(with: peer, options, onReady: onReady, reconnect: decide)
     }
 
-    /// Begins a session with the device with this address, as people write it: with its type, or without, which is then found out first.
+    /// Starts a session with the device with this address in its usual notation: with its type, or without, which a
+    /// scan then determines first.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as the sessions with a `PeerID` or a `BluetoothAddress` do.
+    /// - Throws: `BLEError` with `.invalidArgument` for any other text, and as the sessions with a `PeerID` or a
+    ///   `BluetoothAddress` do.
     public func session(
         with text: String, _ options: SessionOptions = SessionOptions(),
         onReady: (@Sendable (Peripheral) async throws -> Void)? = nil,
@@ -145,9 +158,9 @@ extension Central {
         }
     }
 
-    // MARK: Finding out the type
+    // MARK: Determining the type
 
-    /// The device with this address; where the process may not scan, a guess.
+    /// Returns the device with this address; a guess if the process may not scan.
     private func identify(_ address: BluetoothAddress, timeout: Duration?) async throws(BLEError) -> IdentifiedPeer {
         let operation = "connect"
         if let known = try await knownPeer(at: address, during: operation) {
@@ -166,9 +179,9 @@ extension Central {
         }
     }
 
-    /// The device as earlier scans have heard it.
+    /// Returns the device as earlier scans have received it.
     ///
-    /// - Throws: `BLEError` where listening for it is useless.
+    /// - Throws: `BLEError` if a scan for it is useless.
     private func knownPeer(
         at address: BluetoothAddress, during operation: String
     ) async throws(BLEError) -> PeerID? {
@@ -208,7 +221,7 @@ extension Central {
     }
 }
 
-/// A peer as people write it: an address, with its type or without.
+/// A peer in its usual notation: an address, with its type or without.
 private enum WrittenPeer {
     case peer(PeerID)
     case address(BluetoothAddress)

@@ -1,45 +1,48 @@
-// Turns the attribute channel of one link into single requests with single responses.
+// The attribute channel of one link, as single requests with single responses.
 //
-// Duties: keeps one request outstanding, sends everything in the order in which it was enqueued, finds the caller of
-// each response, ends requests that stay without one, confirms indications, responds to the peer's own requests, and keeps
-// the MTU. It looks no further into responses than that: what one means, and whether its list adds up, is the
-// procedure's business.
+// Duties: keeps one request outstanding, sends everything in the order in which it was enqueued, matches each response
+// with its caller, ends requests that receive no response, confirms indications, responds to the peer's own requests,
+// and keeps the MTU. It does not interpret responses beyond that: their meaning, and whether a list is consistent, is
+// the procedure's concern.
 //
 // Invariants:
-// - At most one request is outstanding. Its slot is free again when the response came, never earlier: a caller that gives
-//   up leaves an orphan, and the late response to it is discarded. Else it would be taken for the next response.
-// - 30 s after a request was sent the link closes for good. Nothing restarts that timer. Only `timePassed` judges it: a response
-//   that comes to be looked at late, because this process did not run, has come in time (row O21). So the owner reads what
-//   there is before it reports that time has passed.
+// - At most one request is outstanding. Its slot is free again when the response has come, never earlier: a cancelled
+//   caller leaves an orphan, and the late response to it is discarded. Otherwise it would be taken for the next
+//   response.
+// - 30 s after a request was sent the link closes for good. Nothing restarts that timer. Only `timePassed` checks it: a
+//   response that is read late, because this process did not run, counts as in time (row O21). So the owner reads all
+//   that has arrived before it reports that time has passed.
 // - Every id that was enqueued is finished exactly once, also when the link ends.
-// - A response has no number, so a copy of one that arrives while the next request of its kind is under way cannot be told from the
-//   response to that. Two things keep it rare: the owner reads what there is before it writes a request (`hold`), so that a copy that
-//   has arrived finds the slot free; and what comes for a request that has ended is counted, for it puts earlier results in doubt.
-// - At most one `.send` is in the owner's hands. It calls `sent`, `blocked`, `hold` or `refused` before it does anything else, and
-//   a packet counts as sent only then; until then it can be withdrawn.
-// - Confirmations and responses to the peer overtake our own operations, and there is room for a fixed number of them.
+// - A response has no number, so a copy of one that arrives while the next request of its kind is pending cannot be
+//   distinguished from the response to that. Two measures keep this rare. The owner reads all that has arrived before
+//   it writes a request (`hold`), so that a copy that has arrived finds the slot free. And responses to a request that
+//   has ended are counted, because they put earlier results in doubt.
+// - The owner has at most one `.send` pending. It calls `sent`, `blocked`, `hold` or `refused` before any other method.
+//   Only then does the packet count as sent; until then it can be withdrawn.
+// - Confirmations and responses to the peer precede this side's own operations, and their number is bounded.
 //
-// The owner is `GATTClient`, which belongs to the link's actor. It passes in the time, and carries out what it gets back.
+// The owner is `GATTClient`, which belongs to the link's actor. It passes in the time, and performs the returned
+// actions.
 
 /// The attribute channel of one link, without a socket and without a clock.
 ///
 /// Spec: Core Vol 3 Part F, 3.3.2 and 3.3.3.
 package struct ATTQueue: ~Copyable {
-    /// The numbers that bound the queue, and how strict it is.
+    /// The limits of the queue, and its strictness.
     package struct Limits: Hashable, Sendable {
-        /// How long the peer may think about a request before the link closes.
+        /// The longest time for the peer's response before the link closes.
         package var responseTime: Duration = .seconds(30)
-        /// How many operations may be unfinished at a time.
+        /// The maximum number of unfinished operations.
         package var operations = 64
-        /// How many responses out of turn close the link, within one request.
+        /// The number of unexpected responses within one request that closes the link.
         package var unexplainedResponses = 3
-        /// How many notifications without a handle close the link.
+        /// The number of notifications without a handle that closes the link.
         package var shortValues = 16
         /// The longest value that an attribute can have.
         package var valueLength = 512
-        /// The largest packet that we receive, which is what a peer that asks for our MTU gets.
+        /// The largest packet that this side accepts; the response to the peer's MTU request contains it.
         package var mtu: UInt16 = 517
-        /// Whether the first response out of turn closes the link.
+        /// Whether the first unexpected response closes the link.
         package var isStrict = false
 
         package init() {}
@@ -49,17 +52,18 @@ package struct ATTQueue: ~Copyable {
     package static let defaultMTU: UInt16 = 23
     /// The largest MTU that is of use: a value of 512 bytes fits into a Prepare Write Request.
     package static let largestMTU: UInt16 = 517
-    /// How many confirmations a peer can be owed: one more than the specification lets it come to.
+    /// The maximum number of confirmations due to a peer: one more than the specification permits.
     package static let mostConfirmationsDue = 2
 
     package let limits: Limits
     package private(set) var statistics = ATTStatistics()
-    /// How many responses came for a request that had ended with another one: one of the two was not meant for it.
+    /// The number of responses to requests that had already ended with another response: one of the two was not meant
+    /// for the request.
     package private(set) var contradictions = 0
 
     private var slot = Slot.free
     private var writing = Writing.ready
-    /// Whether operations wait until the owner has read what there is.
+    /// Whether operations wait until the owner has read all that has arrived.
     private var isHeld = false
     private var waiting: [Operation] = []
     private var lastEnded: Ended?
@@ -83,23 +87,24 @@ package struct ATTQueue: ~Copyable {
 // MARK: - From the owner
 
 extension ATTQueue {
-    /// How many operations are unfinished, those included whose caller gave up while the peer thinks.
+    /// The number of unfinished operations, including those whose caller has given up while the peer's response is
+    /// pending.
     package var count: Int {
         if case .taken = slot { waiting.count + 1 } else { waiting.count }
     }
 
-    /// The operation whose packet the owner has in its hands; `nil` when there is none, or its caller has given up.
+    /// The operation whose packet the owner is to write; `nil` if there is none, or its caller has given up.
     package var operationInHand: RequestID? {
         if case .offered(.operation) = writing { waiting.first?.id } else { nil }
     }
 
-    /// Takes a request or command; it is sent when its turn comes.
+    /// Adds a request or command; it is sent when its turn comes.
     ///
     /// - Parameters:
-    ///   - pdu: the whole packet. Anything but a request is finished as soon as it was sent.
-    ///   - id: names the caller in `.finish`, which comes exactly once.
-    ///   - deadline: when the caller gives up; `nil` leaves it to the response time.
-    ///   - isExempt: whether it is taken also by a full queue, because it clears up after an operation that is over.
+    ///   - pdu: The whole packet. Anything but a request is finished as soon as it was sent.
+    ///   - id: Identifies the caller in `.finish`, which comes exactly once.
+    ///   - deadline: The caller's deadline; `nil` for the response time alone.
+    ///   - isExempt: Whether a full queue accepts it too, because it cleans up after an operation that has ended.
     package mutating func enqueue(
         _ pdu: [UInt8], id: RequestID, deadline: BootInstant? = nil, isExempt: Bool = false, at now: BootInstant
     ) -> ATTActions {
@@ -123,9 +128,11 @@ extension ATTQueue {
         return actions
     }
 
-    /// Gives an operation up. What was not sent yet never will be; what was sent keeps its slot until the peer responds.
+    /// Cancels an operation. If it was not sent yet, it never will be; if it was sent, it keeps its slot until the peer
+    /// responds.
     ///
-    /// - Parameter isLate: Whether its deadline has passed, which the owner keeps for what takes several requests.
+    /// - Parameter isLate: Whether its deadline has passed. The owner keeps the deadline of operations with several
+    ///   requests.
     package mutating func cancel(_ id: RequestID, isLate: Bool = false, at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         guard giveUp(id, isLate ? .timedOut : .cancelled, &actions) else { return actions }
@@ -134,17 +141,17 @@ extension ATTQueue {
         return actions
     }
 
-    /// Counts an operation for which there was no room; the owner calls it for one that never came here.
+    /// Counts an operation that the limit excluded; the owner calls it for one that never reached the queue.
     package mutating func countRefused() {
         statistics.refusedByFullQueue += 1
     }
 
-    /// Counts an operation that was given up; the owner calls it for one that had nothing in the queue yet.
+    /// Counts a cancelled operation; the owner calls it for one that had nothing in the queue yet.
     package mutating func countGivenUp(isLate: Bool) {
         if isLate { statistics.timedOut += 1 } else { statistics.cancelled += 1 }
     }
 
-    /// The writes to `handles` that wait for their turn; none that the owner may be writing.
+    /// Returns the writes to `handles` that wait for their turn, without one that the owner may be writing.
     package func unsentWrites(to handles: ClosedRange<AttributeHandle>) -> [RequestID] {
         let offered = if case .offered(.operation) = writing { 1 } else { 0 }
         return waiting.dropFirst(offered).compactMap { operation in
@@ -184,8 +191,8 @@ extension ATTQueue {
         if case .operation = offer, let first = waiting.first, first.id == nil { waiting.removeFirst() }
     }
 
-    /// Withdraws the operation whose packet the owner has in its hands, and keeps all operations until `release`, so that the owner can
-    /// read what arrived before them. Confirmations and responses to the peer go out meanwhile.
+    /// Withdraws the operation whose packet the owner was to write, and keeps all operations until `release`, so that
+    /// the owner can read what arrived before them. Confirmations and responses to the peer are sent meanwhile.
     package mutating func hold() {
         guard case .offered(.operation) = writing else { return }
         blocked()
@@ -201,9 +208,9 @@ extension ATTQueue {
         return actions
     }
 
-    /// Reports that the last `.send` can never be written: its operation fails, and what is next goes on.
+    /// Reports that the last `.send` can never be written: its operation fails, and the next one proceeds.
     ///
-    /// - Parameter code: the owner's own number for why; it comes back in `ATTFailure.unsendable`.
+    /// - Parameter code: The owner's own number of the cause; `ATTFailure.unsendable` contains it.
     package mutating func refused(_ code: Int32, at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         guard case .offered(let offer) = writing else { return actions }
@@ -223,7 +230,7 @@ extension ATTQueue {
         return actions
     }
 
-    /// Reports that the socket takes packets again.
+    /// Reports that the socket accepts packets again.
     package mutating func writable(at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         guard case .blocked = writing else { return actions }
@@ -232,7 +239,7 @@ extension ATTQueue {
         return actions
     }
 
-    /// When `timePassed` must be called next; `nil` while nothing waits for the time.
+    /// The time of the next required call of `timePassed`; `nil` if there is no deadline.
     package var nextDeadline: BootInstant? {
         var next: BootInstant?
         func consider(_ moment: BootInstant?) {
@@ -247,7 +254,7 @@ extension ATTQueue {
         return next
     }
 
-    /// Ends what has waited long enough.
+    /// Ends the operations whose deadlines have passed.
     package mutating func timePassed(_ now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         if isClosed { return actions }
@@ -264,14 +271,14 @@ extension ATTQueue {
         return actions
     }
 
-    /// Closes the link when the peer has been silent for too long.
+    /// Closes the link if the peer has not responded in time.
     private mutating func closeIfUnanswered(_ actions: inout ATTActions, at now: BootInstant) {
         if case .taken(let request) = slot, request.end <= now { close(.responseTimeout, &actions) }
     }
 
-    /// Reports that the link went away by itself; everything unfinished fails once.
+    /// Reports that the link was lost; everything unfinished fails once.
     ///
-    /// - Parameter code: the owner's own number for why; it comes back in `CloseReason.linkLost`.
+    /// - Parameter code: The owner's own number of the cause; `CloseReason.linkLost` contains it.
     package mutating func linkLost(_ code: Int32) -> ATTActions {
         var actions = ATTActions()
         if !isClosed { failEverything(.linkLost(code), &actions) }
@@ -331,12 +338,12 @@ extension ATTQueue {
         }
     }
 
-    /// Whether an Error Response that names another handle than the request is a copy of one for the request before.
+    /// Whether an Error Response that names another handle than the request is a copy of one to the previous request.
     ///
-    /// Devices in the field name wrong handles: 0, the first of a range, or what their buffer holds. Such a response is the only one
-    /// that they send, so dropping it would cost the link after 30 s (row T04). It counts as a copy only where it names exactly
-    /// what has just ended, opcode and handle, and either says the same once more or comes from a peer that has sent
-    /// responses twice on this link before (row T33).
+    /// Some devices name wrong handles: 0, the first of a range, or the content of their buffer. Such a response is the
+    /// only one that they send, so dropping it would end the link after 30 s (row T04). It counts as a copy only if it
+    /// names the opcode and the handle of the request that has just ended, and either repeats the last response or
+    /// comes from a peer that has sent responses twice on this link before (row T33).
     private func isStale(_ error: ATTErrorResponse, _ pdu: [UInt8]) -> Bool {
         guard let lastEnded, lastEnded.opcode == error.requestOpcode, lastEnded.handle == error.handle else {
             return false
@@ -344,8 +351,8 @@ extension ATTQueue {
         return lastEnded.response == pdu || statistics.duplicatedResponses > 0
     }
 
-    /// Refuses requests that were made before a change was known here. The peer takes the next request as a sign that it is known,
-    /// and would carry it out on a handle that may mean something else by now.
+    /// Refuses requests that were made before a change was known here. The peer takes the next request as a sign that
+    /// the client knows the change, and would execute it on a handle that may now belong to another attribute.
     ///
     /// Spec: Core Vol 3 Part G, 2.5.2.1.
     private mutating func refuseWaitingRequests(_ actions: inout ATTActions) {
@@ -364,7 +371,7 @@ extension ATTQueue {
         waiting = kept
     }
 
-    /// Looks into the one response that concerns the queue itself, and hands on all others.
+    /// Evaluates the one response that concerns the queue itself, and passes on all others.
     private mutating func result(
         of pdu: [UInt8], for request: Outstanding
     ) -> Result<[UInt8], ATTFailure> {
@@ -377,7 +384,7 @@ extension ATTQueue {
         }
     }
 
-    /// Frees the slot and finishes its caller, unless there is none any more.
+    /// Frees the slot and finishes its caller, unless it has given up.
     private mutating func end(
         _ request: Outstanding, _ result: Result<[UInt8], ATTFailure>, _ pdu: [UInt8], _ actions: inout ATTActions
     ) {
@@ -393,7 +400,7 @@ extension ATTQueue {
         actions.append(.finish(id, result))
     }
 
-    /// Drops a response out of turn, or closes the link over it.
+    /// Drops an unexpected response, or closes the link because of it.
     private mutating func receivedStray(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
         if isKnownStray(opcode, pdu) {
             statistics.knownStrays += 1
@@ -414,7 +421,7 @@ extension ATTQueue {
         if limits.isStrict { close(.unexplainedResponses, &actions) }
     }
 
-    /// Whether devices in the field are known to send this out of turn, without harm.
+    /// Whether existing devices are known to send this unexpectedly, without harm.
     private func isKnownStray(_ opcode: ATTOpcode, _ pdu: [UInt8]) -> Bool {
         if opcode == .exchangeMTUResponse, packetSize.isExchanged { return true }
         if opcode == .errorResponse {
@@ -424,7 +431,7 @@ extension ATTQueue {
         return lastEnded?.isFollowed(by: opcode, pdu) ?? false
     }
 
-    /// The opcode that an Error Response blames, also when the rest of it is malformed.
+    /// The request opcode in an Error Response, also if the rest of it is malformed.
     private static func requestNamed(by pdu: [UInt8]) -> ATTOpcode? {
         pdu.dropFirst().first.map { ATTOpcode(rawValue: $0) }
     }
@@ -451,7 +458,7 @@ extension ATTQueue {
         }
     }
 
-    /// Delivers an indication and owes its confirmation, also when the value is of no use: the peer waits for it.
+    /// Delivers an indication and queues its confirmation, also if the value is malformed: the peer waits for it.
     private mutating func receivedIndication(_ pdu: [UInt8], _ actions: inout ATTActions) {
         if debts.confirmations > 0 {
             statistics.overlappingIndications += 1
@@ -473,7 +480,7 @@ extension ATTQueue {
         if limits.isStrict { close(.unexplainedResponses, &actions) }
     }
 
-    /// Responds to the peer's own request: with our MTU to that for the MTU, with an error to everything else.
+    /// Responds to the peer's own request: to an MTU request with this side's MTU, to all others with an error.
     private mutating func receivedRequest(_ opcode: ATTOpcode, _ pdu: [UInt8], _ actions: inout ATTActions) {
         if debts.response != nil { return close(.overlappingRequests, &actions) }
         var code = ATTErrorCode.requestNotSupported
@@ -492,7 +499,7 @@ extension ATTQueue {
         debts.owe(ATTErrorResponse(requestOpcode: opcode, handle: 0, code: code).bytes)
     }
 
-    /// The handle and value of a notification or indication, when both are there and of a size that was agreed on.
+    /// The handle and value of a notification or indication, if both are present and within the agreed size.
     private mutating func value(
         of pdu: [UInt8], _ actions: inout ATTActions
     ) -> ATTMultipleHandleValueNotification.Entry? {
@@ -526,7 +533,7 @@ extension ATTQueue {
 // MARK: - Sending
 
 extension ATTQueue {
-    /// Hands the owner the next packet, if it can take one and there is one whose turn it is.
+    /// Passes the next packet to the owner, if the owner can take one and one is due.
     private mutating func offerNext(_ actions: inout ATTActions, at now: BootInstant) {
         guard case .ready = writing, !isClosed else { return }
         if debts.confirmations > 0 {
@@ -554,7 +561,8 @@ extension ATTQueue {
         if case .taken(let request) = slot { request.offeredMTU != nil } else { false }
     }
 
-    /// Requests wait for the slot. Commands do not, except for more room when the MTU is just being exchanged.
+    /// Whether an operation must wait. Requests wait for the slot. Commands do not, except those that need the larger
+    /// MTU of a pending exchange.
     private func mustWait(_ operation: Operation) -> Bool {
         guard case .taken(let request) = slot else { return false }
         return operation.isRequest || request.offeredMTU != nil && operation.pdu.count > Int(mtu)
@@ -595,7 +603,7 @@ extension ATTQueue {
             end: end)
     }
 
-    /// Finishes one caller early; returns whether it was still there.
+    /// Finishes one caller early; returns whether it was still pending.
     private mutating func giveUp(_ id: RequestID, _ failure: ATTFailure, _ actions: inout ATTActions) -> Bool {
         if case .taken(var request) = slot, request.id == id {
             request.id = nil
@@ -613,7 +621,7 @@ extension ATTQueue {
         return true
     }
 
-    /// Fails everything once, and never sends or accepts anything again.
+    /// Fails everything once, and sends or accepts nothing from then on.
     private mutating func close(_ reason: CloseReason, _ actions: inout ATTActions) {
         if isClosed { return }
         failEverything(reason, &actions)
@@ -635,8 +643,9 @@ extension ATTQueue {
 
 // MARK: - Taking over
 
-// What a queue leaves to the one that takes its link over: the link goes on, and with it the request that the peer thinks about,
-// what the peer is owed, and the size of packets. The callers do not: their requests fail before.
+// The state that a queue passes to the next one on the same link: the link continues, with the request that the peer
+// has not responded to, the confirmations and the response due to the peer, and the MTU. Its callers do not continue:
+// their requests fail before.
 
 extension ATTQueue {
     /// The state of a link between two owners.
@@ -646,7 +655,7 @@ extension ATTQueue {
             package var opcode: ATTOpcode
             package var handle: AttributeHandle?
             package var offeredMTU: UInt16?
-            /// When the peer's time is over.
+            /// The end of the peer's response time.
             package var end: BootInstant
 
             package init(
@@ -671,10 +680,10 @@ extension ATTQueue {
         package init() {}
     }
 
-    /// How long the response that arrived between two owners may take to be read.
+    /// The time for reading a response that arrived between two owners.
     private static let readingTime: Duration = .seconds(1)
 
-    /// What the next owner of the link must know.
+    /// The state that the link's next owner needs.
     package var remains: Remains {
         var remains = Remains()
         packetSize.write(to: &remains)
@@ -687,10 +696,10 @@ extension ATTQueue {
         return remains
     }
 
-    /// Goes on with a link that another queue has left.
+    /// Resumes a link that another queue has left.
     ///
-    /// The slot of an unanswered request stays taken until the late response came, which is dropped. The peer has what was left of
-    /// its time, but at least a second: the response may have been waiting to be read for long.
+    /// The slot of an outstanding request stays occupied until the late response has come, which is dropped. The peer
+    /// has the rest of its time, but at least a second: the response may have been waiting to be read.
     package init(limits: Limits, remains: Remains, at now: BootInstant) {
         self.init(limits: limits, mtu: remains.mtu)
         packetSize = PacketSize(remains, largest: limits.mtu)
@@ -704,7 +713,7 @@ extension ATTQueue {
                 end: end))
     }
 
-    /// Sends what the peer was owed already; the first thing to be called after that initializer.
+    /// Sends what was already due to the peer; the first method to be called after that initializer.
     package mutating func resume(at now: BootInstant) -> ATTActions {
         var actions = ATTActions()
         offerNext(&actions, at: now)
@@ -715,7 +724,7 @@ extension ATTQueue {
 // MARK: - States
 
 extension ATTQueue {
-    /// The place of the one outstanding request.
+    /// The slot of the one outstanding request.
     private enum Slot {
         case free
         case taken(Outstanding)
@@ -724,16 +733,16 @@ extension ATTQueue {
 
     /// A request that was sent.
     private struct Outstanding {
-        /// The caller; `nil` once it gave up.
+        /// The caller; `nil` once it has given up.
         var id: RequestID?
         let opcode: ATTOpcode
         /// The handle that an Error Response should name.
         let handle: AttributeHandle?
-        /// What we offered, when this is an MTU request.
+        /// The offered MTU, if this is an MTU request.
         let offeredMTU: UInt16?
-        /// When the caller gives up.
+        /// The caller's deadline.
         let deadline: BootInstant?
-        /// When the link closes.
+        /// The time at which the link closes.
         let end: BootInstant
         var unexplainedResponses = 0
     }
@@ -742,15 +751,16 @@ extension ATTQueue {
     private struct Ended {
         let opcode: ATTOpcode
         let handle: AttributeHandle?
-        /// What the peer has sent for it.
+        /// The peer's response.
         let response: [UInt8]
 
-        /// Whether a packet could be for it too.
+        /// Whether a packet could be another response to it.
         func isFollowed(by other: ATTOpcode, _ pdu: [UInt8]) -> Bool {
             other == .errorResponse ? ATTQueue.requestNamed(by: pdu) == opcode : other == opcode.response
         }
 
-        /// The same, except for the one response that devices are known to send twice without harm: nothing follows its request.
+        /// Whether a packet could be another response to it, except for the one response that devices are known to send
+        /// twice without harm: no further response to its request is expected.
         func fits(_ other: ATTOpcode, _ pdu: [UInt8]) -> Bool {
             opcode != .exchangeMTURequest && isFollowed(by: other, pdu)
         }
@@ -758,7 +768,7 @@ extension ATTQueue {
 
     /// A request or command that was not sent yet.
     private struct Operation {
-        /// The caller; `nil` when it gave up while the packet was in the owner's hands.
+        /// The caller; `nil` if it gave up while the owner was to write the packet.
         var id: RequestID?
         let pdu: [UInt8]
         let isRequest: Bool
@@ -768,13 +778,13 @@ extension ATTQueue {
     /// Whether a packet is being written.
     private enum Writing {
         case ready
-        /// The owner has the packet and has not reported yet what became of it.
+        /// The owner has the packet and has not reported the result yet.
         case offered(Offer)
-        /// The owner could not write; it reports when it can.
+        /// The owner could not write, and will report when it can.
         case blocked
     }
 
-    /// What the owner has in its hands.
+    /// The packet that the owner is to write.
     private enum Offer {
         case confirmation
         case response
@@ -782,7 +792,7 @@ extension ATTQueue {
         case operation
     }
 
-    /// What the peer is owed: so many confirmations, and at most one response.
+    /// What is due to the peer: a number of confirmations, and at most one response.
     private struct PeerDebts {
         private(set) var confirmations = 0
         private(set) var response: [UInt8]?
@@ -798,24 +808,25 @@ extension ATTQueue {
 
         mutating func owe(_ response: [UInt8]) { self.response = response }
 
-        /// A confirmation was sent, or never can be.
+        /// Called when a confirmation was sent, or never can be.
         mutating func confirmationEnded() { confirmations -= 1 }
 
-        /// The response was sent, or never can be.
+        /// Called when the response was sent, or never can be.
         mutating func responseEnded() { response = nil }
     }
 
-    /// The size of packets. Each side may ask once; when both do, the smallest of all numbers holds, from the moment on at
-    /// which both exchanges are over. A peer that got our number may use it at once, so we accept more before we send more.
+    /// The MTU. Each side may request an exchange once. If both do, the smallest of all values applies once both
+    /// exchanges are over. A peer that has received this side's value may use it at once, so the larger size is
+    /// accepted before it is sent.
     private struct PacketSize {
         /// The largest packet that may be sent.
         private(set) var mtu: UInt16
         private var received: UInt16
-        /// What the peer gets when it asks.
+        /// The MTU that this side offers in its response.
         private let largest: UInt16
-        /// What our own exchange came to.
+        /// The result of this side's own exchange.
         private var exchanged: UInt16?
-        /// What the peer has asked for.
+        /// The MTU that the peer has requested.
         private var peer: UInt16?
 
         init(_ mtu: UInt16, largest: UInt16) {
@@ -841,25 +852,25 @@ extension ATTQueue {
         /// The largest packet that the peer may send.
         var receiveLimit: Int { Int(received) }
 
-        /// Whether the peer has responded to our own exchange.
+        /// Whether the peer has responded to this side's exchange.
         var isExchanged: Bool { exchanged != nil }
 
-        /// The peer has responded to our offer; `agree` makes it hold.
+        /// Called when the peer has responded to this side's offer; `agree` puts it into effect.
         mutating func exchanged(_ offered: UInt16, _ response: UInt16) {
             exchanged = max(min(offered, response), ATTQueue.defaultMTU)
         }
 
         mutating func peerAsked(_ mtu: UInt16) { peer = max(mtu, ATTQueue.defaultMTU) }
 
-        /// Called when our response to the peer's request is on its way.
+        /// Called when the response to the peer's request has been sent.
         ///
-        /// - Parameter isExchanging: Whether our own exchange is under way.
+        /// - Parameter isExchanging: Whether this side's own exchange is pending.
         mutating func respondedToPeer(isExchanging: Bool) {
             if let peer { received = max(received, Self.clamped(min(peer, largest))) }
             if !isExchanging { agree() }
         }
 
-        /// Called when our own exchange is over, and after the peer's when ours is not running.
+        /// Called when this side's own exchange is over, and after the peer's if this side's is not pending.
         mutating func agree() {
             var agreed = exchanged
             if let peer {

@@ -1,26 +1,28 @@
-// Everything above one ATT link that is not I/O: the operations of users, and the queue of requests below them.
+// The operations of users on one ATT link, and the queue of requests below them, without I/O.
 //
 // Duties
-// - An operation is one call of a user: a read, a discovery, a long write. It follows a procedure that makes one request
-//   after the other; `ATTQueue` keeps one request outstanding on the link and orders those of several operations.
+// - An operation is one call of a user: a read, a discovery, a long write. It follows a procedure that makes one
+//   request after the other. `ATTQueue` keeps one request outstanding on the link and orders those of several
+//   operations.
 // - Every operation ends exactly once, with an outcome or a failure: by the peer's responses, by its own deadline, by
 //   `cancel`, or by the end of the link.
-// - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their turn.
-//   When such an operation is given up before its last response, the peer's queue is emptied (Execute Write, cancel)
-//   before the next one starts.
-// - Values that the peer sends are handed on in wire order.
+// - The peer has one queue for prepared writes, so one operation that uses it runs at a time; the others wait their
+//   turn. If such an operation is cancelled before its last response, the peer's queue is emptied (Execute Write,
+//   cancel) before the next one starts.
+// - Values that the peer sends are passed on in wire order.
 //
 // Invariants
-// - An operation has at most one request in the queue; `RunningOperation.request` names it until it has ended.
-// - An operation that uses the peer's prepared queue is in `prepared` from its start to its end: it holds the queue, or waits for it.
+// - An operation has at most one request in the queue; `RunningOperation.request` identifies it until it has ended.
+// - An operation that uses the peer's prepared queue is in `prepared` from its start to its end: it holds the queue, or
+//   waits for it.
 // - Nothing is sent after `close` or `linkLost`.
 //
-// It never reads a clock and never waits: `now` comes in, bytes and results go out as actions, and `nextDeadline` says
-// when to call `timePassed`.
+// It never reads a clock and never waits: `now` is passed in, bytes and results are returned as actions, and
+// `nextDeadline` is the time of the next call of `timePassed`.
 
 /// The operations of one link, without a socket and without a clock.
 package struct GATTClient: ~Copyable {
-    /// What the owner must do, in this order.
+    /// An action for the owner, in order.
     package typealias Action = LinkAction<OperationID, GATTOutcome, OperationFailure>
 
     private var queue: ATTQueue
@@ -35,21 +37,21 @@ package struct GATTClient: ~Copyable {
 
     /// The largest packet that may be sent now.
     package var mtu: UInt16 { queue.mtu }
-    /// The numbers that bound it.
+    /// The limits of the queue.
     package var limits: ATTQueue.Limits { queue.limits }
-    /// The largest packet that this side takes, which is what the peer is offered.
+    /// The largest packet that this side accepts, which is the MTU offered to the peer.
     package var largestMTU: UInt16 { queue.limits.mtu }
-    /// What happened on the link so far.
+    /// The statistics of the link.
     package var statistics: ATTStatistics { queue.statistics }
-    /// How many operations are unfinished.
+    /// The number of unfinished operations.
     package var operationCount: Int { running.count }
 
-    /// The operation whose packet the owner has in its hands, to be written.
+    /// The operation whose packet the owner is to write.
     package var operationInHand: OperationID? {
         queue.operationInHand.flatMap { running.waiting(for: $0)?.id }
     }
 
-    /// A number for the next operation.
+    /// Returns a number for the next operation.
     package mutating func nextID() -> OperationID {
         lastOperation &+= 1
         return OperationID(lastOperation)
@@ -57,7 +59,7 @@ package struct GATTClient: ~Copyable {
 
     // MARK: From the user
 
-    /// Starts an operation; its end comes as `.finish`, at the latest by the deadline or the end of the link.
+    /// Starts an operation; `.finish` reports its end, at the latest at its deadline or the end of the link.
     package mutating func start<Procedure: GATTProcedure>(
         _ procedure: Procedure, id: OperationID, deadline: BootInstant?, at now: BootInstant,
         outcome: @escaping (Procedure.Output) -> GATTOutcome
@@ -81,7 +83,7 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Sends a command, after everything that was started before; it is over when the socket has taken it.
+    /// Sends a command, after everything that was started before; it ends when the socket has accepted it.
     package mutating func startCommand(
         _ pdu: [UInt8], id: OperationID, deadline: BootInstant?, at now: BootInstant
     ) -> [Action] {
@@ -92,20 +94,21 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Gives an operation up. Its caller is released at once; a response that comes later is discarded.
+    /// Cancels an operation. Its caller is released at once; a later response is discarded.
     package mutating func cancel(_ id: OperationID, at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         giveUp(id, .cancelled, &actions, at: now)
         return actions
     }
 
-    /// Gives up the writes that go in several pieces, and of the others those to `handles` that were not sent: the peer's
-    /// services have changed, and with them what handles mean.
+    /// Cancels the writes that take several requests, and those of the others to `handles` that were not sent: the
+    /// peer's services have changed, and with them the meaning of handles.
     package mutating func servicesChanged(
         in handles: ClosedRange<AttributeHandle>, at now: BootInstant
     ) -> [Action] {
         var actions: [Action] = []
-        // The last one first, and long writes after them: whatever goes may let a command go out that waits after it.
+        // The last one first, and long writes after them: a cancelled write may let a command be sent that waits after
+        // it.
         for request in queue.unsentWrites(to: handles).reversed() {
             guard let (id, _) = running.waiting(for: request) else { continue }
             giveUp(id, .servicesChanged, &actions, at: now)
@@ -137,7 +140,8 @@ package struct GATTClient: ~Copyable {
         queue.blocked()
     }
 
-    /// Withdraws the operation that was to be sent, and keeps all of them until `release`; confirmations go out meanwhile.
+    /// Withdraws the operation that was to be sent, and keeps all of them until `release`; confirmations are sent
+    /// meanwhile.
     package mutating func hold() {
         queue.hold()
     }
@@ -149,21 +153,21 @@ package struct GATTClient: ~Copyable {
         return actions
     }
 
-    /// Reports that the last `.send` can never be written; `code` is the owner's number for why.
+    /// Reports that the last `.send` can never be written; `code` is the owner's number of the cause.
     package mutating func refused(_ code: Int32, at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         absorb(queue.refused(code, at: now), &actions, at: now)
         return actions
     }
 
-    /// Reports that the socket takes packets again.
+    /// Reports that the socket accepts packets again.
     package mutating func writable(at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         absorb(queue.writable(at: now), &actions, at: now)
         return actions
     }
 
-    /// Reports that the link went away; everything unfinished fails once.
+    /// Reports that the link was lost; everything unfinished fails once.
     package mutating func linkLost(_ code: Int32, at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         absorb(queue.linkLost(code), &actions, at: now)
@@ -173,16 +177,16 @@ package struct GATTClient: ~Copyable {
 
     // MARK: From the clock
 
-    /// When `timePassed` must be called next; `nil` while nothing waits for the time.
+    /// The time of the next required call of `timePassed`; `nil` if there is no deadline.
     package var nextDeadline: BootInstant? {
         guard let ours = running.nextDeadline else { return queue.nextDeadline }
         return queue.nextDeadline.map { min($0, ours) } ?? ours
     }
 
-    /// Ends what has waited long enough.
+    /// Ends the operations whose deadlines have passed.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         var actions: [Action] = []
-        // The last one first: what goes may let a command go out that was made after it.
+        // The last one first: a cancelled operation may let a command be sent that was made after it.
         for id in running.late(at: now).reversed() { giveUp(id, .timedOut, &actions, at: now) }
         absorb(queue.timePassed(now), &actions, at: now)
         return actions
@@ -192,7 +196,7 @@ package struct GATTClient: ~Copyable {
 // MARK: - The life of one operation: admitted, step by step through its requests, ended once
 
 extension GATTClient {
-    /// Returns whether there is room for another operation; one that finds none ends at once.
+    /// Returns whether the limit permits another operation; one beyond it ends at once.
     private mutating func admit(_ id: OperationID, _ actions: inout [Action]) -> Bool {
         if queue.isClosed {
             actions.append(.finish(id, .failure(.linkLost)))
@@ -277,13 +281,13 @@ extension GATTClient {
         beginNext(prepared.leave(id), &actions, at: now)
     }
 
-    /// Begins the operation that has got the peer's prepared queue.
+    /// Begins the operation whose turn at the peer's prepared queue has come.
     private mutating func beginNext(_ id: OperationID?, _ actions: inout [Action], at now: BootInstant) {
         guard let id, let operation = running[id] else { return }
         advance(id, operation.begin(), &actions, at: now)
     }
 
-    /// Ends an operation before its procedure does, and clears up after it.
+    /// Ends an operation before its procedure does, and cleans up after it.
     private mutating func giveUp(
         _ id: OperationID, _ failure: OperationFailure, _ actions: inout [Action], at now: BootInstant
     ) {
@@ -296,7 +300,7 @@ extension GATTClient {
         } else if prepared.isAwaited(by: id) {
             queue.countGivenUp(isLate: isLate)
         }
-        // What the queue ended meanwhile may have closed the link.
+        // An operation that the queue ended meanwhile may have closed the link.
         if let clearing, prepared.isHeld(by: id) {
             let request = nextRequest()
             prepared.clear(with: request)
@@ -306,7 +310,7 @@ extension GATTClient {
         }
     }
 
-    /// The link is gone, or must go: nothing goes on.
+    /// Fails all operations: the link is gone, or must end.
     private mutating func failEverything(_ actions: inout [Action]) {
         prepared = PreparedQueue()
         let unfinished = running.ids
@@ -315,21 +319,22 @@ extension GATTClient {
     }
 }
 
-// MARK: - Taking over: operations fail, the link goes on
+// MARK: - Handing over: operations fail, the link continues
 
 extension GATTClient {
-    /// What the next owner of the link must know.
+    /// The state that the link's next owner needs.
     package struct Remains: Hashable, Sendable {
         package var queue = ATTQueue.Remains()
-        /// The largest packet that the peer was told that it may send.
+        /// The MTU that was offered to the peer.
         package var largestMTU = ATTQueue.largestMTU
-        /// Whether pieces of an unfinished write may lie in the peer's queue, which the next one to write would execute.
+        /// Whether the peer's queue may hold parts of an unfinished write, which the next long write would execute.
         package var mayHoldPreparedWrites = false
 
         package init() {}
     }
 
-    /// To be called right before the operations are failed: it gives up the procedures.
+    /// Returns the state of the link. Call it right before the operations are failed: it abandons the procedure that
+    /// uses the peer's prepared queue.
     package func remains() -> Remains {
         var remains = Remains()
         remains.queue = queue.remains
@@ -339,14 +344,14 @@ extension GATTClient {
         return remains
     }
 
-    /// Goes on with a link that another client has left; `resume` begins it.
+    /// Resumes a link that another client has left; `resume` begins it.
     package init(limits: ATTQueue.Limits, remains: Remains, at now: BootInstant) {
         queue = ATTQueue(limits: limits, remains: remains.queue, at: now)
-        // The request is given out by `resume`; until then the queue counts as being cleared, so that nobody uses it.
+        // `resume` sends the request; until then the queue counts as being cleared, so that no operation uses it.
         if remains.mayHoldPreparedWrites { prepared.clear(with: nextRequest()) }
     }
 
-    /// Sends what the peer is owed, and empties its queue of prepared writes where the last owner left something in it.
+    /// Sends what is due to the peer, and empties its queue of prepared writes if the last owner left something in it.
     package mutating func resume(at now: BootInstant) -> [Action] {
         var actions: [Action] = []
         absorb(queue.resume(at: now), &actions, at: now)
@@ -361,8 +366,8 @@ extension GATTClient {
 // MARK: - The peer's prepared queue
 
 extension GATTClient {
-    /// The peer has one queue for prepared writes, and what is left in it would be written by the next one that executes it. So the
-    /// operations that fill it take turns.
+    /// The turns at the peer's one queue for prepared writes. What is left in it would be written by the next operation
+    /// that executes it, so the operations that fill it take turns.
     private struct PreparedQueue {
         private enum State {
             case idle
@@ -410,7 +415,7 @@ extension GATTClient {
             }
         }
 
-        /// Ends the turn of `id`, or its wait; returns the operation whose turn has come by that.
+        /// Ends the turn of `id`, or its wait; returns the operation whose turn comes next.
         mutating func leave(_ id: OperationID) -> OperationID? {
             switch state {
             case .idle:
@@ -433,7 +438,7 @@ extension GATTClient {
             }
         }
 
-        /// Goes on after the request that has emptied the queue; returns the operation whose turn it is.
+        /// Continues after the request that has emptied the queue; returns the operation whose turn it is.
         mutating func cleared() -> OperationID? {
             guard case .clearing(_, let waiting) = state else { return nil }
             return pass(to: waiting)

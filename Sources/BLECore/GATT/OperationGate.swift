@@ -1,18 +1,18 @@
-// Decides which calls may use a link now, and which must wait: the queue in front of the queue of requests.
+// Decides which calls may use a link now, and which must wait. It precedes the queue of requests.
 //
 // Duties
 // - Calls enter as they come, any number at a time, until a caller requests exclusive access. That begins when the
 //   calls made before it have ended; calls made after it wait for its end, in the order of arrival.
-// - Exclusive access opens a scope of its own. Calls of its holder are made from that scope and pass. In it the same rules hold
-//   again, so exclusive access nests: an inner one keeps the holder's other tasks out.
+// - Exclusive access opens a scope of its own. Calls of its holder are made from that scope and pass. In it the same
+//   rules hold again, so exclusive access nests: an inner one keeps the holder's other tasks out.
 // - A scope can be opened without exclusive access too, for calls that a call waits for.
-// - Calls that waited are admitted one by one, each when the one before has arrived. So their requests are sent in their order, in
-//   whichever order the runtime resumes them, and before those of later calls.
+// - Calls that waited are admitted one by one, each when the one before has arrived. So their requests are sent in
+//   their order, in whichever order the runtime resumes them, and before those of later calls.
 // - A turn is a position in the order that is taken before its calls are made, in a scope of its own. Turns follow one
 //   after the other. Calls after a turn wait until the turn has made its first call; exclusive access waits until the
 //   turn is over.
-// - Whole calls pass the gate, never single requests. The library's own requests do not pass it, so nothing that a
-//   call waits for can wait for exclusive access.
+// - Whole calls pass the gate, never single requests. The library's own requests do not pass it, so nothing that a call
+//   waits for can wait for exclusive access.
 //
 // Invariants
 // - Every ticket that waits is admitted or refused exactly once.

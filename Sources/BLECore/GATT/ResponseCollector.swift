@@ -74,7 +74,7 @@ package struct ResponseCollector {
         if case .over(let outcome) = state { outcome } else { nil }
     }
 
-    /// When `timePassed` must be called next.
+    /// The time of the next required call of `timePassed`.
     package var nextDeadline: BootInstant? {
         switch state {
         case .armed, .asked: return deadline
@@ -99,7 +99,7 @@ package struct ResponseCollector {
         state = .asked
     }
 
-    /// The peer has confirmed the request, or there is none to confirm.
+    /// Called when the peer has confirmed the request, or if there is none to confirm.
     package mutating func confirmed(at now: BootInstant) {
         guard case .asked = state else { return }
         state = .waiting(heard: now)

@@ -54,7 +54,7 @@ package struct Subscriptions: ~Copyable {
         case failed(ID, OperationFailure)
     }
 
-    /// What is written into the configuration descriptor (CCCD) to disable both kinds.
+    /// The value that is written into the configuration descriptor (CCCD) to disable both kinds.
     package static let cccdDisabled: [UInt8] = [0x00, 0x00]
 
     private enum State {
@@ -68,7 +68,7 @@ package struct Subscriptions: ~Copyable {
         var kind: Kind
         var state: State
         var subscribers: [ID]
-        /// Those among the subscribers that have not been notified that it began.
+        /// The subscribers that have not been notified of the beginning.
         var waiting: [ID]
     }
 
@@ -143,7 +143,7 @@ extension Subscriptions {
         return []
     }
 
-    /// The peer has responded to the write for `valueHandle`, or will not any more.
+    /// Reports that the peer has responded to the write for `valueHandle`, or that no response will come.
     package mutating func configured(
         _ valueHandle: AttributeHandle, _ result: Result<Void, OperationFailure>
     ) -> [Action] {
@@ -157,7 +157,7 @@ extension Subscriptions {
             let actions = entry.waiting.map { Action.began($0, entry.kind) }
             entry.waiting = []
             if entry.subscribers.isEmpty {
-                // All of them left while it was being switched on.
+                // All of them left while it was being enabled.
                 entry.state = .switchingOff
                 entries[valueHandle] = entry
                 return [.write(handle: entry.configuration.handle, value: Self.cccdDisabled, valueHandle: valueHandle)]

@@ -1,7 +1,7 @@
-/// Numbers that stand for what must not be shown: the same value keeps its number for as long as the table lives.
+/// Numbers in place of values that must not be shown: the same value keeps its number for as long as the table lives.
 ///
-/// At most 65,536 values are remembered: a scan of months hears more random addresses than that. One that is heard again after it was
-/// forgotten gets a new number; no number is used twice.
+/// At most 65,536 values are remembered, because a scan of months receives more random addresses than that. A value
+/// that returns after it was forgotten gets a new number; no number is used twice.
 package struct Aliases<Value: Hashable & Sendable>: Sendable {
     private static var capacity: Int { 65_536 }
 

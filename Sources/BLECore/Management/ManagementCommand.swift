@@ -29,7 +29,8 @@ package protocol ManagementCommand: Hashable, Sendable {
 }
 
 extension ManagementCommand {
-    /// The packet that carries the command to the adapter with this index, or to the interface itself for `nil`.
+    /// Returns the packet that carries the command to the adapter with this index, or to the interface itself for
+    /// `nil`.
     package func packet(adapter: UInt16?) -> ManagementPacket {
         ManagementPacket(code: Self.code.rawValue, adapter: adapter, parameters: parameters)
     }
@@ -37,12 +38,12 @@ extension ManagementCommand {
 
 // MARK: - Read Controller Information
 
-/// Reads what an adapter is and how it is set.
+/// Reads the information and the settings of an adapter.
 ///
 ///     0x0004 | -                     reply: ManagementControllerInformation
 ///
-/// It changes no setting, and any user may send it. As the first command that names the adapter it puts the adapter under management, as
-/// `btmgmt` and bluetoothd do when they start.
+/// It changes no setting, and any user may send it. The first command that names the adapter puts it under management,
+/// as `btmgmt` and bluetoothd do when they start.
 ///
 /// Spec: MGMT_OP_READ_INFO; Bluetooth Management API, Read Controller Information Command.
 package struct ManagementReadControllerInformation: ManagementCommand {
@@ -51,8 +52,8 @@ package struct ManagementReadControllerInformation: ManagementCommand {
 
     package init() {}
 
-    /// Decodes 280 bytes: address 6, HCI version 1, company 2, supported settings 4, current settings 4, class of device 3, name 249,
-    /// short name 11.
+    /// Decodes 280 bytes: address 6, HCI version 1, company 2, supported settings 4, current settings 4, class of
+    /// device 3, name 249, short name 11.
     package static func response(
         from returned: Span<UInt8>
     ) throws(MalformedPacket) -> ManagementControllerInformation {
@@ -70,7 +71,7 @@ package struct ManagementReadControllerInformation: ManagementCommand {
     }
 }
 
-/// An adapter as the management interface describes it.
+/// The information about an adapter from the management interface.
 ///
 /// Spec: `struct mgmt_rp_read_info` of the Linux kernel.
 package struct ManagementControllerInformation: Hashable, Sendable {
@@ -86,9 +87,9 @@ package struct ManagementControllerInformation: Hashable, Sendable {
     package let currentSettings: ManagementSettings
     /// The class of device, which BR/EDR announces.
     package let deviceClass: UInt32
-    /// The adapter's own name.
+    /// The adapter's name.
     package let name: String
-    /// The name for advertisements, where the complete one does not fit.
+    /// The name for advertisements that the complete one does not fit into.
     package let shortName: String
 }
 

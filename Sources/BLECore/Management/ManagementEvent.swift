@@ -1,4 +1,4 @@
-/// A packet that the kernel sends on the management interface: a response to a command, or news of an adapter.
+/// A packet that the kernel sends on the management interface: a response to a command, or an event of an adapter.
 ///
 /// Events that are not decoded here are kept with their code and parameters.
 ///
@@ -63,7 +63,8 @@ package struct ManagementEvent: Hashable, Sendable {
 
 /// The reason for which a management command has no result.
 package enum ManagementFailure: Error, Hashable, Sendable {
-    /// The kernel refused the command. It is `.success` where a command that returns something ends with Command Status.
+    /// The kernel refused the command. It is `.success` where a command that returns something ends with Command
+    /// Status.
     case status(ManagementStatus)
     /// The return parameters do not match the layout of the command.
     case malformed(MalformedPacket)

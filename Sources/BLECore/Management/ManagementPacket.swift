@@ -1,11 +1,13 @@
-// The kernel's management interface: the control channel of an HCI socket, by which adapters are configured and peers are paired.
+// The kernel's management interface: the control channel of an HCI socket, by which adapters are configured and peers
+// are paired.
 //
-// A command is a value that knows its code, its parameters and how to read its return parameters (`ManagementCommand`). Everything the
-// kernel sends is a `ManagementEvent`, the responses to commands included. Commands and events are added as HCI's are: a struct with
-// its layout, and for an event a case in `ManagementEvent.Content`.
+// A command is a value that contains its code and its parameters, and that decodes its return parameters
+// (`ManagementCommand`). Everything that the kernel sends is a `ManagementEvent`, including the responses to commands.
+// Commands and events are added as those of HCI are: a struct with its layout, and for an event a case in
+// `ManagementEvent.Content`.
 //
-// The kernel does not number commands: a response belongs to the command by its code and its adapter. So only one command
-// of a kind may be pending for an adapter on one socket.
+// The kernel does not number commands: a response is matched with its command by the code and the adapter. So only one
+// command of a kind may be pending for an adapter on one socket.
 
 /// One packet of the kernel's management interface, in either direction.
 ///

@@ -1,4 +1,4 @@
-/// The settings of an adapter, a bit each.
+/// The settings of an adapter, one bit each.
 ///
 /// Spec: Bluetooth Management API, Read Controller Information Command, Supported_Settings and Current_Settings.
 package struct ManagementSettings: OptionSet, Hashable, Sendable {
@@ -12,9 +12,9 @@ package struct ManagementSettings: OptionSet, Hashable, Sendable {
     package static let powered = ManagementSettings(rawValue: 1 << 0)
     /// BR/EDR devices may connect.
     package static let connectable = ManagementSettings(rawValue: 1 << 1)
-    /// BR/EDR devices connect faster, for more power.
+    /// BR/EDR devices connect faster, at a higher power consumption.
     package static let fastConnectable = ManagementSettings(rawValue: 1 << 2)
-    /// BR/EDR devices find the adapter.
+    /// BR/EDR devices can discover the adapter.
     package static let discoverable = ManagementSettings(rawValue: 1 << 3)
     /// Pairings leave a bond.
     package static let bondable = ManagementSettings(rawValue: 1 << 4)

@@ -48,40 +48,40 @@ package struct ManagementStatus: RawRepresentable, Hashable, Sendable, CustomStr
     package static let unknownCommand = ManagementStatus(rawValue: 0x01)
     /// The peer is not connected.
     package static let notConnected = ManagementStatus(rawValue: 0x02)
-    /// Failed, for a reason that has no code.
+    /// The command failed for a reason without a code.
     package static let failed = ManagementStatus(rawValue: 0x03)
     /// The connection could not be made.
     package static let connectFailed = ManagementStatus(rawValue: 0x04)
     /// Pairing failed or was refused.
     package static let authenticationFailed = ManagementStatus(rawValue: 0x05)
-    /// There is no key of the peer.
+    /// There is no key for the peer.
     package static let notPaired = ManagementStatus(rawValue: 0x06)
-    /// The kernel has no memory left, or a list is full.
+    /// The kernel is out of memory, or a list is full.
     package static let noResources = ManagementStatus(rawValue: 0x07)
     /// The controller or the peer did not respond in time.
     package static let timeout = ManagementStatus(rawValue: 0x08)
-    /// The peer is connected already.
+    /// The peer is already connected.
     package static let alreadyConnected = ManagementStatus(rawValue: 0x09)
-    /// The same is under way already.
+    /// The same operation is already in progress.
     package static let busy = ManagementStatus(rawValue: 0x0A)
-    /// Not possible in this state of the adapter.
+    /// The operation is not possible in this state of the adapter.
     package static let rejected = ManagementStatus(rawValue: 0x0B)
-    /// The adapter cannot do it.
+    /// The adapter does not support the operation.
     package static let notSupported = ManagementStatus(rawValue: 0x0C)
     /// The parameters have the wrong length, or a value that is not allowed.
     package static let invalidParameters = ManagementStatus(rawValue: 0x0D)
-    /// The link was lost meanwhile.
+    /// The link was lost.
     package static let disconnected = ManagementStatus(rawValue: 0x0E)
     /// The adapter is powered off.
     package static let notPowered = ManagementStatus(rawValue: 0x0F)
     /// The command was cancelled.
     package static let cancelled = ManagementStatus(rawValue: 0x10)
-    /// There is no adapter with this index, or another program has it to itself.
+    /// There is no adapter with this index, or another program uses it exclusively.
     package static let invalidIndex = ManagementStatus(rawValue: 0x11)
     /// The adapter is blocked by rfkill.
     package static let blocked = ManagementStatus(rawValue: 0x12)
-    /// There is a key of the peer already.
+    /// There is already a key for the peer.
     package static let alreadyPaired = ManagementStatus(rawValue: 0x13)
-    /// The process may not do that: most commands need CAP_NET_ADMIN.
+    /// The process lacks the permission: most commands require CAP_NET_ADMIN.
     package static let permissionDenied = ManagementStatus(rawValue: 0x14)
 }

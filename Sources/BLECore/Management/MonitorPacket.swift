@@ -2,7 +2,7 @@
 ///
 ///     opcode 2 | adapter 2 | length 2 | content
 ///
-/// All numbers are little-endian. The channel begins with what is there already: adapters, then open sockets.
+/// All numbers are little-endian. The channel first reports what already exists: adapters, then open sockets.
 ///
 /// Spec: `struct hci_mon_hdr` of the Linux kernel.
 package enum MonitorPacket: Hashable, Sendable {
@@ -13,7 +13,8 @@ package enum MonitorPacket: Hashable, Sendable {
 
     /// Decodes a packet as it was read from the socket.
     ///
-    /// - Throws: `MalformedPacket` if the length field does not match the number of bytes, or the content not the opcode.
+    /// - Throws: `MalformedPacket` if the length field does not match the number of bytes, or the content not the
+    ///   opcode.
     package init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(packet)
         guard let opcode = reader.u16(), let adapter = reader.u16(), let length = reader.u16(),
@@ -42,7 +43,7 @@ package struct MonitorControlOpen: Hashable, Sendable {
             self.rawValue = rawValue
         }
 
-        /// Raw HCI, beside the kernel's host.
+        /// Raw HCI, in parallel with the kernel's host.
         package static let raw = Format(rawValue: 0)
         /// The user channel, instead of the kernel's host.
         package static let user = Format(rawValue: 1)
@@ -56,7 +57,7 @@ package struct MonitorControlOpen: Hashable, Sendable {
     package let cookie: UInt32
     /// The channel.
     package let format: Format
-    /// The name of the process, at most 15 bytes of it.
+    /// The name of the process, truncated to 15 bytes.
     package let program: String
 
     init(_ reader: inout ByteReader, adapter: UInt16?) throws(MalformedPacket) {

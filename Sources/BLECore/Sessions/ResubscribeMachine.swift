@@ -1,30 +1,31 @@
-// A subscription that lasts over links, and what follows when it has failed or ended on one of them.
+// The decisions about a subscription that lasts over links, after it has failed or ended on one of them.
 //
-// Duties: say whether to subscribe again, and when; whether to wait for a change of the peer's services, or for the next link;
-// and when to give up. What kind of failure an error is, only the owner knows.
+// Duties: decides whether and when to subscribe again, whether to wait for a change of the peer's services or for the
+// next link, and when to give up. Only the owner can classify a failure.
 //
 // Invariants:
-// - A characteristic that was subscribed to and has gone with its service may come back: it is looked for again at each change of
-//   services and on each link, but no more than `missLimit` times in a row. One that was never there ends the subscription.
-// - What fails on a link that is up is tried again on it after a pause. Pauses double, up to `longestPause`, until the peer has
-//   accepted a subscription or there is another link.
-// - A link that is lost is no failure of the subscription: the next link goes on.
+// - A characteristic that was subscribed to and has disappeared with its service may come back: it is searched for
+//   again at each change of services and on each link, but no more than `missLimit` times in a row. One that never
+//   existed ends the subscription.
+// - A subscription that fails on a link that is up is retried on it after a pause. Pauses double, up to `longestPause`,
+//   until the peer has accepted a subscription or there is another link.
+// - The loss of a link is no failure of the subscription: it continues on the next link.
 //
-// The machine never acts and never asks for the time.
+// The machine never acts and never reads the time.
 
 /// Keeps a subscription wanted on each link, or ends it.
 package struct ResubscribeMachine: Hashable, Sendable {
-    /// Why there is no subscription on the link, or none any more.
+    /// The reason that there is no subscription on the link.
     package enum Failure: Hashable, Sendable {
         /// The peer has no such characteristic.
         case missing
-        /// It would be the same on the next link.
+        /// It would recur on the next link.
         case lasting
-        /// It may go better another time.
+        /// A later attempt may succeed.
         case passing
     }
 
-    /// What to do now.
+    /// The next step.
     package enum Step: Hashable, Sendable {
         /// Subscribe again on this link, after a pause.
         case subscribe(after: Duration)
@@ -36,7 +37,7 @@ package struct ResubscribeMachine: Hashable, Sendable {
         case end
     }
 
-    /// How often in a row a characteristic that has gone is looked for.
+    /// The maximum number of searches in a row for a characteristic that has disappeared.
     package static let missLimit = 16
     /// The first pause on a link.
     package static let firstPause = Duration.seconds(1)
@@ -47,29 +48,29 @@ package struct ResubscribeMachine: Hashable, Sendable {
     private var misses = 0
     private var pause = Self.firstPause
 
-    /// A subscription that was not made on any link yet.
+    /// Creates the state of a subscription that was not made on any link yet.
     package init() {}
 
-    /// Whether a change of services may bring the characteristic back, so that changes are to be followed.
+    /// Whether a change of services may bring the characteristic back, so that changes must be observed.
     package var followsServiceChanges: Bool { wasAccepted }
 
-    /// There is a link to subscribe on.
+    /// Called when there is a link to subscribe on.
     package mutating func linkUp() {
         pause = Self.firstPause
     }
 
-    /// The peer has accepted the subscription.
+    /// Called when the peer has accepted the subscription.
     package mutating func accepted() {
         wasAccepted = true
         misses = 0
         pause = Self.firstPause
     }
 
-    /// There is no subscription, or none any more.
+    /// Called when the subscription has failed or ended.
     ///
     /// - Parameters:
-    ///   - wasSubscribed: Whether there was one on this link until now.
-    ///   - isLinkUp: Whether the link goes on.
+    ///   - wasSubscribed: Whether there was a subscription on this link until now.
+    ///   - isLinkUp: Whether the link continues.
     package mutating func failed(_ failure: Failure, wasSubscribed: Bool, isLinkUp: Bool) -> Step {
         guard isLinkUp else { return .awaitLink }
         switch failure {

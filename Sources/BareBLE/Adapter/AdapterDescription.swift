@@ -3,10 +3,10 @@ package import BLELinux
 
 /// An adapter of this machine as the kernel lists it at one moment.
 ///
-/// `Central.adapters()` returns them. A description does not change by itself, and it is no handle: the adapter may be gone, switched or renumbered by the
-/// time it is used. `selector` chooses it for a `Configuration`.
+/// `Central.adapters()` returns descriptions. A description does not change, and it is not a handle: the adapter may be
+/// removed, switched or renumbered by the time it is used. `selector` selects it for a `Configuration`.
 public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
-    /// How an adapter is attached to the machine.
+    /// The bus that connects an adapter with the machine.
     public struct Bus: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The bus's short name, such as `usb`.
         public let rawValue: String
@@ -31,29 +31,30 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
         public static let virtual = Bus(rawValue: "virtual")
     }
 
-    /// The kernel's number of the moment: after a reset or replugging the same adapter may have another one.
+    /// The kernel's current number of the adapter, which may change after a reset or replugging.
     public let index: Int
-    /// The kernel's name for it, such as `hci0`; it has the index in it.
+    /// The kernel's name of the adapter, such as `hci0`, which contains the index.
     public let name: String
-    /// The public address, or the static random one that the adapter was given; `nil` if it has none, or was never switched on.
+    /// The public address, or the configured static random one; `nil` if the adapter has none, or was never switched
+    /// on.
     public let address: BluetoothAddress?
-    /// How the adapter is attached, or `nil` where the kernel does not say.
+    /// The bus of the adapter; `nil` if the kernel does not report it.
     public let bus: Bus?
     /// A Boolean value that indicates whether the controller has power and responds.
     ///
-    /// It has for two seconds after plugging in, also when the adapter is down and stays so.
+    /// It is `true` for two seconds after plugging in, even if the adapter is down and stays so.
     public let isPowered: Bool
     /// A Boolean value that indicates whether the adapter is up, so that it can scan and connect.
     ///
-    /// `Central.ready(powerOn:timeout:)` switches one on that is down.
+    /// `Central.ready(powerOn:timeout:)` switches on an adapter that is down.
     public let isUp: Bool
     /// A Boolean value that indicates whether rfkill blocks the adapter.
     public let isBlocked: Bool
 
-    /// A selector for this adapter: by its address, which lasts, or by its name where it has none.
+    /// A selector for this adapter: by its address, which is permanent, or by its name if it has none.
     public var selector: AdapterSelector { address.map(AdapterSelector.address) ?? .named(name) }
 
-    /// One line such as `hci0 (00:1A:7D:DA:71:13), usb, up`.
+    /// A description in one line, such as `hci0 (00:1A:7D:DA:71:13), usb, up`.
     public var description: String {
         let state = isBlocked ? "blocked" : isUp ? "up" : "down"
         return ["\(name) (\(address.map { "\($0)" } ?? "no address"))", bus?.rawValue, state].compactMap(\.self)
@@ -70,7 +71,7 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
         self.isBlocked = isBlocked
     }
 
-    /// The adapters of a system, by index.
+    /// Returns the adapters of a system, by index.
     package static func list(_ system: AdapterSystem) throws(BLEError) -> [AdapterDescription] {
         do throws(SystemCallError) {
             return try system.list().map { AdapterDescription($0, isBlocked: system.isBlocked($0.name)) }
@@ -81,13 +82,13 @@ public struct AdapterDescription: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Central {
-    /// Returns the adapters of this machine, by index; empty where there is none.
+    /// Returns the adapters of this machine, by index; empty if there is none.
     ///
-    /// It needs no privileges and changes nothing: no adapter is opened or switched. The first one is the adapter that `AdapterSelector.first`
-    /// chooses. It returns at once; what changes afterwards is not reported.
+    /// It requires no privileges and changes nothing: no adapter is opened or switched. `AdapterSelector.first` selects
+    /// the first one. It returns at once; later changes are not reported.
     ///
-    /// - Throws: `BLEError` with `.unsupported` where the kernel has no Bluetooth, or hides it from a container's own network,
-    ///   `.notPermitted` where a filter forbids its sockets, `.system`.
+    /// - Throws: `BLEError` with `.unsupported` if the kernel has no Bluetooth, or hides it from a container with its
+    ///   own network namespace, `.notPermitted` if a filter forbids its sockets, `.system`.
     public static func adapters() throws(BLEError) -> [AdapterDescription] {
         try AdapterDescription.list(.kernel)
     }

@@ -101,7 +101,8 @@ extension Peripheral {
     /// Writes a value, and collects the values that the peer sends in response, each by itself.
     ///
     /// ```swift
-    /// let records = try await device.request([0x01, 0x01], to: control, collecting: measurements, .until { $0.first == 0x06 })
+    /// let records = try await device.request(
+    ///     [0x01, 0x01], to: control, collecting: measurements, .until { $0.first == 0x06 })
     /// ```
     ///
     /// It listens as `request(_:to:_:replyOn:matching:timeout:)` does. If it fails, the values so far are in the

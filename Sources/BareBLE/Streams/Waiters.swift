@@ -1,29 +1,31 @@
 internal import BLECore
 internal import BLELinux
 
-// Tasks of an actor that wait for the same kind of thing. Nothing else of an actor on the event loop holds a continuation.
+// The tasks of an actor that wait for the same kind of event. Nothing else of an actor on the event loop holds a
+// continuation.
 //
 // Invariants
-// - All state belongs to the event loop's thread. `wait` runs in the isolation of its caller, which is an actor of that loop, also where
-//   the task does not prefer the loop.
-// - Each waiter is resumed exactly once: with a value, at its deadline, or when its task is cancelled. It is in `waiting` exactly
-//   until then, and its timer is set no longer.
+// - All state belongs to the event loop's thread. `wait` runs in the isolation of its caller, which is an actor of that
+//   loop, also if the task does not prefer the loop.
+// - Each waiter is resumed exactly once: with a value, at its deadline, or when its task is cancelled. It is in
+//   `waiting` exactly until then, and its timer is set no longer.
 // - Numbers are never used again, so a late `resume` does no harm. They grow in the order in which tasks begin to wait.
 
-/// How a wait ended.
+/// The end of a wait.
 enum WaitEnd<Value: Sendable>: Sendable {
     case resumed(Value)
     case timedOut
     case cancelled
 }
 
-/// What the cancellation of a waiting task does.
+/// The effect of the cancellation of a waiting task.
 enum WaitCancellation: Sendable {
-    /// It ends the wait, also that of a task that was cancelled before.
+    /// It ends the wait, also of a task that was cancelled before.
     case ends
-    /// Nothing.
+    /// It has no effect.
     case ignored
-    /// It calls this on the loop with the waiter's number, which goes on waiting. A task that was cancelled before does not wait.
+    /// It calls this closure on the loop with the number of the waiter, which continues to wait. A task that was
+    /// cancelled before does not wait.
     case handled(@Sendable (UInt64) -> Void)
 }
 
@@ -43,7 +45,7 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
         self.loop = loop
     }
 
-    /// How many tasks wait.
+    /// The number of tasks that wait.
     var count: Int { waiting.count }
 
     var isEmpty: Bool { waiting.isEmpty }
@@ -54,10 +56,10 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
     /// Waits until `resume` or `resumeAll` is called, until the deadline, or until the task is cancelled.
     ///
     /// - Parameters:
-    ///   - deadline: When it stops waiting; `nil` for as long as it takes.
-    ///   - cancellation: What the cancellation of the task does.
-    ///   - begin: Called with the waiter's number once it waits, in the same turn of the loop; a value that it returns ends the wait at
-    ///     once.
+    ///   - deadline: The time at which the wait ends; `nil` for no limit.
+    ///   - cancellation: The effect of the cancellation of the task.
+    ///   - begin: Called with the waiter's number once it waits, in the same turn of the loop. A value that it returns
+    ///     ends the wait at once.
     func wait(
         until deadline: BootInstant? = nil, cancellation: WaitCancellation = .ends,
         isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Value? = { _ in nil }
@@ -68,7 +70,7 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
             return await withCheckedContinuation { add($0, number, until: deadline, begin) }
         }
         return await withTaskCancellationHandler {
-            // A closure is isolated to the caller's actor only if it names it.
+            // A closure is isolated to the caller's actor only if it names that actor.
             _ = isolation
             return await withCheckedContinuation { continuation in
                 if Task.isCancelled { return continuation.resume(returning: .cancelled) }
@@ -81,12 +83,12 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Resumes one waiter; does nothing when it does not wait any more.
+    /// Resumes one waiter; does nothing if it no longer waits.
     func resume(_ number: UInt64, _ value: Value) {
         end(number, .resumed(value))
     }
 
-    /// Resumes all that wait now, in their order.
+    /// Resumes all current waiters, in their order.
     func resumeAll(_ value: Value) {
         var ended: [UInt64: Waiter] = [:]
         swap(&ended, &waiting)
@@ -115,6 +117,6 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
 }
 
 extension Waiters<Void> {
-    /// Resumes all that wait now, in their order.
+    /// Resumes all current waiters, in their order.
     func resumeAll() { resumeAll(()) }
 }

@@ -48,23 +48,23 @@ package struct DatabaseState: Sendable {
 
     /// What a call does next that needs services.
     package enum DiscoveryStep: Hashable, Sendable {
-        /// It goes on: all of them are known.
+        /// It continues: all of them are known.
         case goOn
-        /// It waits until what is stale has been found again.
+        /// It waits until what is stale has been rediscovered.
         case awaitRediscovery
-        /// It waits for the end of one of these.
+        /// It waits for the end of one of these discoveries.
         case awaitDiscovery(Set<UInt64>)
         /// It discovers these services, or all.
         case discover([BluetoothUUID]?)
     }
 
-    /// A discovery that runs.
+    /// A running discovery.
     private struct RunningDiscovery {
-        /// The kinds of services that it looks for; `nil`: all.
+        /// The services that it searches for; `nil` for all.
         let services: [BluetoothUUID]?
         let level: DiscoveryLevel
 
-        /// Whether it finds services of the kind `uuid`, or all, to `level`.
+        /// Whether it discovers services of the kind `uuid`, or all, to `level`.
         func finds(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
             guard self.level >= level, let services else { return self.level >= level }
             return uuid.map(services.contains) ?? false
@@ -83,7 +83,7 @@ package struct DatabaseState: Sendable {
     private enum Hash: Hashable, Sendable {
         case unknown, absent
         case value([UInt8])
-        /// The peer's hash is not that of its database.
+        /// The peer's hash does not match its database.
         case refuted
     }
 
@@ -121,7 +121,7 @@ package struct DatabaseState: Sendable {
     /// Changes that have not been reported yet, and what was known there before.
     private var unreported = HandleRanges()
     private var formerServices: [GATTService] = []
-    /// How many changes of known services the peer has announced.
+    /// The number of changes of known services that the peer has announced.
     package private(set) var changeCount: UInt64 = 0
     private var lastRediscovery: BootInstant?
     private var lastPurge: BootInstant?
@@ -214,12 +214,12 @@ extension DatabaseState {
 // MARK: - Discoveries
 
 extension DatabaseState {
-    /// Whether services of the kind `uuid`, or all, have been looked for, as far as `level`.
+    /// Whether services of the kind `uuid`, or all, have been discovered to `level`.
     package func isKnown(_ uuid: BluetoothUUID?, to level: DiscoveryLevel) -> Bool {
         if let uuid { coverage.includes(uuid, to: level) } else { coverage.includesAll(to: level) }
     }
 
-    /// What a call does next that needs `services`, or all, to `level`.
+    /// Returns the next step of a call that needs `services`, or all, to `level`.
     package func nextStep(toKnow services: [BluetoothUUID]?, to level: DiscoveryLevel) -> DiscoveryStep {
         let wanted: [BluetoothUUID?] = services?.map { Optional($0) } ?? [nil]
         let missing = wanted.filter { !isKnown($0, to: level) }
@@ -240,7 +240,7 @@ extension DatabaseState {
         return lastDiscovery
     }
 
-    /// Nobody need wait for a discovery any more.
+    /// Called when calls need no longer wait for a discovery.
     package mutating func ended(_ discovery: UInt64) {
         discoveries[discovery] = nil
     }
@@ -248,7 +248,7 @@ extension DatabaseState {
     /// Whether a discovery runs.
     package func isRunning(_ discovery: UInt64) -> Bool { discoveries[discovery] != nil }
 
-    /// A discovery begins; its end is told by `found` or `discoveryFailed`.
+    /// A discovery begins; `found` or `discoveryFailed` reports its end.
     package mutating func discoveryBegan() {
         runningDiscoveries += 1
     }
@@ -344,7 +344,7 @@ extension DatabaseState {
             services: services.filter { $0.handles.overlaps(range) })
     }
 
-    /// The services that are known, without those that have changed and were not found again.
+    /// The known services, without those that have changed and were not rediscovered.
     package var services: [GATTService] {
         guard let database else { return [] }
         return database.services.filter { service in
@@ -360,7 +360,7 @@ extension DatabaseState {
         case .whole:
             stale.insert(range, atMost: Self.rangeLimit)
         case .services(let levels):
-            // Removing cannot make it too large; and who is not there may be there now.
+            // Removing cannot make it too large; and a service that is missing may be there now.
             let kept = (try? database.replacing(range: range, with: GATTDatabase())) ?? GATTDatabase()
             let there = levels.filter { level in
                 database.services.contains { $0.uuid == level.key && !$0.handles.overlaps(range) }
@@ -422,29 +422,30 @@ extension DatabaseState {
     }
 }
 
-// MARK: - Announcements from an unknown place
+// MARK: - Announcements from an unknown handle
 
-// A peer that was asked on an earlier link to announce changes does so on the next one as well, and perhaps before this side
-// has found out where. Such indications are kept until that is known.
+// A peer that was requested on an earlier link to announce changes also announces them on the next one, perhaps before
+// this side has discovered the handle. Such indications are kept until it is known.
 
 extension DatabaseState {
-    /// Whether handles are known that a change would make wrong, and not where the peer announces one, if it does.
+    /// Whether handles are known that a change would invalidate, while it is unknown where the peer announces changes,
+    /// if it does.
     ///
-    /// What a user lists by hand does not count: such a user decides alone what the peer is asked for.
+    /// What a user lists by hand does not count: such a user alone decides what is requested from the peer.
     package var lacksAnnouncer: Bool {
         coverage != .nothing && !coverage.includes(.genericAttribute, to: .structure)
     }
 
-    /// The peer has indicated what an announcement would be, from a handle of which nothing is known.
+    /// Records an indication with the form of an announcement from an unknown handle.
     ///
-    /// - Returns: Whether it can be one. Then `missedChanges` returns it as soon as it is known to be one, and where nobody
-    ///   looks for that yet, somebody should.
+    /// - Returns: Whether it can be one. Then `missedChanges` returns it once it is known to be one; if no call is
+    ///   discovering that yet, one should.
     package mutating func indicated(
         _ handles: ClosedRange<AttributeHandle>, at handle: AttributeHandle
     ) -> Bool {
         guard serviceChangedHandle == nil, database?.type(at: handle) == nil else { return false }
         if runningDiscoveries == 0 {
-            // Of a peer of which nothing is known, nothing can be wrong.
+            // If nothing is known of the peer, nothing can be wrong.
             guard lacksAnnouncer else { return false }
         }
         guard unplaced[handle] != nil || unplaced.count < Self.rangeLimit else { return false }
@@ -452,7 +453,7 @@ extension DatabaseState {
         return true
     }
 
-    /// The changes that the peer announced before it was known where it does, once.
+    /// Returns, once, the changes that the peer announced before the handle of its announcements was known.
     package mutating func missedChanges() -> [ClosedRange<AttributeHandle>] {
         if let handle = serviceChangedHandle {
             defer { unplaced = [:] }
@@ -466,20 +467,20 @@ extension DatabaseState {
 // MARK: - Characteristics
 
 extension DatabaseState {
-    /// Whether nothing that is known waits to be found again.
+    /// Whether nothing known waits for its rediscovery.
     package var isSettled: Bool { stale.isEmpty }
 
-    /// The characteristic that announces changes, where it can be subscribed to.
+    /// The characteristic that announces changes, if it can be subscribed to.
     package var serviceChangedCharacteristic: GATTCharacteristic? {
         database?.characteristics(ServiceChanged.uuid).first { $0.properties.canSubscribe }
     }
 
-    /// The characteristic into which a client writes what it can do.
+    /// The characteristic to which a client writes its features.
     package var clientFeaturesCharacteristic: GATTCharacteristic? {
         database?.characteristics(.clientSupportedFeatures).first { $0.properties.contains(.write) }
     }
 
-    /// Whether `characteristic`, from an earlier look at the database, is not there any more, or not as it was.
+    /// Whether `characteristic`, from an earlier state of the database, no longer exists or has changed.
     package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let database else { return !stale.isEmpty }
@@ -489,7 +490,7 @@ extension DatabaseState {
         return now.uuid != characteristic.uuid || now.properties != characteristic.properties
     }
 
-    /// Returns whether `characteristic`, from an earlier look at the database, is known to be there as it was.
+    /// Returns whether `characteristic`, from an earlier state of the database, is known to exist unchanged.
     package func confirms(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
         guard !stale.contains(handle), let now = database?.characteristic(valueHandle: handle) else { return false }
@@ -499,18 +500,18 @@ extension DatabaseState {
 
 // MARK: - Repeating calls
 
-/// What a call may rely on when it is made again after a change of the database.
+/// The assumptions of a call that is repeated after a change of the database.
 package enum Repetition: Hashable, Sendable {
     /// It looks everything up again.
     case always
-    /// It has handles from its caller, which must mean the same as before.
+    /// It has handles from its caller, which must have the same meaning as before.
     case sameHandles([AttributeHandle])
-    /// It may do harm where it was not meant to.
+    /// It must not be repeated: it could write to another attribute.
     case never
 }
 
 extension DatabaseState {
-    /// Whether a call may be made again that relied on `old`, which was known before.
+    /// Whether a call that relied on `old`, the database known before, may be repeated.
     package func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool {
         switch repetition {
         case .always: true
@@ -521,10 +522,10 @@ extension DatabaseState {
 }
 
 extension BluetoothUUID {
-    /// The service that says what there is to know of a peer's database.
+    /// The service with the characteristics that describe a peer's database.
     package static let genericAttribute = BluetoothUUID(0x1801 as UInt16)
     /// The type of the hash over a peer's database.
     package static let databaseHash = BluetoothUUID(0x2B2A as UInt16)
-    /// The type of the value into which a client writes what it can do.
+    /// The type of the value to which a client writes its features.
     package static let clientSupportedFeatures = BluetoothUUID(0x2B29 as UInt16)
 }

@@ -4,8 +4,10 @@
 ///
 /// The payload, where a UUID is its length 1 (2 or 16) and its bytes:
 ///
-///     hash length 1 (0 or 16), hash | coverage 1 (0 to 2: all services to that level; 255: these, count 2, each UUID, level 1)
-///     services 2, each: first 2, last 2, primary 1, UUID, includes 2, each: handle 2, first 2, last 2, UUID or length 0
+///     hash length 1 (0 or 16), hash
+///     coverage 1 (0 to 2: all services to that level; 255: these, count 2, each UUID, level 1)
+///     services 2, each: first 2, last 2, primary 1, UUID,
+///         includes 2, each: handle 2, first 2, last 2, UUID or length 0
 ///     characteristics 2, each: declaration 2, value 2, end 2, properties 1, UUID
 ///     descriptors 2, each: handle 2, inferred 1, UUID
 ///     quirks 2, each: kind 1, handle 2

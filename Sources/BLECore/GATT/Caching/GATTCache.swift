@@ -17,7 +17,7 @@ public struct GATTCache: Hashable, Sendable {
     public var database: GATTDatabase
     /// The part of the database that was discovered.
     public var coverage: DiscoveryCoverage
-    /// The Database Hash as the peer sent it; `nil` if it has none, or was not asked. A hash that does not have
+    /// The Database Hash as the peer sent it; `nil` if it has none, or it was not read. A hash that does not have
     /// `hashLength` bytes is not stored.
     public var databaseHash: [UInt8]?
 

@@ -1,11 +1,11 @@
-// Whether the peer announces changes of its services (Service Changed), and who asks it to.
+// The announcements of service changes by the peer (Service Changed), and the call that enables them.
 //
 // Duties
-// - The peer is asked after a request of the application, so that it costs the application nothing.
-// - One call asks at a time, the library's own or the application's; others wait for its end and look again.
+// - They are enabled after a request of the application, so that the application does not wait for it.
+// - One call enables them at a time, the library's own or the application's; others wait for its end and check again.
 //
 // Invariants
-// - `.asking` is ended by the call that began it alone. A change of the services meanwhile makes its attempt void.
+// - Only the call that began `.asking` ends it. A change of the services meanwhile invalidates its attempt.
 //
 // Spec: Service Changed, Core Vol 3 Part G, 7.1.
 
@@ -15,18 +15,18 @@ package struct ServiceChangedObservation: Sendable {
         case off
         case asking(isVoid: Bool)
         case on
-        /// It was on, until a change of the services took that away.
+        /// They were enabled, until a change of the services ended the subscription.
         case lost
     }
 
-    /// Whether the library asks of its own accord at all.
+    /// Whether the library enables announcements without a request of the application.
     private let isWanted: Bool
     /// Whether it does so after requests.
     private let asksAfterRequests: Bool
     private var state = State.off
-    /// Whether the library's own call for it is being made.
+    /// Whether the library's own call for it is pending.
     private var isCallUnderWay = false
-    /// Whether the peer is to be asked after the next request.
+    /// Whether the announcements must be enabled after the next request.
     package private(set) var isDue = false
 
     package init(isWanted: Bool, asksAfterRequests: Bool) {
@@ -40,19 +40,20 @@ package struct ServiceChangedObservation: Sendable {
         if case .asking = state { true } else { false }
     }
 
-    /// Whether the peer must be asked first.
+    /// Whether the announcements must be enabled first.
     private var isMissing: Bool { state == .off || state == .lost }
 
-    /// More is known of the peer's database.
+    /// Called when more of the peer's database is known.
     ///
-    /// - Parameter mayAnnounce: Whether it is known where the peer announces changes, or not known that it does not.
+    /// - Parameter mayAnnounce: Whether the handle of the peer's announcements is known, or it is not known that there
+    ///   is none.
     package mutating func databaseDidChange(mayAnnounce: Bool) {
         isDue = isWanted && asksAfterRequests && isMissing && (mayAnnounce || state == .lost)
     }
 
-    /// A request has been queued after which the peer may be asked.
+    /// Called when a request has been queued after which the announcements may be enabled.
     ///
-    /// - Returns: Whether the library's own call must be made now; then `callEnded`.
+    /// - Returns: Whether the library's own call must be made now; `callEnded` must follow.
     package mutating func begin() -> Bool {
         isDue = false
         if isCallUnderWay { return false }
@@ -60,23 +61,23 @@ package struct ServiceChangedObservation: Sendable {
         return true
     }
 
-    /// The library's own call has ended.
+    /// Called when the library's own call has ended.
     package mutating func callEnded() {
         isCallUnderWay = false
     }
 
-    /// Whether an indication from an unknown place is a reason to ask at once, as `begin` does.
+    /// Whether an indication from an unknown handle is a reason to enable announcements at once, as `begin` does.
     package var isWorthAsking: Bool { isWanted && isMissing }
 
-    /// Whether the peer must be asked at once for the sake of those who observe: they may send nothing after which it could be asked.
+    /// Whether the announcements must be enabled at once for the observers, whose tasks may send no further request.
     package var isLost: Bool { state == .lost }
 
-    /// The peer has nothing that announces changes.
+    /// Called when the peer is known to have no Service Changed characteristic.
     package mutating func announcerIsAbsent() {
         if state == .lost { state = .off }
     }
 
-    /// A call begins to ask the peer; `askingEnded` tells its end.
+    /// Called when a call begins to enable announcements; `askingEnded` reports its end.
     package mutating func askingBegan() {
         state = .asking(isVoid: false)
         isDue = false
@@ -86,12 +87,12 @@ package struct ServiceChangedObservation: Sendable {
         state = state == .asking(isVoid: true) ? .lost : isOn ? .on : .off
     }
 
-    /// The services changed, and with them the subscription.
+    /// Called when a change of the services has ended the subscription.
     package mutating func subscriptionLost() {
         state = isAsking ? .asking(isVoid: true) : .lost
     }
 
-    /// The last owner of the link has asked the peer.
+    /// Called when the link's last owner has enabled the announcements.
     package mutating func resumed() {
         state = .on
     }

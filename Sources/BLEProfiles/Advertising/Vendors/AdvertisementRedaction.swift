@@ -1,19 +1,20 @@
 public import BLECore
 
-// Redaction changes what was heard and not what is printed, so that no screen, log or format has to think of it: the address, the names,
-// and every copy of them in the payloads.
+// Redaction changes the received data and not the output, so that no screen, log or format has to handle it: the
+// address, the names, and every copy of them in the payloads.
 //
-// - An address keeps what tells its kind: the maker's three bytes where it is public, the two top bits where it is random. The rest is a
-//   number, the same for the same device for as long as the redaction lives.
-// - A name becomes "(name 1)", and the same name the same number. The few formats that are recognized by the device's name are not then.
-// - In data of makers and services, the fields that hold an address or a name in a known format are masked, and the bytes of the device's
-//   own address or name wherever they stand. What an unknown format hides stays.
+// - An address keeps the part that identifies its kind: the manufacturer's three bytes if it is public, the two top
+//   bits if it is random. The rest is a number, the same for the same device for as long as the redaction lives.
+// - A name becomes "(name 1)", and the same name gets the same number. The few formats that are recognized by the
+//   device's name are then not recognized.
+// - In manufacturer and service data, the fields that hold an address or a name in a known format are masked, and so
+//   are the bytes of the device's own address or name at any position. Identifiers in an unknown format stay.
 
 /// Removes from advertisements what identifies devices and their owners, so that they can be logged, sent or published.
 ///
-/// Addresses and names are replaced by numbers, in the order of their first appearance; one value replaces the same device the same way
-/// every time, so that a reader can still follow each device. Measurements and services stay. Data that a maker has encrypted or encoded
-/// in an unknown way stays too, and may identify a device.
+/// Addresses and names are replaced by numbers, in the order of their first appearance. One value replaces the same
+/// device in the same way every time, so that a reader can still follow each device. Measurements and services stay.
+/// Data that a manufacturer has encrypted or encoded in an unknown way stays too, and may identify a device.
 ///
 /// A value remembers up to 65,536 addresses and as many names.
 public struct AdvertisementRedaction: Sendable {
@@ -23,16 +24,17 @@ public struct AdvertisementRedaction: Sendable {
     /// Creates a redaction that has not replaced anything yet.
     public init() {}
 
-    /// Returns the same device under another address and name, with payloads that no longer have them.
+    /// Returns the same device with another address and name, and with payloads that no longer contain the original
+    /// ones.
     ///
-    /// Times, strengths and counts are kept.
+    /// Times, signal strengths and counts stay.
     public mutating func redacted(_ scanResult: ScanResult) -> ScanResult {
         let reports = [scanResult.advertisement, scanResult.scanResponse].compactMap { $0 }
         var owner = Owner(peer: scanResult.peer)
         owner.alias = scanResult.peer.map { alias(of: $0.address, type: $0.type) }
         for report in reports {
             for structure in report.advertisingData.structures where structure.type.isName {
-                // Shorter ones are in other data by chance.
+                // Shorter ones occur in other data by chance.
                 if structure.value.count > 2 { owner.names.append(structure.value) }
             }
         }
@@ -46,7 +48,7 @@ public struct AdvertisementRedaction: Sendable {
         }
     }
 
-    /// The device whose payload it is.
+    /// The device that sent the payload.
     private struct Owner {
         let peer: PeerID?
         var alias: BluetoothAddress?
@@ -61,7 +63,7 @@ public struct AdvertisementRedaction: Sendable {
         while let length = reader.u8() {
             let left = reader.remaining
             guard length > 0, let type = reader.u8(), var content = reader.take(Int(length) - 1) else {
-                // The end, or a structure that is cut off: it keeps its length, so that it looks as broken as it is.
+                // The end, or a truncated structure: it keeps its length, so that it looks as malformed as it is.
                 return output + [length] + [UInt8](repeating: 0, count: left)
             }
             let value = redacted(content.rest(), type: AdvertisingDataType(rawValue: type), of: owner)
@@ -108,7 +110,7 @@ public struct AdvertisementRedaction: Sendable {
         }
     }
 
-    /// The fields of a structure, and where the offsets begin.
+    /// Returns the fields of a structure, and the position from which their offsets count.
     private static func fields(_ value: [UInt8], _ type: AdvertisingDataType) -> (Int, [IdentifyingField]) {
         var reader = ByteReader(value.span)
         if type == .manufacturerSpecificData {
@@ -134,8 +136,8 @@ public struct AdvertisementRedaction: Sendable {
 
     // MARK: Bytes
 
-    /// Puts an x in the place of each letter of `name`, in large letters or small ones, also where each is two bytes or one is
-    /// written with a percent sign, as in a URI.
+    /// Replaces each letter of `name` with an x, in upper or lower case, also if each takes two bytes or one is
+    /// percent-encoded, as in a URI.
     private static func mask(_ name: [UInt8], in value: inout [UInt8]) {
         let text = String(decoding: name, as: UTF8.self)
         let wide = text.utf16.map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
@@ -146,7 +148,7 @@ public struct AdvertisementRedaction: Sendable {
         }
     }
 
-    /// Replaces each occurrence of some bytes by as many others.
+    /// Replaces each occurrence of some bytes with the same number of others.
     private static func replace(
         _ wanted: [UInt8], with new: [UInt8], in value: inout [UInt8],
         isSame: (UInt8, UInt8) -> Bool = { $0 == $1 }
@@ -167,7 +169,7 @@ public struct AdvertisementRedaction: Sendable {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 
-    /// Letters, digits and the marks that no URI has to escape.
+    /// Whether the byte is a letter, a digit or a mark that a URI does not have to escape.
     private static func isPlainInURI(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -188,7 +190,7 @@ public struct AdvertisementRedaction: Sendable {
 }
 
 extension AdvertisingDataType {
-    /// Whether the value is what people call the device.
+    /// Whether the value is a name of the device.
     fileprivate var isName: Bool {
         self == .shortenedLocalName || self == .completeLocalName || self == .broadcastName
     }

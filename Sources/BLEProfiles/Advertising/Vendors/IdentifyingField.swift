@@ -1,12 +1,12 @@
 internal import BLECore
 
-// Where the formats of makers and services hold an address or a name. The layouts stand at the formats themselves; what is said here of
-// each is only which of its fields identify the device.
+// The positions of addresses and names in the formats of manufacturers and services. The layouts are described at the
+// formats themselves; the text here only lists the fields that identify the device.
 //
-// A format that is read leniently is masked leniently: the fields are found by the bytes that say that they are there, also in data that
-// the decoder would refuse.
+// A format that is decoded leniently is masked leniently: the fields are found by the bytes that announce them, also in
+// data that the decoder would refuse.
 
-/// A part of a maker's or a service's data that identifies the device or its owner.
+/// A part of manufacturer or service data that identifies the device or its owner.
 package enum IdentifyingField: Hashable, Sendable {
     /// The six bytes of an address.
     case address(at: Int, isBigEndian: Bool)
@@ -45,7 +45,7 @@ extension ATCThermometer {
 }
 
 extension BTHome {
-    /// Bit 1 of the information byte says that the address follows, as Home Assistant's parser reads it.
+    /// Bit 1 of the information byte indicates that the address follows, as Home Assistant's parser reads it.
     static func identifyingFields(in value: Span<UInt8>) -> [IdentifyingField] {
         var reader = ByteReader(value)
         guard let information = reader.u8(), information & 0x02 != 0 else { return [] }
