@@ -8,19 +8,19 @@ public import ServiceLifecycle
 ///     bpm 72 contact yes rr 833 828
 ///     interrupted could not go on with a subscription (C0:00:00:00:00:07/random): …
 ///
-/// The session does what lasts: it connects anew, does the handshake first each time, and subscribes again. With a `StateStore` it also outlives
-/// the daemon: see `restored(by:with:write:)`.
+/// The session keeps the connection: it reconnects, prepares each link first, and subscribes again. With a `StateStore`
+/// it also outlives the daemon: see `restored(by:with:write:)`.
 public struct HeartRateLogger: Service, CustomStringConvertible {
     private let session: Session
     private let restored: SessionValues<HeartRateMeasurement>?
     private let suspend: (@Sendable () async -> Void)?
     private let write: @Sendable (String) -> Void
 
-    /// A logger for the belt of this session; each line goes to `write`.
+    /// Creates a logger for the belt of this session; each line goes to `write`.
     ///
     /// - Parameters:
-    ///   - restored: The subscription that the daemon before this one had; `nil` to make one.
-    ///   - suspend: How the daemon ends so that the next one goes on; `nil` to end the session for good.
+    ///   - restored: The subscription of the previous daemon; `nil` to make one.
+    ///   - suspend: Ends the daemon so that the next one continues; `nil` to end the session for good.
     public init(
         _ session: Session, goingOnWith restored: SessionValues<HeartRateMeasurement>? = nil,
         suspend: (@Sendable () async -> Void)? = nil, write: @escaping @Sendable (String) -> Void
@@ -31,14 +31,15 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         self.write = write
     }
 
-    /// The session and the logger that the daemon before this one had, or those of a first start.
+    /// Returns the session and the logger of the previous daemon, or those of a first start.
     ///
-    /// A logger that is told to stop leaves its link with the service manager, where there is one that keeps it until the next start.
+    /// A logger that is stopped passes its link to the service manager, if there is one that keeps it until the next
+    /// start.
     ///
     /// - Parameters:
-    ///   - peer: The belt of a first start. A belt that is wanted already and is another one is forgotten.
-    ///   - notifier: Who talks to the service manager; `nil` where there is none.
-    /// - Throws: `BLEError` with what `restore` throws, and with `.invalidArgument` when no belt is known.
+    ///   - peer: The belt of a first start. A different belt in the restoration state is forgotten.
+    ///   - notifier: The connection to the service manager; `nil` if there is none.
+    /// - Throws: `BLEError` with the errors of `restore`, and with `.invalidArgument` if no belt is known.
     public static func restored(
         by central: Central, with peer: PeerID?, _ options: SessionOptions = SessionOptions(),
         notifier: ServiceNotifier? = ServiceNotifier(), write: @escaping @Sendable (String) -> Void
@@ -71,9 +72,9 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         return (session, HeartRateLogger(session, suspend: suspend, write: write))
     }
 
-    /// What comes before everything else on each link, for `onReady` of the session: the belt says where it is worn.
+    /// Prepares each link before other use, as `onReady` of the session: reads the belt's body sensor location.
     ///
-    /// A peer that cannot say so is no belt; the session ends the link then and tries again later.
+    /// A peer that cannot return it is not a belt; the session then ends the link and retries later.
     public static func handshake(
         _ write: @escaping @Sendable (String) -> Void
     ) -> @Sendable (Peripheral) async throws -> Void {
@@ -83,13 +84,13 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         }
     }
 
-    /// What the log calls the service.
+    /// The service's name in the log.
     public var description: String { "heart-rate logger" }
 
-    /// Writes lines until the daemon is told to stop. Then the belt is told to be quiet and the link ends; with a state it is left to the next
-    /// start.
+    /// Writes lines until the daemon is stopped. Then the belt is unsubscribed from and the link ends; with a state the
+    /// link is left to the next start.
     ///
-    /// - Throws: `BLEError` with what the session gave up with.
+    /// - Throws: `BLEError` with the session's final error.
     public func run() async throws {
         let measurements: SessionValues<HeartRateMeasurement>
         if let restored {
@@ -103,7 +104,8 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
             await end()
             throw error
         }
-        // Nobody forgets what goes on at the next start; the end of the link ends the subscription then.
+        // With `suspend` the next start continues the subscription: the end of the link ends it, and its restoration
+        // state stays.
         if suspend == nil { await measurements.unsubscribe() }
         await end()
     }

@@ -3,16 +3,18 @@ import Glibc
 public import Logging
 public import ServiceLifecycle
 
-/// What every daemon of one session has around its own work.
+/// The common frame of a daemon with one session.
 public enum Daemon {
-    /// Runs a daemon to its end, and ends the process: with 0 after SIGTERM or SIGINT, with 1 when something failed.
+    /// Runs a daemon to its end, and ends the process: with 0 after SIGTERM or SIGINT, with 1 after a failure.
     ///
-    /// What peers offer is kept beside the state, or in `$STATE_DIRECTORY`, which systemd sets with `StateDirectory=`, so that a restart costs
-    /// one request instead of a discovery. The log goes to standard error; standard output belongs to the daemon.
+    /// The peers' databases are cached in the directory of the state, or in `$STATE_DIRECTORY`, which systemd sets with
+    /// `StateDirectory=`, so that a restart costs one request instead of a discovery. The log goes to standard error;
+    /// standard output belongs to the daemon.
     ///
     /// - Parameters:
-    ///   - state: What is wanted is kept there; `nil` for nowhere.
-    ///   - begin: Makes the session, and the service that works with it. That service disconnects the session when it ends.
+    ///   - state: The store of the restoration state; `nil` for none.
+    ///   - begin: Creates the session, and the service that works with it. That service disconnects the session when it
+    ///     ends.
     public static func run(
         _ name: String, keeping state: StateStore? = nil,
         _ begin: @Sendable (Central) async throws -> (Session, any Service)
@@ -34,7 +36,8 @@ public enum Daemon {
         exit(0)
     }
 
-    /// The work and the reports about it, which end together, the reports first: they say that the end has begun.
+    /// Returns the group of the work and its reporter, which end together. The reporter ends first, because it reports
+    /// that the end has begun.
     public static func group(
         _ service: any Service, _ reporter: SessionReporter, _ logger: Logger
     ) -> ServiceGroup {
@@ -60,8 +63,8 @@ public enum Daemon {
 }
 
 extension StateStore {
-    /// The store in a file, as it is written at the command line: `/var/lib/logger/belt.state`, or without the `.state`, which its name has in
-    /// any case.
+    /// Creates the store in a file, in the notation of the command line: `/var/lib/logger/belt.state`, or without
+    /// `.state`, which its name always has.
     public init(file path: String) {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         let name = parts.last ?? ""

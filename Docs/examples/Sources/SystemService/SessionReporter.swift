@@ -2,22 +2,23 @@ public import BareBLE
 public import Logging
 public import ServiceLifecycle
 
-/// Tells the service manager and the log how a session is: a service to run beside the one that does the daemon's work.
+/// Reports the state of a session to the service manager and the log: a service to run in parallel with the one that
+/// does the daemon's work.
 ///
-/// - `READY=1` once, when the first link may be used. Until then systemd says that the unit is starting.
+/// - `READY=1` once, when the first link is ready. Until then systemd reports the unit as starting.
 /// - `STATUS=` with each event, for `systemctl status`.
-/// - `WATCHDOG=1` twice as often as the manager wants it. The wait between two is served by the loop that serves the links:
-///   when that hangs, the manager hears no more, and starts the daemon again.
+/// - `WATCHDOG=1` twice as often as the manager requires. The event loop of the links also times the wait between two:
+///   if it hangs, the manager receives no more of them, and restarts the daemon.
 /// - `STOPPING=1` at a graceful stop.
 ///
-/// Without a manager, in a shell, there is the log alone.
+/// Without a manager, in a shell, it only logs.
 public struct SessionReporter: Service, CustomStringConvertible {
     private let session: Session
     private let clock: CentralClock
     private let notifier: ServiceNotifier?
     private let logger: Logger
 
-    /// A reporter of this session; `clock` is its central's.
+    /// Creates a reporter of this session; `clock` is its central's.
     public init(_ session: Session, clock: CentralClock, notifier: ServiceNotifier?, logger: Logger) {
         self.session = session
         self.clock = clock
@@ -25,10 +26,10 @@ public struct SessionReporter: Service, CustomStringConvertible {
         self.logger = logger
     }
 
-    /// What the log calls the service.
+    /// The service's name in the log.
     public var description: String { "reporter" }
 
-    /// Reports until the daemon is told to stop, or the session has ended.
+    /// Reports until the daemon is stopped, or the session has ended.
     public func run() async throws {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -60,7 +61,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
         }
     }
 
-    /// A message that does not get through is no reason to end.
+    /// Sends a message. One that cannot be sent is no reason to end.
     private func tell(_ message: (ServiceNotifier) throws(BLEError) -> Void) {
         guard let notifier else { return }
         do {
@@ -93,7 +94,7 @@ public struct SessionReporter: Service, CustomStringConvertible {
 }
 
 extension Duration {
-    /// In seconds, with one decimal place.
+    /// The duration in seconds, with one decimal place.
     fileprivate var formattedSeconds: String {
         let tenths = Int64(self / .milliseconds(100))
         return "\(tenths / 10).\(tenths % 10)"

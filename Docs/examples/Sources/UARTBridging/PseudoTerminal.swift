@@ -1,21 +1,21 @@
 import Dispatch
 import Glibc
 
-/// A pseudo-terminal: programs open `path`, or the symbolic link to it, as a serial port; this side reads and writes what they
-/// write and read.
+/// A pseudo-terminal: programs open `path`, or the symbolic link to it, as a serial port; this side reads what they
+/// write, and writes what they read.
 ///
-/// It is raw: no byte is changed, echoed or taken for a signal. Bytes wait in the kernel, some 4 KiB each way.
+/// It is raw: no byte is changed, echoed or interpreted as a signal. Bytes wait in the kernel, some 4 KiB each way.
 public final class PseudoTerminal: Sendable {
     /// The terminal's own name, such as `/dev/pts/7`.
     public let path: String
     private let link: String
     private let master: Int32
-    /// Held open here too: otherwise the terminal would hang up whenever the last program closes it.
+    /// Held open here too: otherwise reads would fail whenever the last program closes the terminal.
     private let terminal: Int32
-    /// A pipe; what is written to it ends every wait for good.
+    /// A pipe; a byte in it ends every wait for good.
     private let stop: (reading: Int32, writing: Int32)
 
-    /// Opens a terminal, and makes a symbolic link to it. A link that is there already is replaced, a file is not.
+    /// Opens a terminal, and creates a symbolic link to it. An existing link is replaced, a file is not.
     ///
     /// - Throws: `TerminalError`.
     public init(linkedAt link: String) throws(TerminalError) {
@@ -43,14 +43,15 @@ public final class PseudoTerminal: Sendable {
         for descriptor in [master, terminal, stop.reading, stop.writing] { close(descriptor) }
     }
 
-    /// Removes the symbolic link, if it is still the one that was made.
+    /// Removes the symbolic link, unless it has been replaced.
     public func removeLink() {
         if Self.target(of: link) == path { unlink(link) }
     }
 
-    /// Waits for bytes, and takes those that are there.
+    /// Waits for bytes, and returns those that have arrived.
     ///
-    /// - Throws: `TerminalError`; `CancellationError` when a task that waits here, for reading or writing, is cancelled.
+    /// - Throws: `TerminalError`; `CancellationError` when a task that waits here, for reading or writing, is
+    ///   cancelled.
     public func read(upTo length: Int) async throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: length)
         while true {
@@ -61,7 +62,7 @@ public final class PseudoTerminal: Sendable {
         }
     }
 
-    /// Writes all of the bytes, and waits for room where there is none.
+    /// Writes all of the bytes, and waits while the terminal's buffer is full.
     ///
     /// - Throws: `TerminalError`; `CancellationError` as `read(upTo:)` does.
     public func write(_ bytes: [UInt8]) async throws {
@@ -82,7 +83,7 @@ public final class PseudoTerminal: Sendable {
         let (master, stop) = (master, stop)
         let isStopped = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                // On a thread that may block: neither Swift's own nor the one of the links.
+                // This runs on a thread that may block: neither one of Swift's own nor the one of the links.
                 DispatchQueue.global().async {
                     var files = [
                         pollfd(fd: master, events: Int16(event), revents: 0),
@@ -109,11 +110,11 @@ public final class PseudoTerminal: Sendable {
     }
 }
 
-/// What the system refused.
+/// A failed system call.
 public struct TerminalError: Error, CustomStringConvertible {
-    /// What was to be done.
+    /// The operation that failed.
     public let operation: String
-    /// The reason, by the kernel's number.
+    /// The kernel's error number.
     public let errorNumber: Int32
 
     init(_ operation: String) {
@@ -121,6 +122,6 @@ public struct TerminalError: Error, CustomStringConvertible {
         errorNumber = errno
     }
 
-    /// Both in one sentence.
+    /// The operation and the reason in one sentence.
     public var description: String { "could not \(operation): \(String(cString: strerror(errorNumber)))" }
 }

@@ -2,30 +2,32 @@ internal import BLEProfiles
 public import BareBLE
 public import ServiceLifecycle
 
-/// Makes a serial port of a peripheral that has the Nordic UART Service: what is written to the terminal goes to the peer, and what
-/// the peer sends can be read from the terminal.
+/// Connects a serial port with a peripheral that has the Nordic UART Service: what is written to the terminal goes to
+/// the peer, and what the peer sends can be read from the terminal.
 ///
-/// Both directions have a flow control from end to end. Bytes for the peer stay in the terminal until the kernel has taken those
-/// before them, and while there is no link; bytes from the peer wait in the session's bounded buffer while nobody reads the terminal.
-/// What is lost all the same, because the link went or the buffer was full, is said with `report`.
+/// Both directions have flow control from end to end. Bytes for the peer stay in the terminal until the kernel has
+/// taken those before them, and while there is no link. Bytes from the peer wait in the session's bounded buffer while
+/// no program reads the terminal. Bytes that are lost all the same, with the link or because the buffer was full, are
+/// reported to `report`.
 public struct UARTBridge: Service, CustomStringConvertible {
     private let session: Session
     private let link: String
     private let report: @Sendable (String) -> Void
 
-    /// A bridge to the peer of this session, whose terminal programs find at `link`.
+    /// Creates a bridge to the peer of this session; programs open its terminal at `link`.
     public init(_ session: Session, linkedAt link: String, report: @escaping @Sendable (String) -> Void) {
         self.session = session
         self.link = link
         self.report = report
     }
 
-    /// What the log calls the service.
+    /// The service's name in the log.
     public var description: String { "UART bridge" }
 
-    /// Carries bytes until the daemon is told to stop; then the peer is told to be quiet, and link and terminal go away.
+    /// Carries bytes until the daemon is stopped; then the peer is unsubscribed from, and the link and the terminal are
+    /// closed.
     ///
-    /// - Throws: `BLEError` with what the session gave up with, or the peer refused; `TerminalError`.
+    /// - Throws: `BLEError` with the session's final error, or the peer's refusal; `TerminalError`.
     public func run() async throws {
         do {
             let terminal = try PseudoTerminal(linkedAt: link)
@@ -41,7 +43,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
         await session.disconnect()
     }
 
-    /// Both directions; the end of one is the end of the other.
+    /// Carries both directions; the end of one ends the other.
     private func carry(_ values: SessionValues<[UInt8]>, _ terminal: PseudoTerminal) async throws {
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -51,7 +53,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
                 group.cancelAll()
             }
         } catch {
-            // Whatever fails because the task was cancelled is the end that was asked for.
+            // A failure after the cancellation of the task is the requested end.
             if !Task.isCancelled { throw error }
         }
     }
@@ -74,17 +76,17 @@ public struct UARTBridge: Service, CustomStringConvertible {
     private func carryToPeer(_ terminal: PseudoTerminal) async throws {
         var waiting: [UInt8] = []
         while true {
-            // Another link may have another MTU.
+            // Another link may have a different MTU.
             let peer = try await session.ready()
             let length = await peer.maximumWriteLength(for: .withoutResponse)
             if waiting.isEmpty { waiting = try await terminal.read(upTo: length) }
             let piece = Array(waiting.prefix(length))
             do {
-                // Returns when the kernel has taken the piece: only then the next one is read.
+                // Returns when the kernel has taken the piece; only then is the next one read.
                 try await peer.write(piece, to: .nordicUARTReceive, .withoutResponse)
                 waiting.removeFirst(piece.count)
             } catch {
-                // A lost link has not taken it: it goes over the next one.
+                // A lost link has not sent it: it is sent over the next one.
                 guard error.code == .disconnected else { throw error }
             }
         }

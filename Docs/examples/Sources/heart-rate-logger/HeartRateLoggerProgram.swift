@@ -3,9 +3,11 @@ import Glibc
 import HeartRateLogging
 import SystemService
 
-/// `heart-rate-logger [--state FILE] [PEER]`: the measurements of one belt on standard output, a line each, for as long as it runs.
+/// `heart-rate-logger [--state FILE] [PEER]`: the measurements of one belt on standard output, one line each, for as
+/// long as it runs.
 ///
-/// With a state it goes on with the belt and the subscription of the last run, however that ended; the belt is named for the first run only.
+/// With a state it continues with the belt and the subscription of the last run, however that ended; the belt is given
+/// for the first run only.
 @main
 enum HeartRateLoggerProgram {
     static func main() async {
@@ -21,7 +23,7 @@ enum HeartRateLoggerProgram {
         guard arguments.count <= 1, arguments.isEmpty ? store != nil : peer != nil else { Daemon.refuse(usage) }
         let write: @Sendable (String) -> Void = { line in
             print(line)
-            // Whoever reads a pipe or a file wants the line now.
+            // A program that reads a pipe or a file needs the line now.
             fflush(nil)
         }
         let state = store
