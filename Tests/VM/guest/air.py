@@ -1,4 +1,4 @@
-"""The air between virtual controllers: what each puts on it in an advertising event, and who hears that."""
+"""The air between virtual controllers: the data that each sends in an advertising event, and the receivers."""
 
 import asyncio
 import dataclasses
@@ -9,7 +9,7 @@ from bumble.link import LocalLink
 
 @dataclasses.dataclass
 class Advertisement:
-    """What one advertiser puts on the air in one advertising event."""
+    """The data that one advertiser sends in one advertising event."""
 
     address: hci.Address
     legacy: bool

@@ -1,4 +1,4 @@
-"""The heart-rate daemon of the examples and its belt, for the tests of what lasts.
+"""The heart-rate daemon of the examples and its belt, for the tests of long-running operation.
 
 The belt is Bumble's; it counts its beats and keeps a log of its own (peripherals/belt.py).
 """
@@ -19,7 +19,7 @@ SET_POWERED, CONTROL_CHANNEL, NO_DEVICE, BUSY, BLOCKED = 5, 3, 0xFFFF, 0x0A, 0x1
 
 
 class BeltLog:
-    """What the belt has noted since this was made."""
+    """The belt's log entries since this object was created."""
 
     def __init__(self):
         self.start = BELT_LOG.stat().st_size
@@ -50,7 +50,7 @@ class BeltLog:
 
 
 def value_handle(uuid):
-    """Where the belt has the value of the characteristic of this kind."""
+    """Returns the handle of the belt's characteristic value of this kind."""
     return next(row["handle"] for row in tree("Belt") if row.get("uuid") == uuid and "properties" in row)
 
 
@@ -63,13 +63,13 @@ def daemon(*options):
 
 
 def forget():
-    """Takes from the daemon what it has kept of earlier runs."""
+    """Removes what the daemon has stored in earlier runs."""
     shutil.rmtree(STATE, ignore_errors=True)
     STATE.mkdir()
 
 
 def links_in(lines):
-    """What the daemon wrote, link by link: an interruption ends one."""
+    """Returns the daemon's output, link by link: an interruption ends one."""
     links = [[]]
     for line in lines:
         if line.startswith("interrupted "):
@@ -80,14 +80,16 @@ def links_in(lines):
 
 
 def beating(link, count=3):
-    """Waits for so many beats on the daemon's link of this number, from 1, or on one behind it."""
+    """Waits for so many beats on the daemon's link of this number, from 1, or on a later one."""
     def true(lines):
         return any(len(beats_in(lines)) >= count for lines in links_in(lines)[link - 1:])
     return true
 
 
 def check_handshakes(program, log, count):
-    """On each link, in the daemon's own words and in the belt's: first the handshake, then the subscription and beats."""
+    """Checks each link in the daemon's output and in the belt's log: first the handshake, then the subscription and
+    beats.
+    """
     links = links_in(program.lines)
     same(len(links), count, "links in the daemon's output")
     for link in links:
@@ -96,14 +98,14 @@ def check_handshakes(program, log, count):
     counted = beats_in(program.lines)
     same(counted, sorted(set(counted)), "beats in order, each once")
     location, measurement = value_handle("2a38"), value_handle("2a37")
-    # A link that is lost before the subscription is none that the daemon could tell of.
+    # The daemon cannot report a link that is lost before the subscription.
     subscribed = [link for link in log.links if any(event["event"] in ("subscribed", "beat") for event in link)]
     same(len(subscribed), count, "links in the belt's log")
     for number, link in enumerate(subscribed):
         requests = [event for event in link if event["event"] == "request"]
         names = [event["name"] for event in requests]
         handshake = next(i for i, r in enumerate(requests) if r["handle"] == location or r["type"] == "2a38")
-        # An exchange of sizes, and the Database Hash: the library's own.
+        # An MTU exchange, and the Database Hash: the library's own requests.
         same(names[:handshake], [MTU, HASH], f"requests before the handshake on link {number}")
         written = [event["handle"] for event in requests if event["name"] == WRITE]
         assert measurement + 1 in written, f"link {number}: no subscription: {requests}"
@@ -115,7 +117,9 @@ def stop(program):
 
 
 def set_powered(on, index=0):
-    """Switches an adapter as bluetoothctl does, by the kernel's management channel; again while the kernel is busy with it."""
+    """Switches an adapter as bluetoothctl does, by the kernel's management channel; retries while the kernel is busy
+    with it.
+    """
     with socket.socket(31, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 1) as management:
         bind_to_adapter(management, NO_DEVICE, CONTROL_CHANNEL)
         management.settimeout(WAIT)

@@ -1,7 +1,7 @@
 """BlueZ as the peer: bluetoothd on hci1, on a private message bus, with a GATT application that bluetoothctl serves.
 
-`Peer` starts it all and waits until it advertises; `Peer.stop()` ends it. bluetoothd takes every adapter that is there,
-ours too; it is the program that most machines run, and must not disturb us.
+`Peer` starts it all and waits until it advertises; `Peer.stop()` ends it. bluetoothd takes every existing adapter, ours
+too; most machines run it, and it must not disturb this library.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ BUS_CONFIGURATION = f"""<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bu
 
 
 def program(name):
-    """The path of one of BlueZ's programs: unpacked in the cache, or installed."""
+    """Returns the path of one of BlueZ's programs: unpacked in the cache, or installed."""
     for folder in ("usr/bin", "usr/sbin", "usr/libexec/bluetooth", "usr/lib/bluetooth"):
         for root in (TOOLS, Path("/")):
             if (path := root / folder / name).exists():
@@ -47,7 +47,7 @@ def environment():
 
 
 def address(index):
-    """The address of an adapter."""
+    """Returns the address of an adapter."""
     request = bytearray(struct.pack("<H", index) + bytes(90))
     with socket.socket(31, socket.SOCK_RAW, 1) as control:
         fcntl.ioctl(control, HCI_GET_DEVICE_INFO, request)
@@ -86,7 +86,7 @@ class Peer:
             time.sleep(0.02)
 
     def expect(self, *texts, seconds=30):
-        """Reads what bluetoothctl says until one of the texts appears after what was expected before."""
+        """Reads the output of bluetoothctl until one of the texts appears after what was expected before."""
         end = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self.shell.stdout, selectors.EVENT_READ)
@@ -117,8 +117,8 @@ class Peer:
         self.say("menu gatt")
         self.say(f"register-service {SERVICE}", "(yes/no)")
         self.say("yes")
-        # With write-without-response or notify bluetoothd takes values past bluetoothctl's memory, through descriptors;
-        # so the value that is to be kept has neither.
+        # With write-without-response or notify, bluetoothd passes values through descriptors and bluetoothctl does not
+        # store them; so the value that must be stored has neither.
         self.say(f"register-characteristic {VALUE} read,write,indicate", "Enter value")
         self.say("0x01 0x02 0x03")
         self.say(f"register-characteristic {LONG} read,write", "Enter value")
@@ -134,7 +134,7 @@ class Peer:
         self.say("advertise on", "Advertising object registered")
 
     def has_printed(self, text):
-        """Whether bluetoothctl has printed this since it started to advertise."""
+        """Returns whether bluetoothctl has printed this since it started to advertise."""
         self.heard += (self.shell.stdout.read() or b"").decode(errors="replace")
         return text in self.heard
 

@@ -1,4 +1,5 @@
-"""confined.py: tries what the service of Docs/packaging/blescan.service must not, in its place, and prints as JSON what came of it.
+"""confined.py: attempts what the service of Docs/packaging/blescan.service must not do, under the same restrictions,
+and prints the results as JSON.
 
 Each attempt's value is "done", or the name of the error.
 """

@@ -1,8 +1,8 @@
 """Bumble's virtual controllers, completed.
 
-Bumble's Controller leaves out much of what a host can see of scanning and link control; `VirtualController` adds it as
+Bumble's Controller lacks much of what a host can observe of scanning and link control; `VirtualController` adds it as
 Core Vol 4 Part E and Vol 6 Part B describe it: report types, scan responses, duplicate filter, accept list, fragments,
-cancelled connects, events with resolved addresses, and an answer to every command.
+cancelled connects, events with resolved addresses, and a response to every command.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ def result(code):
 
 class VirtualController(Controller):
     le_acl_data_packet_length = 251
-    strength = -50  # dBm at which everyone else hears this one
+    strength = -50  # dBm at which all others receive this one
     is_off = False
 
     def __init__(self, *arguments, legacy=False, **more):
         self.accept_list, self.reported, self.deaf = set(), set(), False
-        # Address resolution in the controller is not simulated, so it must not be promised.
+        # Address resolution in the controller is not simulated, so it must not be reported as supported.
         self.le_features &= ~hci.LeFeatureMask.LL_PRIVACY
         if legacy:
             self.le_features &= ~(
@@ -75,7 +75,7 @@ class VirtualController(Controller):
     def on_hci_reset_command(self, command):
         self.le_scan_enable, self.pending_le_connection = False, None
         self.accept_list.clear()
-        # The host forgets its links silently; the other ends detect that nothing comes any more.
+        # The host discards its links without an event; the other ends detect that no packets arrive any more.
         for connection in list(self.le_connections.values()):
             self.drop_far_end(connection, Status.CONNECTION_TIMEOUT_ERROR)
         self.le_connections.clear()
@@ -194,7 +194,7 @@ class VirtualController(Controller):
             self.send_hci_packet(hci.HCI_AclDataPacket(connection.handle, boundary, 0, len(part), part))
 
     def link_of(self, command):
-        """Answers with Command Status; returns the link that the command names, if there is one."""
+        """Responds with Command Status; returns the link that the command names, if it exists."""
         connection = self.find_le_connection_by_handle(command.connection_handle)
         unknown = Status.UNKNOWN_CONNECTION_IDENTIFIER_ERROR
         self._send_hci_command_status(Status.SUCCESS if connection else unknown, command.op_code)

@@ -1,7 +1,8 @@
-"""What the kernel tests share: running blescan in the guest, saying what happened, and the adapter's switches.
+"""The common parts of the kernel tests: running blescan in the guest, reporting results, and switching adapters.
 
-A test is a function with @test; it passes by returning, perhaps a figure to show. `main` runs a module's tests in the order in
-which they are written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not ok NAME: why`.
+A test is a function with @test; it passes by returning, optionally with a figure to show. `main` runs a module's tests
+in the order in which they are written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not
+ok NAME: why`.
 """
 
 import ctypes
@@ -26,8 +27,8 @@ HCI_UP, HCI_DOWN, HCI_INFORMATION, HCI_CONNECTIONS = 0x400448C9, 0x400448CA, 0x8
 PULSE, SECOND, LIGHTHOUSE = "D1:00:00:00:00:01/random", "00:1A:7D:5E:C0:02/public", "D1:00:00:00:00:03/random"
 NOBODY = "DE:AD:BE:EF:00:01/random"
 PLAIN_USER, CAPABILITY = 65534, "net_raw"
-PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, the machine below may be busy
-WAIT = 120  # seconds that a test waits for what has to come; no test passes or fails by how long it took
+PATIENCE = 300  # seconds after which a hanging program is ended; the guest is slow, and the host may be busy
+WAIT = 120  # seconds that a test waits for an expected event; no test passes or fails by the time that it took
 vendor = "b1e5{:04x}-7d1c-4f0a-9c3e-2a5b6c7d8e9f".format
 tests = []
 
@@ -38,7 +39,7 @@ def test(function):
 
 
 class Outcome:
-    """What a finished program left behind."""
+    """The output and the status of a finished program."""
 
     def __init__(self, command, status, out, err, seconds):
         self.command, self.status, self.out, self.err, self.seconds = command, status, out, err, seconds
@@ -65,7 +66,7 @@ class Outcome:
 
 
 class Program:
-    """A program, blescan unless said, that runs beside the test. Its output can be waited for."""
+    """A program, blescan by default, that runs in parallel with the test. Its output can be waited for."""
 
     def __init__(
             self, *arguments, program=BLESCAN, user=None, capabilities=(), timeout=PATIENCE, stdin=subprocess.DEVNULL, **more):
@@ -101,7 +102,7 @@ class Program:
         return self
 
     def wait_for(self, true, what, seconds=WAIT):
-        """Waits until the lines that are there satisfy `true`."""
+        """Waits until the lines so far satisfy `true`."""
         end = time.monotonic() + seconds
         while True:
             has_ended = self.child.poll() is not None and not any(reader.is_alive() for reader in self.readers)
@@ -113,7 +114,7 @@ class Program:
                 self.changed.wait(0.5)
 
     def wait_to_hear(self, *peers):
-        """Waits for a line about each of these peers: which of those around is heard first is chance."""
+        """Waits for a line about each of these peers; the order in which they are received is random."""
         addresses = [peer.split("/")[0] for peer in peers]
         return self.wait_for(
             lambda lines: all(any(address in line for line in lines) for address in addresses), f"a line of {addresses}")
@@ -140,7 +141,7 @@ def radio(command):
 
 
 def doing(index=0):
-    """What the virtual controller itself says that it does: whether it scans or connects, and its links."""
+    """Returns the state that the virtual controller reports: whether it scans or connects, and its links."""
     answer = Path(f"/run/vm/peers/hci{index}.json")
     answer.unlink(missing_ok=True)
     radio(f"show {index}")
@@ -161,7 +162,7 @@ def until(true, why, seconds=WAIT):
 
 
 def control(request, index=0):
-    """Switches an adapter on or off; being so already is success."""
+    """Switches an adapter on or off; succeeds if it already is."""
     with socket.socket(31, socket.SOCK_RAW, 1) as control_socket:
         try:
             fcntl.ioctl(control_socket, request, index)
@@ -171,7 +172,9 @@ def control(request, index=0):
 
 
 def inject_write_command(attribute, value, index=0):
-    """Writes to the peer on the link that another program holds, past that program, as the kernel's raw socket allows."""
+    """Writes to the peer on the link that another program holds, without that program, as the kernel's raw socket
+    allows.
+    """
     connections = bytearray(struct.pack("<HH", index, 4) + bytes(64))
     with socket.socket(31, socket.SOCK_RAW, 1) as raw:
         fcntl.ioctl(raw, HCI_CONNECTIONS, connections)
@@ -185,16 +188,17 @@ def inject_write_command(attribute, value, index=0):
 
 
 def bind_to_adapter(raw, index, channel=0):
-    # Python's own bind knows only the adapter's number where the kernel also wants a channel.
+    # Python's own bind accepts only the adapter's number, but the kernel also requires a channel.
     name = struct.pack("<HHH", 31, index, channel)
     if ctypes.CDLL(None, use_errno=True).bind(raw.fileno(), name, len(name)) != 0:
         raise OSError(ctypes.get_errno(), "bind")
 
 
 class ChannelTaker:
-    """Takes the ATT channel of links that another program has made by command, as bluetoothd does where it is the quicker one.
+    """Takes the ATT channel of links that another program has created by command, as bluetoothd does if it is faster.
 
-    The kernel hands the channel to whoever listens when the program has not attached yet, so the program is held up meanwhile.
+    The kernel assigns the channel to a listening socket if the program has not attached yet, so the program is delayed
+    meanwhile.
     """
 
     def __init__(self, index=0):
@@ -203,7 +207,7 @@ class ChannelTaker:
         with socket.socket(31, socket.SOCK_RAW, 1) as control_socket:
             fcntl.ioctl(control_socket, HCI_INFORMATION, information)
         self.listener = socket.socket(31, socket.SOCK_SEQPACKET, 0)
-        # Python's own bind and accept know neither channels nor their addresses.
+        # Python's own bind and accept support neither channels nor their addresses.
         self.library = ctypes.CDLL(None, use_errno=True)
         name = struct.pack("<HH6sHBx", 31, 0, bytes(information[10:16]), 4, 1)
         if self.library.bind(self.listener.fileno(), name, len(name)) != 0:
@@ -216,7 +220,7 @@ class ChannelTaker:
         self.events.settimeout(0.2)
 
     def rob(self, program, count):
-        """Takes the channels of so many links of a program, or of as many as it makes."""
+        """Takes the channels of so many links of a program, or of as many as it creates."""
         while len(self.taken) < count and program.child.poll() is None:
             try:
                 event = self.events.recv(64)
@@ -273,7 +277,7 @@ def merged(objects, address, *keys):
 
 
 def heard_of(wanted, *arguments, **more):
-    """The reports of a scan that goes on until each peer of `wanted` has said all of its keys."""
+    """Returns the reports of a running scan once each peer of `wanted` has reported all of its keys."""
     def is_complete(lines):
         objects = [json.loads(line) for line in lines]
         return all(
@@ -284,7 +288,7 @@ def heard_of(wanted, *arguments, **more):
 
 
 def tree(peer):
-    """What Bumble's server really holds: its attributes as rows with handle, type, end, uuid and properties."""
+    """Returns the attributes of Bumble's server as rows with handle, type, end, uuid and properties."""
     return json.loads(Path(f"/run/vm/peers/{peer}.json").read_text())
 
 

@@ -1,15 +1,15 @@
-"""The guest's radio: Bumble's virtual controllers on /dev/vhci, and Bumble peripherals that only the air knows.
+"""The guest's radio: Bumble's virtual controllers on /dev/vhci, and Bumble peripherals that exist only on the air.
 
     radio.py N [--legacy] [--peer MODULE]...
 
-makes hci0 ... hciN-1 (LE 5 with extended advertising; LE 4.2 with --legacy), starts peripherals/MODULE.py of each --peer,
-and creates radio.ready when all is up. Standard input takes commands, one a line:
+creates hci0 ... hciN-1 (LE 5 with extended advertising; LE 4.2 with --legacy), starts peripherals/MODULE.py of each
+--peer, and creates radio.ready when all is up. Standard input accepts commands, one per line:
 
     drop I [REASON]     ends every link of hciI, on both sides, with this HCI error (default 8, supervision time-out)
-    unplug I, plug I    removes the controller from the machine, and puts it back
-    deafen I, undeafen I    hciI hears no advertising meanwhile
-    off NAME, on NAME   switches the peripherals whose names begin so off, links and all, and on again
-    show I              writes what hciI is doing into peers/hciI.json
+    unplug I, plug I    removes the controller from the machine, and adds it again
+    deafen I, undeafen I    hciI receives no advertising meanwhile
+    off NAME, on NAME   switches the peripherals whose names have this prefix off, with their links, and on again
+    show I              writes the state of hciI into peers/hciI.json
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Machine:
         parse = transport.source.data_received
 
         def receive(packet):
-            # One read is one packet. What a host appends to one must not shift those that follow.
+            # One read is one packet. Bytes that a host appends to one must not shift those that follow.
             transport.source.parser.reset()
             try:
                 parse(packet)
@@ -52,8 +52,9 @@ class Machine:
         device = transport.sink.transport.get_extra_info("pipe")
 
         def send(packet):
-            # A kernel whose adapter is off refuses what its controller says, which the controller of a real machine never learns.
-            # To Bumble it would be the end: it would close the device, and the adapter would be gone from the machine.
+            # A kernel whose adapter is off refuses the controller's packets, which a real controller never learns.
+            # Bumble would take that for the end: it would close the device, and the adapter would disappear from the
+            # machine.
             try:
                 if not device.closed:
                     device.write(packet)

@@ -1,4 +1,6 @@
-"""Kernel tests of what lasts: the heart-rate daemon of the examples, links that outlive their program, cycles, idle links."""
+"""Kernel tests of long-running operation: the heart-rate daemon of the examples, links that outlive their program,
+cycles, idle links.
+"""
 
 import array
 import os
@@ -12,8 +14,8 @@ from tracing import SystemCalls
 
 CYCLES = int(os.environ.get("VM_CYCLES", "100"))
 CYCLE_PAUSE = max(50, CYCLES // 10)
-# kB. 900 cycles after the warm-up were measured to add 4; one object of a link that stayed in each would be more than
-# this in 50.
+# kB. 900 cycles after the warm-up were measured to add 4; one object of a link that remained in each would add more
+# than this in 50.
 MEMORY_TOLERANCE = 128
 # Of 10 s each: longer than the 30 s for the response to a request.
 QUIET_STRETCHES = 4
@@ -71,14 +73,14 @@ def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
     program.finish()
     # The controller was not notified; the kernel releases a link without an owner by itself.
     until(lambda: log.count("disconnected") == 1, "the kernel ends the link of a program that is no more")
-    # The belt is named by the state alone from here on.
+    # From here on only the state names the belt.
     program = daemon("--state", str(STATE / "logger"))
     program.wait_for(beating(1), "beats in the next run")
     check_handshakes(program, log, 1)
     requests = [event for event in log.links[0] if event["event"] == "request"]
     same(requests[2]["handle"], value_handle("2a38"), "the handshake, by a handle that is known")
     same({event["name"] for event in requests[2:]}, {READ, WRITE}, "requests behind the one that checks the cache")
-    # Once more, with its successor at once: that may find the link still up.
+    # Repeated, with its successor at once, which may find the link still up.
     program.child.kill()
     program.finish()
     for _ in range(2):
@@ -87,14 +89,14 @@ def the_daemon_is_killed_and_goes_on_with_what_it_has_kept():
         same(links_in(program.lines)[0][0], "worn chest", "the first line")
         counted = beats_in(program.lines)
         same(counted, sorted(set(counted)), "beats in order, each once")
-        # The second time it was stopped, which forgets nothing either.
+        # It was stopped the second time, which does not remove the state either.
         stop(program)
 
 
 # Links that outlive their program
 
 def check_hand_over(log, lines, programs):
-    """One link, and each beat of it once: the belt counts in the value."""
+    """Checks one link, and that each beat arrives once: the belt counts in the value."""
     same([line.split()[0] for line in lines if line.split()[0] in ("connected", "adopted")],
          ["connected"] + ["adopted"] * (programs - 1), "where the link is from")
     counted = beats_in(lines)
@@ -111,7 +113,7 @@ def a_link_goes_on_in_the_program_that_this_one_executes():
     log = BeltLog()
     outcome = Program("execute", "10", "3", BELT, program=TRIALS).finish().must(0)
     counted, kinds = check_hand_over(log, outcome.out.splitlines(), 4)
-    # What waits when a link is given away is still the program's own, so there may be more.
+    # Values that wait when a link is handed over still belong to the program, so there may be more.
     assert len(counted) >= 40, f"{len(counted)} beats of four programs"
     until(lambda: log.count("disconnected") == 1, "the end of the link")
     beats = [index for index, kind in enumerate(kinds) if kind == "beat"]
@@ -144,7 +146,7 @@ class ServiceManager:
             if "FDSTORE=1" in lines:
                 self.stored += [(name, descriptor) for descriptor in descriptors]
             else:
-                # A barrier is a pipe's end that the manager closes when it has come so far.
+                # A barrier is one end of a pipe that the manager closes when it has processed the earlier messages.
                 for descriptor in descriptors:
                     os.close(descriptor)
 
@@ -154,7 +156,7 @@ class ServiceManager:
             self.stored.remove(pair)
 
     def start(self, *arguments, program=TRIALS):
-        """Starts a service with what is stored as its descriptors 3, 4, ..."""
+        """Starts a service with the stored descriptors as its descriptors 3, 4, ..."""
         environment = {**os.environ, "NOTIFY_SOCKET": self.path}
         if not self.stored:
             return Program(*arguments, program=program, env=environment)
@@ -195,7 +197,7 @@ def the_daemon_is_restarted_by_its_service_manager_and_its_link_stays_up():
     manager = ServiceManager()
     counted = []
     for run in range(3):
-        # Named once; then by the state.
+        # Given once; afterwards the state names it.
         options = ["--state", str(STATE / "logger")] + [BELT] * (run == 0)
         program = manager.start(*options, program=LOGGER)
         program.wait_for(beating(1), f"beats of run {run}")
@@ -214,7 +216,7 @@ def the_daemon_is_restarted_by_its_service_manager_and_its_link_stays_up():
 # What must not grow, and what must not happen
 
 def measure(process):
-    """Descriptors, threads and resident memory (kB) of a process."""
+    """Measures the descriptors, the threads and the resident memory (kB) of a process."""
     status = Path(f"/proc/{process}/status").read_text()
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     return len(os.listdir(f"/proc/{process}/fd")), int(fields["Threads"]), int(fields["VmRSS"].split()[0])
@@ -223,7 +225,7 @@ def measure(process):
 # Row L08.
 @test
 def connect_disconnect_cycles_leave_nothing_behind():
-    """The first cycles are a warm-up: what is loaded, cached and pooled then stays."""
+    """The first cycles are a warm-up: what is loaded, cached and pooled then remains."""
     log = BeltLog()
     program = Program("cycles", str(CYCLES), str(CYCLE_PAUSE), BELT, program=TRIALS, stdin=subprocess.PIPE, timeout=1400)
     found = []
@@ -235,7 +237,7 @@ def connect_disconnect_cycles_leave_nothing_behind():
     program.finish().must(0)
     figures = f"{CYCLES} cycles, (descriptors, threads, kB) each {CYCLE_PAUSE}: {found}"
     same({counted[0] for counted in found}, {found[0][0]}, f"descriptors; {figures}")
-    # The pool may start a thread of its own for each processor whenever it likes; one of each cycle, or of some, would be more.
+    # The pool may start a thread for each processor at any time; one per cycle, or per few cycles, would exceed that.
     threads = [counted[1] for counted in found]
     assert max(threads) <= min(threads) + os.cpu_count(), f"threads; {figures}"
     grown = found[-1][2] - found[1][2]
@@ -252,8 +254,9 @@ def ten_idle_links_make_no_system_calls():
     program = Program("idle", *CROWD, program=TRIALS, timeout=300)
     try:
         program.wait_for(lambda lines: sum(line.startswith("began ") for line in lines) == 10, "ten subscriptions")
-        # What is left of the beginning passes first: whether each link proves itself, and the timers of requests long answered,
-        # which go off 30 s after them. So one quiet stretch proves nothing, and all of these in a row leave no such timer out.
+        # Remaining work of the beginning ends first: the check that each link is stable, and the timers of requests
+        # that have long received their responses, which fire 30 s after them. So one quiet interval proves nothing, but
+        # all of these in a row cover every such timer.
         stretches = []
         while len(stretches) < 15 and [bool(calls) for calls in stretches[-QUIET_STRETCHES:]] != [False] * QUIET_STRETCHES:
             with SystemCalls(program.child.pid) as calls:

@@ -1,4 +1,4 @@
-"""Kernel tests of `blescan doctor`: each finding that real adapters can show, and what `--fix` does about it."""
+"""Kernel tests of `blescan doctor`: each finding that real adapters can show, and the effect of `--fix` on it."""
 
 import contextlib
 import select
@@ -11,7 +11,7 @@ SCAN_PARAMETERS, SCAN_ENABLE = 0x2041, 0x2042
 
 
 def doctor(*arguments, **more):
-    """The findings as JSON objects by their words, with the outcome."""
+    """Returns the findings as JSON objects by their names, with the outcome."""
     shortly = [] if {"--for", "--no-scan"} & set(arguments) else ["--for", "1s"]
     outcome = blescan("doctor", "--adapter", "hci0", "--json", *arguments, *shortly, **more)
     findings = {o["id"]: o for o in outcome.objects if "id" in o}
@@ -19,7 +19,7 @@ def doctor(*arguments, **more):
 
 
 def doctor_that_sees(word, *arguments):
-    """The same, again with more time where it has not come to this finding: it listens for a while, and the air may be slow."""
+    """The same, retried with more time without this finding: it listens for a while, and the air may be slow."""
     for seconds in 1, 5, 20, 60:
         findings, outcome = doctor(*arguments, "--for", f"{seconds}s")
         if word in findings:
@@ -29,13 +29,13 @@ def doctor_that_sees(word, *arguments):
 
 
 def command(raw, opcode, parameters):
-    """Gives the controller a command on the kernel's raw socket, and returns its status."""
+    """Sends the controller a command on the kernel's raw socket, and returns its status."""
     raw.send(struct.pack("<BHB", 1, opcode, len(parameters)) + parameters)
     return completion(raw, opcode)
 
 
 def completion(raw, opcode, seconds=WAIT):
-    """Waits until a command of any program is done, and returns its status."""
+    """Waits until a command of any program has completed, and returns its status."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([raw], [], [], 0.5)[0]:
@@ -47,7 +47,7 @@ def completion(raw, opcode, seconds=WAIT):
 
 @contextlib.contextmanager
 def raw_socket():
-    """A raw socket of hci0 that hears of commands that are done."""
+    """Opens a raw socket of hci0 that receives Command Complete events."""
     with socket.socket(31, socket.SOCK_RAW, 1) as raw:
         raw.setsockopt(0, 2, struct.pack("<IIIHxx", 1 << 4, 1 << 14, 0, 0))
         bind_to_adapter(raw, 0)
@@ -56,7 +56,7 @@ def raw_socket():
 
 @contextlib.contextmanager
 def raw_scan():
-    """A scan on a raw socket of this program; it goes on when the socket is closed."""
+    """Starts a scan on a raw socket of this program; it continues when the socket is closed."""
     with raw_socket() as raw:
         same(command(raw, SCAN_PARAMETERS, struct.pack("<BBBBHH", 0, 0, 1, 0, 96, 96)), 0, "status of the parameters")
         same(command(raw, SCAN_ENABLE, struct.pack("<BBHH", 1, 0, 0, 0)), 0, "status of the scan")
@@ -68,7 +68,7 @@ def a_good_adapter_passes_every_check():
     findings, outcome = doctor_that_sees("reports")
     outcome.must(DONE)
     same({o["check"] for o in outcome.objects[:-1]}, set(range(1, 16)), "checks")
-    # What the kernel's fault and the log say depends on the kernel.
+    # The effect of the kernel's bug and the log depend on the kernel.
     bad = {word for word, o in findings.items() if o["level"] != "ok"} - {"kernel-fault", "kernel-log", "connect"}
     same(bad, set(), f"what is not good ({outcome.tail})")
     assert "LE" in findings["settings"]["text"] and "power" in findings["settings"]["text"], findings["settings"]
@@ -83,7 +83,7 @@ def its_scan_leaves_none_behind_and_spoils_no_connect():
     findings, _ = doctor("--no-scan")
     same(findings["scan-state"]["level"], "ok", f"scan state: {findings['scan-state']}")
     same(findings["test-scan"]["level"], "skip", "test scan")
-    # A plain user's connect is the kernel's own, which an active scan would have spoilt.
+    # The connect of an unprivileged user is the kernel's own, which an active scan would disturb.
     values = blescan("read", PULSE, "2a19", "--json", "--timeout", "20s", user=PLAIN_USER).must(DONE).values
     same(values, [b"\x4d"], "battery level")
 
@@ -94,7 +94,7 @@ def a_plain_user_is_told_what_is_lacking():
     outcome.must(NOT_PERMITTED)
     same(findings["no-capability"]["level"], "fail", "capabilities")
     assert "setcap" in findings["no-capability"]["remedy"], findings["no-capability"]
-    # Settings are for everybody to read.
+    # Any user may read settings.
     same(findings["settings"]["level"], "ok", f"settings: {findings['settings']}")
     same(findings["scan-state"]["level"], "skip", "scan state")
 

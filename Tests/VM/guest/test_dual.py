@@ -1,4 +1,4 @@
-"""Kernel tests on controllers with BR/EDR beside LE (BlueZ's btvirt), whose LE side is off until somebody switches it on."""
+"""Kernel tests on controllers with BR/EDR and LE (BlueZ's btvirt), whose LE side is off until it is switched on."""
 
 from harness import *
 

@@ -1,4 +1,6 @@
-"""Kernel tests with Bumble's peripherals and controllers with extended advertising: the whole main job and its ends."""
+"""Kernel tests with Bumble's peripherals and controllers with extended advertising: the main features and their
+ends.
+"""
 
 import os
 import struct
@@ -39,7 +41,7 @@ def scan_ends_after_its_count_and_prints_plain_lines():
 
 @test
 def explore_shows_the_tree_that_the_peer_has():
-    # Some of Pulse's values are traps for readers, so this only lists them.
+    # Some of Pulse's values are traps for readers, so this test only lists them.
     outcome = blescan("explore", PULSE, "--no-read", "--json").must(DONE)
     expected, found = tree("Pulse"), flatten(outcome.objects[-1])
     for row in expected:
@@ -55,7 +57,7 @@ def explore_shows_the_tree_that_the_peer_has():
 
 
 def flatten(explored):
-    """Services, characteristics (by value handle) and descriptors of `explore --json`, by handle."""
+    """Returns the services, characteristics (by value handle) and descriptors of `explore --json`, by handle."""
     found = {"services": {}, "characteristics": {}, "descriptors": {}}
     for service in explored["services"]:
         found["services"][service["handle"]] = service["uuid"], service["end"], service["primary"]
@@ -162,7 +164,7 @@ def an_unanswered_request_ends_in_its_deadline():
 
 @test
 def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
-    # The status says that it was not the deadline which ended it.
+    # The status shows that the deadline did not end it.
     blescan("read", PULSE, vendor(8), "--timeout", "60s").must(LINK_LOST)
 
 
@@ -171,7 +173,7 @@ def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
 def connecting_to_nobody_ends_in_its_deadline():
     outcome = blescan("read", NOBODY, "2a19", "--timeout", "3s").must(TIMED_OUT)
     assert outcome.seconds > 2.5, f"took {outcome.seconds:.1f} s"
-    # And leaves nothing: the next connect works.
+    # Nothing is left: the next connect works.
     blescan("read", PULSE, "2a19").must(DONE)
 
 
@@ -191,9 +193,9 @@ def a_connect_after_a_finished_active_scan_works():
 # Row L03.
 @test
 def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
-    # After an active scan, so that the kernel needs help in finding the peer.
+    # After an active scan, so that the kernel needs help to find the peer.
     blescan("scan", "--count", "1").must(DONE)
-    # Only the quicker one gets a channel; who comes too late has shown nothing, and tries once more when the link is gone.
+    # Only the faster program gets a channel; a slower one has shown nothing, and retries when the link is gone.
     for attempt in range(5):
         until(lambda: not doing()["links"], "the link of the time before goes on")
         with ChannelTaker() as taker:
@@ -264,7 +266,7 @@ def a_missing_adapter_is_named():
 # Row O01.
 @test
 def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
-    # It would continue for ever, and end with another status if its time were over.
+    # Otherwise it would continue for ever, or end with another status at its time limit.
     scan = Program("scan", "--json", "--each", "packet", "--adapter", "hci0").wait_for_lines(3)
     radio("unplug 0")
     until(lambda: "hci0" not in adapters(), "the adapter is still there")

@@ -14,9 +14,9 @@ BENCH = f"{bluez.address(bluez.ADAPTER)}/public"
 LONG_VALUE = bytes(index & 255 for index in range(512))
 
 COURIER, ECHO = "D1:00:00:00:00:04/random", 0x80
-TRIALS = "/run/vm/link-trials"  # a copy that a plain user can reach
+TRIALS = "/run/vm/link-trials"  # a copy that an unprivileged user can reach
 
-# The legacy commands and reports are another path through the kernel; what lies above them is sampled.
+# The legacy commands and reports take another path through the kernel; the layers above them are only sampled.
 tests[:] = [
     explore_shows_the_tree_that_the_peer_has, notify_loses_none_of_a_thousand,
     a_link_whose_channel_another_program_takes_is_made_by_the_kernel]
@@ -70,8 +70,8 @@ def bluez_values_are_written():
 
 @test
 def the_longest_value_is_written_to_bluez_and_read_whole_at_either_mtu():
-    # bluetoothd 5.66 counts the handle, and a prepared value's offset, as part of a written value, and refuses more than 512
-    # of that. What it serves is not bound by it.
+    # bluetoothd 5.66 counts the handle, and a prepared value's offset, as part of a written value, and refuses more
+    # than 512 bytes in total. The values that it serves are not limited in this way.
     for mtu, count in (("23", 508), ("517", 510)):
         value = os.urandom(count)
         blescan("write", BENCH, bluez.LONG, "--hex", value.hex(), "--mtu", mtu).must(DONE)
@@ -83,7 +83,7 @@ def the_longest_value_is_written_to_bluez_and_read_whole_at_either_mtu():
 @test
 def bluez_takes_a_command():
     blescan("write", BENCH, bluez.COMMAND, "--hex", "c0de06", "--without-response").must(DONE)
-    # The first command makes bluetoothd ask its application for a descriptor; the link may be over before it is there.
+    # The first command makes bluetoothd request a descriptor from its application; the link may end before it arrives.
     until(lambda: bench.has_printed("AcquireWrite"), f"bluetoothctl heard nothing of it: {bench.heard[-300:]!r}")
 
 
@@ -91,7 +91,7 @@ def bluez_takes_a_command():
 def bluez_indicates():
     explored = blescan("explore", BENCH, "--json").must(DONE).objects[-1]
     handle = next(c["handle"] for s in explored["services"] for c in s["characteristics"] if c["uuid"] == bluez.VALUE)
-    # bluetoothctl indicates whatever is written to it; only the link that this program holds can write.
+    # bluetoothctl indicates every value that is written to it; only the link that this program holds can write.
     number = 0
     program = Program("notify", BENCH, bluez.VALUE, "--count", "3", "--json")
     while len(program.lines) < 3 and number < 200 and program.child.poll() is None:
@@ -105,7 +105,9 @@ def bluez_indicates():
 
 
 def what_works(*capabilities):
-    """Which features of a link a plain user with these capabilities may use, and what the others fail with."""
+    """Returns which features of a link an unprivileged user with these capabilities may use, and the errors of the
+    others.
+    """
     if not os.path.exists(TRIALS):
         shutil.copy(os.environ["LINK_TRIALS"], TRIALS)
     # After a power cycle the kernel no longer assumes an active scan, which would keep a plain connect() waiting.

@@ -1,7 +1,7 @@
 """Kernel tests of --record: sessions on the kernel's sockets, checked here by `blescan replay --check`.
 
-The files go to the exchange folder with what is known of them, and captures.py has Wireshark and btmon read them on the host, where
-they need a fraction of the time.
+The files are copied to the exchange folder with the expected contents, and captures.py has Wireshark and btmon read
+them on the host, where they need a fraction of the time.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 from harness import *
 
 CAPTURES = Path("/run/vm/exchange/captures")
-SCRATCH = Path("/run/vm/captures")  # the exchange folder knows no owners and no modes
+SCRATCH = Path("/run/vm/captures")  # the exchange folder stores no owners and no modes
 
 
 def value_handle(peer, uuid):
@@ -19,7 +19,7 @@ def value_handle(peer, uuid):
 
 
 def recorded(name, *command, **expected):
-    """Runs a command with --record, replays and checks the file, and hands it over with what is expected of it."""
+    """Runs a command with --record, replays and checks the file, and exports it with the expected contents."""
     SCRATCH.mkdir(exist_ok=True)
     CAPTURES.mkdir(exist_ok=True)
     file = SCRATCH / f"{name}.btsnoop"
@@ -31,7 +31,7 @@ def recorded(name, *command, **expected):
 
 
 def checked(file):
-    """What `replay --check` says of the links in the file, and `replay` of its packets of ATT."""
+    """Returns the result of `replay --check` for the links in the file, and of `replay` for its ATT packets."""
     check = blescan("replay", str(file), "--check").must(DONE)
     packets = blescan("replay", str(file), "--only", "att", "--json").must(DONE).objects
     return check, packets
@@ -42,7 +42,7 @@ def a_scan_is_recorded():
     outcome, file = recorded("scan", "scan", "--each", "packet", "--count", "20", address=PULSE.split("/")[0])
     same(len(outcome.out.splitlines()), 20, "lines")
     objects = blescan("replay", str(file), "--only", "adv", "--json").must(DONE).objects
-    # One packet has one report here, and one of the reader's lines one report at least.
+    # One packet has one report here, and one line of the reader at least one report.
     assert len(objects) >= 20, f"{len(objects)} reports in the file"
 
 

@@ -1,4 +1,4 @@
-"""Kernel tests of recovery without a restart (promise P11): one daemon, and what may happen to its adapter under it.
+"""Kernel tests of recovery without a restart (promise P11): one daemon, and the events that its adapter may undergo.
 
 Unplugging and switching off are in test_daemon.py. Ten links are lost at once.
 """
@@ -14,7 +14,7 @@ NIGHT = 8 * 3600  # seconds
 
 
 def recovers(program, link, what, seconds=WAIT):
-    """The daemon notes that its link is lost, and beats come on the next one."""
+    """Waits until the daemon reports the loss of its link, and beats arrive on the next one."""
     program.wait_for(lambda lines: len(links_in(lines)) >= link, f"the daemon notes {what}")
     program.wait_for(beating(link), f"beats after {what}", seconds)
 
@@ -27,7 +27,9 @@ def send_to_controller(packet, index=0):
 
 @contextlib.contextmanager
 def running(*options):
-    """The daemon with its first beats, on an adapter that begins anew; whatever comes of the test, both are gone behind it."""
+    """Runs the daemon until its first beats, on a freshly started adapter; both are removed after the test, passed
+    or not.
+    """
     control(HCI_DOWN)
     control(HCI_UP)
     program = daemon(*options)
@@ -41,7 +43,9 @@ def running(*options):
 # Row H15.
 @test
 def the_daemon_goes_on_after_a_reset_past_the_kernel():
-    """A command to the controller that the kernel did not send, and an error of the controller, which the kernel answers."""
+    """A command to the controller that the kernel did not send, and an error of the controller, to which the kernel
+    responds.
+    """
     forget()
     log = BeltLog()
     with running(BELT) as program:
@@ -56,9 +60,9 @@ def the_daemon_goes_on_after_a_reset_past_the_kernel():
 # Row H15.
 @test
 def the_daemon_goes_on_after_a_reset_by_the_kernel():
-    """Behind HCIDEVRESET the kernel sends no more LE data until the adapter was off and on: it forgets how many packets the
-    controller has room for. So links come up on which nothing is answered; the daemon goes on calling, and is there again behind
-    the switch.
+    """After HCIDEVRESET the kernel sends no more LE data until the adapter was switched off and on: it loses the
+    number of packets that the controller can buffer. So links come up on which no request receives a response; the
+    daemon continues to connect, and recovers after the switch.
     """
     with running(BELT) as program:
         control(HCI_RESET_IOCTL)
@@ -76,7 +80,7 @@ def the_daemon_goes_on_after_a_reset_by_the_kernel():
 # Row O05.
 @test
 def the_daemon_goes_on_after_rfkill():
-    """No call while it is blocked; unblocking alone leaves an adapter off, so somebody switches it on."""
+    """No connection attempt while it is blocked; unblocking alone leaves an adapter off, so the test switches it on."""
     switches = rfkill_switches()
     assert switches, "this kernel shows no rfkill switch"
     log = BeltLog()
@@ -99,8 +103,9 @@ def the_daemon_goes_on_after_rfkill():
 # Row O19.
 @test
 def the_daemon_goes_on_after_the_machine_went_to_sleep():
-    """Asleep in memory, with all but that switched off, and woken up by a clock that is ahead by a night (bed.py): the boot clock leaps.
-    The kernel ends links and scans before; a scan of another program goes on as well, without a restart.
+    """Suspends the machine to memory, with everything else switched off, and wakes it by a clock that has advanced
+    by a night (bed.py): the boot clock jumps. The kernel ends links and scans before; a scan of another program
+    continues as well, without a restart.
     """
     log = BeltLog()
     radio("on Crowd 0")
@@ -129,14 +134,14 @@ def the_daemon_goes_on_after_the_machine_went_to_sleep():
 
 
 def boot_clock_ahead():
-    """By how many seconds the clock that goes on in sleep is ahead of the one that does not."""
+    """Returns the number of seconds by which the clock that runs during suspend is ahead of the one that does not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 # Rows O06, O07.
 @test
 def bluetoothd_comes_and_goes_under_the_daemon():
-    """It takes the adapter as well, sets it up anew and hears what we do."""
+    """It also takes the adapter, configures it again and receives the same events."""
     log = BeltLog()
     with running(BELT) as program:
         children, out = [], open("/run/vm/bluez-beside.log", "w")
@@ -149,7 +154,9 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             return children[-1]
 
         def settled(what):
-            """Beats go on, on this link or on the next one; then they do after the link is lost."""
+            """Checks that beats continue, on this link or on the next one, and again after a further loss of the
+            link.
+            """
             seen = len(beats_in(program.lines))
             program.wait_for(lambda lines: len(beats_in(lines)) >= seen + 3, f"beats {what}")
             link = len(links_in(program.lines))
@@ -160,7 +167,7 @@ def bluetoothd_comes_and_goes_under_the_daemon():
             launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
             until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
             bluetoothd = launch("bluetoothd", "--nodetach", "--noplugin=*")
-            # It sets the adapter up unnoticed for a while.
+            # It configures the adapter for a while without a visible sign.
             time.sleep(5)
             same(bluetoothd.poll(), None, "bluetoothd's end")
             settled("beside bluetoothd")
@@ -181,7 +188,9 @@ def bluetoothd_comes_and_goes_under_the_daemon():
 
 @test
 def another_program_scans_under_the_daemon():
-    """An active scan of another program, by commands and by the kernel's management, while links are lost and made again."""
+    """An active scan of another program, by commands and by the kernel's management, while links are lost and
+    reconnected.
+    """
     log = BeltLog()
     with running(BELT) as program:
         link = 1
@@ -196,7 +205,7 @@ def another_program_scans_under_the_daemon():
             recovers(program, link, f"a lost link beside {' '.join(command)}")
             other.kill()
             other.wait()
-        # Their leftovers: a controller that keeps scanning, and a kernel that takes it for discovering.
+        # The remains of those scans: a controller that keeps scanning, and a kernel that takes it for discovering.
         link += 1
         radio("drop 0")
         recovers(program, link, "a lost link after the scans of others")
@@ -207,8 +216,8 @@ def another_program_scans_under_the_daemon():
 # Row O32.
 @test
 def the_daemon_ends_in_full_flow():
-    """Within two seconds of SIGTERM, with the link down and what it knows kept. The guest's clock counts its instructions (bed.py): how
-    busy the machine below is has no part in it.
+    """It ends within two seconds of SIGTERM, with the link down and its state stored. The guest's clock counts its
+    instructions (bed.py): the load of the host has no effect on it.
     """
     forget()
     with running("--state", str(STATE / "logger"), BELT) as program:

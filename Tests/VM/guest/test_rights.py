@@ -1,4 +1,4 @@
-"""Kernel tests of who may do what: plain users with a capability or none, root, and who has called sudo."""
+"""Kernel tests of privileges: unprivileged users with a capability or none, root, and the caller of sudo."""
 
 import os
 from pathlib import Path
@@ -44,7 +44,7 @@ def a_plain_user_writes_and_subscribes():
 
 @test
 def a_plain_user_is_told_what_another_scan_has_left_behind():
-    # The link of the previous test stays up for two seconds, and would serve this one as well.
+    # The link of the previous test stays up for two seconds, and this one would use it too.
     until(lambda: not doing()["links"], "the link of the test before goes on")
     blescan("scan", "--count", "1").must(DONE)
     outcome = blescan("read", PULSE, "2a19", "--timeout", "3s", user=PLAIN_USER)
@@ -55,7 +55,7 @@ def a_plain_user_is_told_what_another_scan_has_left_behind():
 
 
 def rights(program):
-    """Who a running program is and what it may do, of each of its threads: equal threads count once."""
+    """Returns the user and the capabilities of each thread of a running program: equal threads count once."""
     found = set()
     for status in Path(f"/proc/{program.child.pid}/task").glob("*/status"):
         try:
@@ -69,7 +69,7 @@ def rights(program):
 
 
 def callers_folder():
-    """A folder of the plain user's, for files that a program makes in that user's place."""
+    """A folder of the unprivileged user, for files that a program creates on that user's behalf."""
     folder = Path("/run/vm/caller")
     folder.mkdir(exist_ok=True)
     os.chown(folder, PLAIN_USER, PLAIN_USER)
@@ -118,7 +118,7 @@ def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_con
     until(lambda: doing()["scanning"] or program.child.poll() is not None, "it does not scan")
     found = rights(program)
     outcome = program.finish().must(DONE)
-    # It switches the adapter on when it has looked, so the right to do so stays.
+    # It switches the adapter on after its checks, so it keeps the privilege to do so.
     same(found, {(*CALLER, RAW_ALONE | 1 << 12, "1")}, "rights of its threads")
     findings = {o["id"]: o for o in outcome.objects if "id" in o}
     same(findings["capabilities"]["level"], "ok", "what it was given")

@@ -1,6 +1,6 @@
-"""Kernel tests of how soon a scan is heard of, and of what blescan leaves behind, however it ends.
+"""Kernel tests of the time to a scan's first report, and of the state that blescan leaves, however it ends.
 
-What is left behind is asked of the virtual controller itself, which needs nobody's word for it.
+That state is read from the virtual controller itself, independent of any program.
 """
 
 import os
@@ -15,13 +15,13 @@ BEACON = "D1:00:00:00:00:06"
 TIMES = Path("/run/vm/peers/Beacon.times")
 OTHERS = ("Pulse", "Second", "Lighthouse")
 AT_REST = {"scanning": False, "connecting": False, "links": []}
-# Seconds of the guest's clock. What the guest computes takes many times as long as on a real machine, and the machine below is
-# shared, so the best of some attempts counts; more are made only where the first ones were not good enough.
+# Seconds of the guest's clock. Computation in the guest takes many times as long as on a real machine, and the host is
+# shared, so the best of several attempts counts; more are made only if the first ones were too slow.
 FIRST_LINE, FEWEST_ATTEMPTS, MOST_ATTEMPTS = 0.2, 3, 12
 
 
 def first_advertisement(after):
-    """When the beacon was on the air for the first time after that, once it was."""
+    """Returns the time of the beacon's first advertisement after that, once it was sent."""
     def heard():
         return next((int(line) / 1e9 for line in TIMES.read_text().splitlines() if int(line) / 1e9 > after), None)
     until(heard, "the beacon is silent")
@@ -29,7 +29,7 @@ def first_advertisement(after):
 
 
 class Listener:
-    """A scan whose first line's arrival is noted, by this test alone: no thread has to be woken for it."""
+    """A scan with the arrival time of its first line, read in this thread: no other thread has to be woken for it."""
 
     def __init__(self, *arguments):
         self.child = subprocess.Popen(
@@ -48,7 +48,7 @@ class Listener:
 
 
 def the_best_of(attempt):
-    """The times of some attempts in milliseconds, of which the best must be good enough."""
+    """Returns the times of the attempts in milliseconds; the best must be good enough."""
     for name in OTHERS:
         radio(f"off {name}")
     try:
@@ -92,7 +92,7 @@ def the_first_line_follows_the_beginning_of_the_scan():
 
 
 def hears_again():
-    """The next scan works, whatever the one before has left behind, and leaves nothing behind itself."""
+    """Checks that the next scan works, whatever state the previous one has left, and leaves none itself."""
     objects = blescan("scan", "--count", "1", "--json").must(DONE).objects
     same(len(objects), 1, "lines")
     same(doing(), AT_REST, "what the controller does after the next scan")
@@ -110,7 +110,9 @@ def a_scan_that_is_interrupted_or_terminated_is_switched_off():
 
 
 def through_a_pipe(command, reader):
-    """Runs blescan into a reader; returns the reader's output, and the status and standard error of blescan."""
+    """Runs blescan with its output piped to a reader; returns the reader's output, and the status and standard error
+    of blescan.
+    """
     line = f'{{ "$0" {command}; echo $? >&2; }} | {reader}'
     done = subprocess.run(["/bin/sh", "-c", line, BLESCAN], capture_output=True, text=True, timeout=PATIENCE)
     *errors, status = done.stderr.splitlines()
@@ -158,7 +160,7 @@ def a_link_whose_reader_leaves_ends():
 @test
 def an_interrupted_request_and_an_interrupted_call_leave_nothing_behind():
     for peer, uuid, true in ((PULSE, vendor(9), lambda: doing()["links"]), (NOBODY, "2a19", lambda: doing()["connecting"])):
-        # What the test before has left would be taken for this one's.
+        # The remains of the previous test would be taken for this one's.
         until(lambda: doing() == AT_REST, "the controller does not come to rest")
         read = Program("read", peer, uuid, "--timeout", "60s")
         until(true, f"no link to {peer} and no call to it")
@@ -172,7 +174,7 @@ def a_killed_programs_link_ends_by_itself():
     notify = Program("notify", PULSE, "2a37").wait_for_lines(2)
     notify.child.kill()
     notify.finish()
-    # The kernel's own patience is two seconds of the guest's.
+    # The kernel's own time limit is two seconds of the guest's clock.
     until(lambda: doing() == AT_REST, "the link goes on")
     same(blescan("read", PULSE, "2a19", "--json").must(DONE).values, [b"\x4d"], "battery level")
 

@@ -1,4 +1,4 @@
-"""Kernel tests of blescan's live table: a terminal, a real scan, and what both are like afterwards."""
+"""Kernel tests of blescan's live table: a terminal, a real scan, and the state of both afterwards."""
 
 import os
 import pty
@@ -46,7 +46,7 @@ class Terminal:
         self.read(0)
 
     def left(self):
-        """The program has ended in peace, and nothing is left of it."""
+        """Checks that the program has ended normally, and has left nothing."""
         self.end()
         words = self.child.stderr.read().decode()
         same((self.child.poll(), "devices at the end" in words), (DONE, True), f"status and last words: {words!r}")
@@ -79,7 +79,7 @@ def signals_leave_terminal_and_controller_as_they_were():
 @test
 def a_time_that_is_over_ends_the_table():
     table = Terminal("scan", "--for", "3s")
-    # Whether anything is heard in this time has no part in it.
+    # Whether anything is received in this time does not matter.
     table.shows("active scan")
     table.left()
 

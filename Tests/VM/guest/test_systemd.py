@@ -1,7 +1,7 @@
 """Kernel tests of the packaged service (Docs/packaging/blescan.service) under this machine's systemd.
 
-systemd is the first process of a namespace here, with the packaged unit as it is and empty targets around it. What the service may not
-is tried by confined.py in its place: the same unit with another program.
+systemd is the first process of a namespace here, with the unmodified packaged unit and empty targets around it.
+confined.py attempts in its place what the service must not do: the same unit with another program.
 """
 
 import os
@@ -46,7 +46,7 @@ class ServiceManager:
         until(lambda: self.ask("is-active", "tests.target") == "active", "systemd does not come up")
 
     def run(self, *command):
-        """Runs a program as systemd's neighbour: it answers only processes that it can see."""
+        """Runs a program in systemd's namespace: systemd responds only to processes that it can see."""
         launch = ["nsenter", f"--pid=/proc/{self.child.pid}/ns/pid_for_children", *command, "--no-pager"]
         return subprocess.run(launch, capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
 
@@ -74,7 +74,7 @@ class ServiceManager:
 
 
 def process_of(program):
-    """The one process that runs a program, by its first argument."""
+    """Returns the one process that runs a program, by its first argument."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if (folder / "cmdline").read_bytes().split(b"\0")[0] == str(program).encode():
@@ -85,7 +85,7 @@ def process_of(program):
 
 
 def written_by(process):
-    """The names of the files and devices that a process has open for writing, sockets and the like aside."""
+    """Returns the names of the files and devices that a process has open for writing, without sockets and the like."""
     found = set()
     for entry in (process / "fd").iterdir():
         target = os.readlink(entry)
@@ -96,7 +96,7 @@ def written_by(process):
 
 
 def said(name):
-    """What a service has written so far, and of its errors the end."""
+    """Returns the output of a service so far, and the end of its errors."""
     out, err = OUTPUT / f"{name}.out", OUTPUT / f"{name}.err"
     return (out.read_text() if out.exists() else ""), (err.read_text()[-500:] if err.exists() else "")
 
@@ -118,7 +118,7 @@ def the_packaged_service_scans_as_nobody_under_systemd():
             line.split(":\t", 1) for line in (process_of(program) / "status").read_text().splitlines() if ":\t" in line)
         owner = int(lines["Uid"].split()[0])
         assert FIRST_DYNAMIC <= owner <= LAST_DYNAMIC, f"it runs as {owner}"
-        # The right to switch the adapter on is gone once that is done.
+        # The privilege to switch the adapter on is dropped once that is done.
         same({int(lines[kind], 16) for kind in ("CapPrm", "CapEff")}, {RAW}, "its rights")
         same((lines["NoNewPrivs"], lines["Seccomp"]), ("1", "2"), "no new rights, and a filter of system calls")
         same(written_by(process_of(program)), {f"{name}.out", f"{name}.err"}, "files open for writing")
@@ -129,7 +129,8 @@ def the_packaged_service_scans_as_nobody_under_systemd():
         same(manager.show(name, "ActiveState", "Result"), {"ActiveState": "inactive", "Result": "success"}, "the end")
         same(doing()["scanning"], False, "whether the controller scans")
         same(said(name)[1], "", "standard error")
-        # The kernel takes an active scan for unfinished until the adapter was off, and would make plain connects wait.
+        # The kernel takes an active scan for unfinished until the adapter was switched off and on, and would delay
+        # plain connects.
         control(HCI_DOWN)
         assert exposure and float(exposure[1]) <= 2, f"systemd-analyze security: {verdict[-300:]}"
         return f"exposure {exposure[1]}"

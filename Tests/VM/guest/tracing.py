@@ -1,4 +1,4 @@
-"""What the kernel's own tracing sees of a program."""
+"""The kernel's own trace of a program."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class SystemCalls:
-    """The system calls that a process begins meanwhile, as the kernel's own tracing has them."""
+    """The system calls that a process begins meanwhile, from the kernel's own trace."""
 
     FOLDER = Path("/sys/kernel/tracing")
 
@@ -22,7 +22,7 @@ class SystemCalls:
     def __enter__(self):
         self.set("options/event-fork", "1")
         self.set("trace", "")
-        # This process is traced as well: who sees no calls of it sees nothing.
+        # This process is traced as well: without its calls in the trace, tracing does not work.
         self.set("set_event_pid", " ".join([str(os.getpid()), *os.listdir(f"/proc/{self.process}/task")]))
         self.set("events/raw_syscalls/sys_enter/enable", "1")
         return self
