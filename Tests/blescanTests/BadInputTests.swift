@@ -81,7 +81,7 @@ import Testing
         try Golden.expect(session, matches: "wrong-usage.txt")
     }
 
-    /// The connection is fine, but not what was asked for.
+    /// The connection works, but the request fails.
     @Test func unknownOrRefused() async throws {
         let session = try await Golden.session([
             ["read", "demo:battery", "2a6e"],
@@ -116,7 +116,7 @@ import Testing
         try Golden.expect(session, matches: "refused.txt")
     }
 
-    /// A disk that fails in the middle is no end of the file.
+    /// A disk that fails in the middle is not the end of the file.
     @Test(arguments: ["decode", "replay"]) func whatCannotBeReadIsTold(command: String) async throws {
         let outcome = try await BuiltProgram.run([command, "/proc/self/mem"])
         #expect(outcome.status == 65)
@@ -150,7 +150,7 @@ import Testing
     }
 
     // Row O37.
-    /// A script may pass on what a device calls itself.
+    /// A script may pass on the name that a device reports.
     @Test(arguments: [
         ["read", "demo:battery", "x\u{1b}]0;pwn\u{7}"], ["scan", "--\u{1b}]0;pwn\u{7}"],
         ["scan", "--for", "1\u{9b}31m"],

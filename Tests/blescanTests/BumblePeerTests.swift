@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// blescan against a GATT server of another project. The expected values are those of the peer's own description, and
-/// the requests are counted by the peer. How many there should be is worked out from the description:
+/// blescan against a GATT server of another project. The expected values are those of the peer's own description. The
+/// peer counts the requests; the expected numbers are derived from the description:
 ///
 /// - The MTU exchange is one, and none with `--mtu 23`.
-/// - The discovery finds three services with short UUIDs and two with long ones, which no response can mix; the last
-///   ends before 0xffff. Seven short characteristics, three long ones; one gap holds a descriptor that is not implied.
-///   With a large MTU: 3 for services, 2 for characteristics, 1 for the descriptor.
+/// - The discovery finds three services with short UUIDs and two with long ones, which cannot share a response; the
+///   last one ends before 0xffff. Seven short characteristics, three long ones; one gap holds a descriptor that is not
+///   implied. With a large MTU: 3 for services, 2 for characteristics, 1 for the descriptor.
 @Suite(.serialized, .enabled(if: BumblePeer.available(for: "BumblePeerTests"))) struct BumblePeerTests {
     private static let long = "a1b20002-0000-1000-8000-00805f9b0000"
     private static let longValue = (0..<64).map { String(format: "%02x", $0) }.joined()
@@ -98,7 +98,7 @@ import Testing
 
     @Test(arguments: [
         (["2a19"], "64", 2), (["2a19", "--mtu", "23"], "64", 1), ([long], longValue, 2),
-        // The first request finds it and gives 19 bytes; two full pieces and one that is not full.
+        // The first request finds it and returns 19 bytes; two full pieces and one that is not full.
         ([long, "--mtu", "23"], longValue, 4),
     ])
     func reading(_ arguments: [String], _ hex: String, _ requests: Int) async throws {
@@ -111,7 +111,7 @@ import Testing
         #expect(object["uuid"] as? String == arguments.first)
         #expect(object["value"] as? Int == (arguments.first == "2a19" ? 100 : nil))
         #expect(try await peer.conversation().requests <= requests)
-        // Once more for people, in a new connection.
+        // Again in the text format, in a new connection.
         let text = try await BuiltProgram.run(["read", "unix:\(peer.path)"] + arguments).output
         #expect(text == (arguments.first == "2a19" ? "64  100 %\n" : hex + "\n"))
     }
@@ -119,7 +119,7 @@ import Testing
     @Test(arguments: [
         (["2a39", "--u8", "1"], ["12080001"], 7), (["0x0008", "--hex", "0203", "--mtu", "23"], ["1208000203"], 1),
         (["6e400002-b5a3-f393-e0a9-e50e24dcca9e", "--text", "hi", "--without-response"], ["5216006869"], 6),
-        // Longer than a request: three prepared pieces, and the word to write them.
+        // Longer than a request: three prepared writes, and their execution.
         (
             [long, "--text", String(repeating: "a", count: 40), "--mtu", "23"],
             [

@@ -6,22 +6,22 @@ import Testing
 
 @testable import blescan
 
-/// What the file of `--cache` is used for: its own peer, and only as long as that has not changed.
+/// The validity of the file of `--cache`: only for its own peer, and only while that has not changed.
 @Suite struct CacheOwnerTests {
-    /// Where the cache is, and where its peer: one peer after the other listens there.
+    /// The paths of the cache and of its peer: one peer after the other listens there.
     private let file = "/tmp/blescan-cache-\(UUID().uuidString.prefix(8))"
     private var socket: String { file + ".sock" }
 
     private static let hashed = VirtualDevice(
         name: "Lamp", services: [.battery(level: 7), .genericAttribute(databaseHash: hash)])
 
-    /// What the specification calculates: AES-CMAC by OpenSSL, over the attributes put together by hand.
+    /// The hash that the specification defines: AES-CMAC by OpenSSL, over the attributes as assembled here.
     private static let hash: [UInt8] = [
         0xAF, 0xF5, 0x3C, 0xEF, 0x4A, 0x82, 0x80, 0xB8,
         0xFB, 0x65, 0x78, 0xF6, 0x16, 0xB3, 0xBF, 0xE6,
     ]
 
-    /// Runs one command against a device at the one path; returns what it printed, and the packets that the device got.
+    /// Runs one command against a device at the one path; returns its output, and the packets that the device received.
     private func run(
         _ command: [String], _ device: VirtualDevice
     ) async throws -> (outcome: Outcome, packets: [[UInt8]]) {
@@ -33,7 +33,7 @@ import Testing
 
     private func removeFile() { try? FileManager.default.removeItem(atPath: file) }
 
-    /// The peer has no hash, so only a handle that is not there any more tells.
+    /// The peer has no hash, so only a handle that no longer exists shows the change.
     @Test func aPeerThatChangedIsExploredAgain() async throws {
         defer { removeFile() }
         _ = try await run(["explore", "PEER"], .heartRate)
@@ -48,7 +48,7 @@ import Testing
         #expect(again.output.contains("9 attributes known from the cache, unchecked, 1 request\n"))
     }
 
-    /// The handle that is refused is of the same type in both; what is wrong are the others.
+    /// The refused handle has the same type in both; the others are wrong.
     @Test func aChangeElsewhereIsSeenToo() async throws {
         defer { removeFile() }
         func device(_ onRead: ReadAction?, _ second: VirtualCharacteristic) -> VirtualDevice {
@@ -75,8 +75,8 @@ import Testing
         #expect(again.output.contains("2 requests used"))
     }
 
-    /// The hash of the demo is the one that the specification calculates: AES-CMAC by OpenSSL, with a key of zeroes, over what
-    /// it says is hashed, put together by hand.
+    /// The hash of the demo is the one that the specification defines: AES-CMAC by OpenSSL, with a key of zeroes, over
+    /// the octets that it requires, as assembled here.
     @Test func theHashOfTheDemoIsRight() async throws {
         let device = try #require(VirtualDevice.presets.first { $0.name == "heart-rate" }?.device)
         let peripheral = try await Central().attach(descriptor: VirtualPeripheral(device).connect())
@@ -92,7 +92,7 @@ import Testing
         await peripheral.disconnect()
     }
 
-    /// A peer without a hash is asked again, and less; that it has changed since is not said by that.
+    /// A peer without a hash is discovered again, to a lower level; that does not show whether it has changed since.
     @Test(arguments: [
         ["notify", "PEER", "2a19", "--count", "1", "--for", "50ms"], ["write", "PEER", "2a19", "--u8", "1"],
     ])
@@ -107,7 +107,7 @@ import Testing
         #expect(again.output.contains("9 attributes known from the cache, unchecked, 1 request\n"))
     }
 
-    /// What is less, and says otherwise, is what the peer has now.
+    /// A smaller result that contradicts the cache is what the peer has now.
     @Test func whatContradictsReplacesMore() async throws {
         defer { removeFile() }
         _ = try await run(["explore", "PEER"], .heartRate)
@@ -144,7 +144,7 @@ import Testing
         #expect(try PeerArgument(argument: "unix:/a").identity == "unix:/a")
     }
 
-    /// One request after the MTU, as without a cache, and no file of what is no knowledge of the peer.
+    /// One request after the MTU exchange, as without a cache, and no file that contains no part of the database.
     @Test(arguments: [
         ["read", "PEER", "2a19"], ["read", "PEER", "0x0003"], ["write", "PEER", "0x0003", "--u8", "1"],
     ])

@@ -3,13 +3,14 @@ import Testing
 
 /// `--cache` against a GATT server of another project; it counts the requests.
 @Suite(.serialized, .enabled(if: BumblePeer.available(for: "CacheTests"))) struct CacheTests {
-    /// Generic Attribute with the Database Hash of what this peer serves, as OpenSSL's AES-CMAC has it (Core Vol 3 Part G, 7.3).
+    /// Generic Attribute with the Database Hash of this peer's database, as OpenSSL's AES-CMAC computes it (Core Vol 3
+    /// Part G, 7.3).
     private static let hash = """
         {"uuid": "1801", "characteristics": [{"uuid": "2B2A", "properties": ["read"],
           "value": "e371f5d3ec3efa9fa58edc28e4267629"}]},
         """
 
-    /// Where the cache is, and where its peer: one peer after the other listens there.
+    /// Returns the paths of the cache and of its peer: one peer after the other listens there.
     private static func temporaryPaths() -> (file: String, socket: String) {
         let path = FileManager.default.temporaryDirectory.appending(path: "cache-\(UUID().uuidString.prefix(8))").path
         return (path, path + ".sock")
@@ -19,7 +20,7 @@ import Testing
         for path in paths { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    /// The MTU exchange is not counted in what it took to know the peer, and it is the one request besides.
+    /// The MTU exchange is not counted among the requests of the discovery, and is the only other request.
     @Test func exploringTwice() async throws {
         let (file, socket) = Self.temporaryPaths()
         defer { Self.remove(file, socket) }
@@ -40,7 +41,7 @@ import Testing
         #expect(conversation.received == ["020502", "080100ffff2a2b"])
     }
 
-    /// A peer without a hash is asked whether it has one by now, and believed.
+    /// A peer without a hash is asked whether it has one now, and trusted.
     @Test func aPeerWithoutHash() async throws {
         let (file, socket) = Self.temporaryPaths()
         defer { Self.remove(file, socket) }
@@ -53,7 +54,7 @@ import Testing
         #expect(object["cached"] as? Bool == true)
         #expect(object["discoveryRequests"] as? Int == 1)
         #expect(try await second.conversation().requests == 2)
-        // The same file for a peer that has one: something else, and discovered.
+        // The same file for a peer that has a hash: a different peer, which is discovered.
         let third = try await BumblePeer(with: Self.hash, at: socket)
         let other = try await BuiltProgram.run(["explore", "unix:\(third.path)", "--no-read", "--cache", file])
         #expect(other.output.contains("discovered 32 attributes in "))
@@ -75,7 +76,7 @@ import Testing
         #expect(try await third.conversation().requests == 4, "the MTU, the hash, on and off")
     }
 
-    /// Told once; the work is done without.
+    /// It is reported once; the command continues without a cache.
     @Test(arguments: ["garbage", "text", "directory", "nowhere"])
     func badFiles(kind: String) async throws {
         let (path, socket) = Self.temporaryPaths()

@@ -2,7 +2,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// Standard streams that are closed: no socket gets their numbers, and nothing that is printed ends up in one.
+/// Standard streams that are closed: no socket gets their numbers, and no output is written into one.
 @Suite struct ClosedDescriptorTests {
     private func run(_ redirection: String, _ arguments: [String]) async throws -> Outcome {
         let command = "exec \"$0\" \"$@\" \(redirection)"

@@ -5,9 +5,9 @@ import Testing
 
 @testable import blescan
 
-/// Every exit status of the contract, by the real program.
+/// Every exit status of the contract, from the built program.
 @Suite struct ExitStatusTests {
-    /// A way to end with one of them.
+    /// A way to end with one of the statuses.
     struct Ending: Sendable, CustomStringConvertible {
         let description: String
         let status: Int32
@@ -61,7 +61,7 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
 
-    /// One more service in each response, for ever.
+    /// The peer reports one more service in each response, for ever.
     @Test func aPeerWithoutEnd() async throws {
         let peer = try SocketPeer { request in
             guard request.first == 0x10, request.count > 2 else { return .answer([0x01, request[0], 0, 0, 0x06]) }
@@ -70,7 +70,7 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)"]).status == 76)
     }
 
-    /// What continued is described in words that may change.
+    /// The operation's description is text that may change.
     @Test(arguments: ["discover the services", "find 2a19"]) func whoseLimitItIsDecidesAndNotTheWords(operation: String)
     {
         let ofThePeer = BLEError(.tooLong, during: operation, because: "there is no end", origin: .peer)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func refusedByCheck() async throws {
-        // A response that nobody has asked for.
+        // A response without a request.
         let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")
         #expect(outcome.status == 76)
     }
@@ -103,7 +103,7 @@ import Testing
         #expect(try await program.outcome().status == 130)
     }
 
-    /// Tests each promise.
+    /// Every documented status has a test.
     @Test func noneIsLeftOut() {
         let tested = Set(Self.endings.map(\.status) + [74, 75, 76, 77, 130])
         let known = (0...255 as ClosedRange<Int32>).filter { blescan.ExitStatus(rawValue: $0) != nil }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import blescan
 
-/// `blescan --help` lists every exit code and no other. The manual page has the same list: `make man` takes it from the help.
+/// `blescan --help` lists every exit code and no other. The manual page has the same list: `make man` takes it from the
+/// help.
 @Suite struct HelpExitStatusTests {
     private static let root = RepositoryFiles.root
 
@@ -12,7 +13,7 @@ import Testing
         try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
     }
 
-    /// The lines below EXIT STATUS in the text of the help.
+    /// Returns the lines below EXIT STATUS in the text of the help.
     private func listOfTheHelp() throws -> [String] {
         let lines = try text("Sources/blescan/Blescan.swift").split(separator: "\n", omittingEmptySubsequences: false)
         let title = try #require(lines.first { $0.hasSuffix(" EXIT STATUS") })

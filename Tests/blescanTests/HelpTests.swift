@@ -1,6 +1,6 @@
 import Testing
 
-/// The help screens, in which every command and option is promised to users.
+/// The help screens, which document every command and option for users.
 @Suite struct HelpTests {
     private static let commands = ["scan", "explore", "read", "write", "notify", "replay", "decode", "doctor"]
 

@@ -23,7 +23,7 @@ import Testing
         #expect(peer.packets.last == Self.switchedOff, "the peer is told to stop")
     }
 
-    /// The link stays up beside a reader that does not read, and the first ^C ends both.
+    /// The link stays up while the output is not read, and the first ^C ends both.
     @Test func listeningNeedsNoReader() async throws {
         let folder = try TestFolder()
         try #require(unsafe mkfifo(folder["lines"], 0o600) == 0)
@@ -75,7 +75,7 @@ import Testing
         #expect(outcome.errors == "blescan: interrupted\n")
     }
 
-    /// The peer does not even respond to the unsubscribe: the second ^C does not wait for it.
+    /// The peer does not even respond to the unsubscribe request: the second ^C does not wait for it.
     @Test func theSecondInterruptEndsAtOnce() async throws {
         let peer = try await SocketPeer(.heartRate)
         let program = try RunningProgram(["notify", "unix:\(peer.path)", "2a37"])
@@ -96,7 +96,7 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
-    /// Even if output cannot be written any more, the peer is asked to stop.
+    /// Even if output cannot be written any more, the peer is unsubscribed from.
     @Test(arguments: [(Sink.closedPipe, Int32(0)), (.file("/dev/full"), 74)])
     func listeningEndsWithItsReader(_ sink: Sink, _ status: Int32) async throws {
         let peer = try await SocketPeer(.heartRate)

@@ -1,10 +1,10 @@
 import Glibc
 import Testing
 
-/// The radio's commands on a machine whose kernel has no Bluetooth, such as a container. On any other machine the kernel
-/// tests say what happens.
+/// The radio's commands on a machine whose kernel has no Bluetooth, such as a container. The kernel tests cover all
+/// other machines.
 @Suite struct NoAdapterTests {
-    /// Whether the kernel knows the family of Bluetooth's sockets.
+    /// Whether the kernel supports Bluetooth sockets.
     static let kernelHasBluetooth: Bool = {
         let descriptor = socket(31, Int32(SOCK_RAW.rawValue), 1)
         if descriptor >= 0 { close(descriptor) }
@@ -30,7 +30,7 @@ import Testing
         #expect(outcome.errors.contains("`blescan doctor` finds out more."))
     }
 
-    /// The real machine, without a pretended one.
+    /// The real machine, not a simulated one.
     @Test func theDoctorSaysSo() async throws {
         guard !Self.kernelHasBluetooth else { return }
         let outcome = try await BuiltProgram.run(["doctor", "--json"])

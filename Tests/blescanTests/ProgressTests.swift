@@ -7,11 +7,11 @@ import Testing
 
 @testable import blescan
 
-/// The line of progress on a real terminal, beside peers that take their time.
+/// The line of progress on a real terminal, with peers that respond slowly.
 @Suite struct ProgressTests {
     private static let erase = "\r\u{1B}[K"
 
-    /// No sequences but the one that clears the line, and no line wider than the terminal.
+    /// Expects no sequence except the one that clears the line, and no line wider than the terminal.
     private func expectTidy(_ text: String, columns: Int = 80) {
         let rest = text.replacingOccurrences(of: Self.erase, with: "\n")
         #expect(!rest.contains("\u{1B}") && !rest.contains("\r"), "\(text.debugDescription)")
@@ -35,18 +35,18 @@ import Testing
         try await terminal.shown("\(Self.erase)\(name): \(line)")
         peer.disconnect()
         #expect(try await program.outcome().status == 74)
-        // What failed stands alone on its line.
+        // The failure is alone on its line.
         try await terminal.shown(
             Self.erase + (command.contains("--json") ? "{\"v\":1,\"error\"" : "blescan: could not"))
         #expect(terminal.text.hasSuffix("\n"))
         expectTidy(terminal.text, columns: 132)
     }
 
-    /// How far the whole has come stands behind what is being done.
+    /// The overall progress follows the current operation.
     @Test func exploringCountsTheValues() async throws {
         let server = Lock(AttributeServer(.battery))
         let peer = try SocketPeer { packet in
-            // The second Read Request is one too many for this peer.
+            // This peer does not respond to the second Read Request.
             if packet == [0x0A, 0x05, 0x00] { return .silence }
             return server.withLock { $0.received(packet).first.map { .answer($0) } ?? .silence }
         }
@@ -70,7 +70,7 @@ import Testing
         #expect(!terminal.text.contains(Self.erase + "unix:/tmp/bl"))
     }
 
-    /// The results go elsewhere, so the line may stay until they come; it is gone after them.
+    /// The results go elsewhere, so the line may stay until they arrive; it is cleared then.
     @Test func listeningSaysThatItWaits() async throws {
         let peer = try await SocketPeer(.battery)
         let terminal = try PseudoTerminal()
@@ -82,7 +82,7 @@ import Testing
         expectTidy(terminal.text)
     }
 
-    /// Beside the time-out of the command, which is longer than it takes for a line to appear.
+    /// The command's time-out is longer than the delay of a line.
     @Test func aDumbTerminalHasNone() async throws {
         let peer = try SocketPeer { _ in .silence }
         let terminal = try PseudoTerminal()
@@ -99,7 +99,7 @@ import Testing
         #expect(outcome.errors.hasPrefix("blescan: could not") && outcome.errors.split(separator: "\n").count == 1)
     }
 
-    /// A pipe has no size; a file that is read has one.
+    /// A pipe has no size; a file does.
     @Test func filesAreToldInPerCent() throws {
         let folder = try TestFolder()
         try Data(count: 2000).write(to: URL(filePath: folder["capture"]))

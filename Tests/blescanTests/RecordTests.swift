@@ -4,7 +4,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// `--record`: what is in the file, and what becomes of it when something goes wrong.
+/// `--record`: the content of the file, and its state after a failure.
 @Suite(.timeLimit(.minutes(3))) struct RecordTests {
     static let sessions: [[String]] = [
         ["explore", "demo:heart-rate"],
@@ -69,7 +69,7 @@ import Testing
         try Golden.expect(session, matches: "record-failures.txt")
     }
 
-    /// A limit of the process stands in for a disk that fills up.
+    /// A limit of the process simulates a full disk.
     @Test func aFullDiskEndsTheRecordingAlone() async throws {
         let folder = try TestFolder()
         let command = "ulimit -f 1; exec \"$0\" explore demo:heart-rate --record \"$1\""
@@ -141,7 +141,7 @@ struct RecordedByWiresharkTests {
         }
     }
 
-    /// What `scan` and a connect in the air leave behind: the controller's own packets around those of ATT.
+    /// The recording of `scan` and of a connect over the radio: the controller's own packets around those of ATT.
     @Test func aWholeRadio() async throws {
         let folder = try TestFolder()
         let capture = folder["radio.btsnoop"]
@@ -157,7 +157,7 @@ struct RecordedByWiresharkTests {
         #expect(seen.map { $0[3] }.filter { !$0.isEmpty }.contains("0x09"))
     }
 
-    /// The handle that a packet names at its beginning, where it does.
+    /// Returns the handle at the beginning of a packet, if it has one.
     private static func handle(of pdu: [UInt8]) -> String? {
         switch ATTOpcode(rawValue: pdu[0]) {
         case .readRequest, .readBlobRequest, .writeRequest, .writeCommand, .handleValueNotification,
@@ -168,8 +168,8 @@ struct RecordedByWiresharkTests {
     }
 }
 
-/// What BlueZ's monitor makes of a recorded session. That of BlueZ 5.66 ends at any Read By Type Request, also in its own files, so
-/// these sessions have none.
+/// BlueZ's monitor's reading of a recorded session. That of BlueZ 5.66 ends at any Read By Type Request, also in its
+/// own files, so these sessions have none.
 @Suite(.enabled(if: Referee.available(Referee.btmon, "btmon", for: "RecordedByMonitorTests")), .timeLimit(.minutes(3)))
 struct RecordedByMonitorTests {
     @Test func theSamePackets() async throws {

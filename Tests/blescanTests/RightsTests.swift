@@ -11,23 +11,23 @@ private enum Runner {
     }
 }
 
-/// The capabilities of the radio.
+/// The capabilities that the radio requires.
 private let forRadio: UInt64 = 3 << 12
 private let nothing: UInt64 = 0
 
-/// On an adapter that does not exist, and so is not on.
+/// On an adapter that does not exist, and therefore is not on.
 private let radio = ["write", "AA:BB:CC:DD:EE:FF", "2a19", "--adapter", "hci9999", "--file"]
 private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
 
-/// What a command is left with of the rights that it was started with. Only root has something to give up; the kernel tests
-/// run as root, and see the rest: with an adapter that is on CAP_NET_ADMIN goes too.
+/// The privileges that a command keeps of those that it was started with. Only root has privileges to drop. The kernel
+/// tests run as root and cover the rest: with an adapter that is on, CAP_NET_ADMIN is dropped too.
 @Suite(.enabled(if: Runner.isRoot(for: "RightsTests"))) struct RightsTests {
     private static let nobody = "65534"
     private static let sudo = ["SUDO_UID=\(nobody)", "SUDO_GID=\(nobody)"]
     private static let login = ["SUDO_UID=0", "SUDO_GID=0"]
     private static let overrideFileAccess: UInt64 = 1 << 1
 
-    /// The capabilities that this process has, and so can give to the program.
+    /// The capabilities of this process, which it can pass to the program.
     private static let own = UInt64(status(of: "self").first?["CapEff"] ?? "0", radix: 16) ?? 0
 
     @Test(arguments: [
@@ -40,7 +40,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
     }
 
-    /// The files that it reads are its user's, which may not be root's.
+    /// The files that it reads are its user's, which root may not be able to read.
     @Test(arguments: [(radio, forRadio), (socket, nothing), (["decode"], nothing), (["replay"], nothing)])
     func rootItselfKeepsItsWayToFiles(_ command: [String], _ capabilities: UInt64) async throws {
         let threads = try await Self.threads(Self.login, command)
@@ -48,14 +48,14 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: "0", capabilities | Self.overrideFileAccess) }
     }
 
-    /// The socket may be root's.
+    /// The socket may belong to root.
     @Test func underSudoRootConnectsToASocket() async throws {
         let threads = try await Self.threads(Self.sudo, socket)
         #expect(!threads.isEmpty)
         for thread in threads { Self.expect(thread, user: "0", Self.overrideFileAccess) }
     }
 
-    /// As a service has them: CAP_CHOWN is none of blescan's.
+    /// With the capabilities of a service: CAP_CHOWN is not one that blescan uses.
     @Test(arguments: [(radio, forRadio), (["decode"], nothing)])
     func whoHasCapabilitiesKeepsThoseOfTheRadio(_ command: [String], _ capabilities: UInt64) async throws {
         let given = [(0, "+chown"), (12, "+net_admin"), (13, "+net_raw")]
@@ -70,7 +70,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
     }
 
     // Row O35.
-    /// It waits for what stands for the sockets of a pretended machine.
+    /// It waits for the file that simulates the sockets of a machine.
     @Test(arguments: [(sudo, nobody, nothing), (login, "0", overrideFileAccess)])
     func doctorGivesUpItsRightsToo(_ environment: [String], _ user: String, _ capabilities: UInt64) async throws {
         let threads = try await Self.threads(environment, ["doctor", "--root"], waitingFor: "bluetooth.json")
@@ -79,7 +79,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
     }
 
     // Row O35.
-    /// With CAP_NET_ADMIN only where something is to be switched on; the socket may be root's.
+    /// With CAP_NET_ADMIN only if something must be switched on; the socket may belong to root.
     @Test(arguments: [([], forRadio & ~(1 << 12)), (["--fix", "up"], forRadio)])
     func doctorConnectsWithTheRightsOfTheOthers(_ options: [String], _ capabilities: UInt64) async throws {
         let peer = try SocketPeer { _ in .silence }
@@ -104,7 +104,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect(refused.status == 77 && refused.errors.contains("Permission denied. Under sudo it would belong"))
         #expect(!FileManager.default.fileExists(atPath: file))
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
-        // Whether there is an adapter has no part in it.
+        // Whether there is an adapter does not matter.
         let outcome = try await Self.run(Self.sudo, command)
         #expect(outcome.output.contains("demo:heart-rate: connected in "), "\(outcome.errors)")
         let attributes = try FileManager.default.attributesOfItem(atPath: file)
@@ -112,7 +112,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.stringValue == Self.nobody)
     }
 
-    /// The user is known by other names too; nobody is on Debian's list of users.
+    /// Other variables name the user too; nobody is in Debian's list of users.
     @Test(arguments: ["DOAS_USER=nobody", "PKEXEC_UID=\(nobody)"])
     func underOtherToolsEveryThreadIsTheCallers(_ variable: String) async throws {
         let threads = try await Self.threads(["-u", "SUDO_UID", variable], ["decode"])
@@ -165,7 +165,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
                 + "ran it: let that user read it.\n")
     }
 
-    /// An invalid number is no user: root stays root.
+    /// An invalid number names no user: root stays root.
     @Test func aCallerWhoIsNoNumberIsNone() async throws {
         let threads = try await Self.threads(["SUDO_UID=\(Self.nobody)", "SUDO_GID=nonsense"], ["decode"])
         #expect(!threads.isEmpty)
@@ -177,7 +177,8 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
             .outcome()
     }
 
-    /// What the kernel says of each thread of a command that waits for what is in its last argument, or for a file of that name in it.
+    /// Returns the kernel's status of each thread of a command that waits for the pipe in its last argument, or for a
+    /// file of that name in it.
     private static func threads(
         _ environment: [String], _ command: [String], waitingFor name: String = ""
     ) async throws -> [[String: String]] {
@@ -188,11 +189,11 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         #expect(unsafe mkfifo(pipe, 0o644) == 0 && chmod(pipe, 0o644) == 0)
         let program = try RunningProgram(
             environment + [BuiltProgram.url.path] + command + [last], of: URL(filePath: "/usr/bin/env"))
-        // It has opened the pipe, and so is after everything that it does at its beginning.
+        // It has opened the pipe, and so has finished its start.
         let end = try await Self.opened(pipe)
         let found = status(of: String(program.processID))
         close(end)
-        // There is nothing in it, which has other consequences for each command.
+        // The pipe is empty, which each command handles differently.
         _ = try await program.outcome()
         return found
     }

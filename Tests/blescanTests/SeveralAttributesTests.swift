@@ -19,12 +19,12 @@ import Testing
                 ])
         ])
 
-    /// The configurations that were written to the peer, by handle.
+    /// Returns the configurations that were written to the peer, by handle.
     private func configurations(_ peer: SocketPeer) -> [[UInt8]] {
         peer.packets.filter { $0.first == 0x12 }.map { Array($0.dropFirst()) }
     }
 
-    /// Until a value of each has come: `last` is one of the second, and the first has begun before it.
+    /// Listens until a value of each has arrived: `last` is one of the second, and the first has begun before it.
     private func listen(_ arguments: [String], _ last: String) async throws -> Outcome {
         let program = try RunningProgram(arguments)
         try await program.printed(last)
@@ -60,7 +60,7 @@ import Testing
         #expect(Set(objects.compactMap { $0["kind"] as? String }) == ["notification", "indication"])
     }
 
-    /// The others are switched off again, before the command ends.
+    /// The others are disabled again before the command ends.
     @Test(arguments: [("fff9", 1, "could not subscribe to fff9"), ("fff2", 76, "could not subscribe to fff2")])
     func oneThatCannotBeSubscribedToEndsIt(_ name: String, _ status: Int32, _ words: String) async throws {
         let peer = try await SocketPeer(Self.thermometer)
@@ -86,7 +86,7 @@ import Testing
         #expect(peer.packets.count == 4, "the MTU, and one request a value")
     }
 
-    /// The second read uses what the first one has learnt of a handle.
+    /// The second read uses the handle that the first one has found.
     @Test func oneTypeTellsOfBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output
         #expect(lines == "0x0018 Battery Level  57  87 %\n0x0018 Battery Level  57  87 %\n")
@@ -95,7 +95,7 @@ import Testing
         #expect(objects.allSatisfy { $0["value"] != nil })
     }
 
-    /// The cache's knowledge of a handle is shown.
+    /// The cached type of a handle is shown.
     @Test func theCacheTellsOfHandles() async throws {
         let folder = try TestFolder()
         _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", folder["cache"]])

@@ -4,7 +4,7 @@ import Testing
 
 /// Peers that do not respond, disconnect, refuse, or violate the protocol: the status and the sentence for the user.
 @Suite struct UnrulyPeerTests {
-    /// Commands that meet the peer at different moments: at the MTU exchange, or without one at the first request.
+    /// Commands that reach the peer at different steps: at the MTU exchange, or without one at the first request.
     static let commands: [[String]] = [
         ["explore", "PEER"], ["explore", "PEER", "--mtu", "23"], ["read", "PEER", "2a19"],
         ["read", "PEER", "0x0003", "--mtu", "23"], ["write", "PEER", "2a19", "--u8", "1", "--mtu", "23"],
@@ -15,7 +15,7 @@ import Testing
         try await BuiltProgram.run(command.map { $0 == "PEER" ? "unix:\(peer.path)" : $0 } + more)
     }
 
-    /// One paragraph that names the program and the peer, and no output.
+    /// Expects one paragraph that names the program and the peer, and no output.
     private func expectParagraph(_ outcome: Outcome, status: Int32, peer: SocketPeer) {
         #expect(outcome.status == status)
         #expect(outcome.output.isEmpty)
@@ -47,11 +47,11 @@ import Testing
         #expect(outcome.errors.contains("[ATT 0x05]"))
     }
 
-    /// With a handle there is no discovery, and what is nonsense to one may be a value to read.
+    /// With a handle there is no discovery, and bytes that are malformed for one command may be a value to another.
     @Test(arguments: commands.filter { !$0.contains("0x0003") })
     func thePeerTalksNonsense(_ command: [String]) async throws {
         let peer = try SocketPeer { pdu in
-            // Responses of the right kind that end in the middle of what they announce.
+            // Responses of the right kind that end in the middle of their content.
             pdu.first == 0x02 ? .answer([0x03, 0x17, 0x00]) : .answer([(pdu.first ?? 0) &+ 1, 0x07, 0x01])
         }
         let outcome = try await run(command, peer, ["--timeout", "2s"])
@@ -93,14 +93,14 @@ import Testing
         #expect(outcome.errors.contains("Name one of them by its handle"))
     }
 
-    /// A message from the peer must not steer the terminal that shows it.
+    /// A message from the peer must not control the terminal that shows it.
     @Test(arguments: [
         ["explore", "PEER"], ["read", "PEER", "2a00"], ["explore", "PEER", "--json"],
         ["read", "PEER", "2a00", "--json"],
         ["explore", "PEER", "--trace"],
     ])
     func noEscapeSequenceReachesTheTerminal(_ command: [String]) async throws {
-        // Clears the screen, sets the window's title, turns the direction of writing, and ends the line.
+        // Clears the screen, sets the window's title, changes the writing direction, and ends the line.
         let name = "Lamp\u{1B}[2J\u{1B}]0;title\u{7}\u{9B}31m\u{202E}txet\u{2028}\r\nend"
         let peer = try await SocketPeer(
             VirtualDevice(name: name, services: [.genericAccess(name: name, appearance: 0)]))
@@ -113,7 +113,7 @@ import Testing
         #expect(outcome.output.contains("4c616d70"), "the bytes are shown")
     }
 
-    /// An Error Response for any request, and consent to every MTU.
+    /// Returns an Error Response for any request, and a regular response to an MTU request.
     private static func answer(_ pdu: [UInt8], code: UInt8) -> [UInt8] {
         guard let opcode = pdu.first, opcode != 0x02 else { return [0x03, 0x17, 0x00] }
         return [0x01, opcode] + pdu.dropFirst().prefix(2) + [code]

@@ -46,7 +46,7 @@ import Testing
         #expect(outcome.output.contains("carries no advertising reports"))
     }
 
-    /// Data that is cut off is what the air has; explaining it is what was asked for.
+    /// Truncated data occurs on the air; the command must explain it.
     @Test(arguments: [
         ("0201", "1 byte is missing"), ("0509", "4 bytes are missing"), ("04030d180f", "ends with a stray byte"),
         ("043e0d020100000102030405060000ff", "1 byte follows the last report"),

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Captures that other programs have written.
+/// Captures written by other programs.
 @Suite("blescan replay of others' captures", .timeLimit(.minutes(3)))
 struct ForeignCaptureTests {
     @Test("What a sniffer has heard, as on the golden page")
@@ -23,7 +23,7 @@ struct ForeignCaptureTests {
     }
 }
 
-/// What Wireshark makes of the same files, and other formats of its own making.
+/// Wireshark's reading of the same files, and other formats that it converts them to.
 @Suite(
     .enabled(if: Referee.available(Referee.tshark, "tshark", for: "ForeignCapturesByWiresharkTests")),
     .timeLimit(.minutes(3)))
@@ -66,7 +66,7 @@ struct ForeignCapturesByWiresharkTests {
 }
 
 extension Array {
-    /// The results in order, one after the other.
+    /// Returns the results in order, one after the other.
     fileprivate func asyncMap<Value>(_ transform: (Element) async throws -> Value) async throws -> [Value] {
         var values: [Value] = []
         for element in self { values.append(try await transform(element)) }

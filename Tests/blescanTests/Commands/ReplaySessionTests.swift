@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `replay --check` and `replay --as-fixture`: recorded sessions that are looked at again, and played again.
+/// `replay --check` and `replay --as-fixture`: recorded sessions that are checked, and played again.
 @Suite("blescan replay of sessions", .timeLimit(.minutes(3)))
 struct ReplaySessionTests {
     private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures")
@@ -142,7 +142,7 @@ struct ReplaySessionTests {
         argument.hasPrefix("Fixtures/") ? fixtures.path + argument.dropFirst("Fixtures".count) : argument
     }
 
-    /// What a command printed, without what differs from run to run.
+    /// Returns the output of a command, without the parts that differ from run to run.
     private static func bare(_ text: String, _ names: [(String, String)]) -> String {
         var text = Golden.masked(text)
         for (name, mask) in names { text = text.replacing(name, with: mask) }

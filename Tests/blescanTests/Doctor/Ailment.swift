@@ -1,9 +1,9 @@
 @testable import blescan
 
-/// A machine with one thing wrong, and the finding that must name it.
+/// A machine with one fault, and the finding that must name it.
 struct Ailment: Sendable, CustomStringConvertible {
     let description: String
-    /// The finding that is expected; `nil` where all is well.
+    /// The expected finding; `nil` if there is no fault.
     let id: String?
     var arguments: [String] = []
     let afflict: @Sendable (FakeMachine) throws -> Void
@@ -18,7 +18,7 @@ struct Ailment: Sendable, CustomStringConvertible {
         self.afflict = afflict
     }
 
-    /// The machine with it.
+    /// Returns the machine with the fault.
     func machine() throws -> FakeMachine {
         let machine = try FakeMachine()
         try afflict(machine)
@@ -31,7 +31,7 @@ struct Ailment: Sendable, CustomStringConvertible {
 
     private static func may(_ machine: FakeMachine, _ capabilities: String) throws {
         try machine.write("proc/self/status", "CapEff:\t\(capabilities)\nSeccomp:\t0\n")
-        // Without CAP_NET_RAW neither other programs' sockets nor the controller can be looked at.
+        // Without CAP_NET_RAW neither other programs' sockets nor the controller can be examined.
         guard capabilities.suffix(4) < "2000" else { return }
         machine.radio.openers = nil
         machine.radio.adapters[0].controller = nil

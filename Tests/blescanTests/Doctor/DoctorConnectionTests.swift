@@ -34,7 +34,7 @@ import Testing
         #expect((finding["text"] as? String)?.contains("there is no such socket") == true)
     }
 
-    /// A worse failure decides how the program ends.
+    /// The worst failure decides the exit status.
     @Test func theWorstFailureIsTheStatus() {
         func diagnosis(_ statuses: [blescan.ExitStatus]) -> blescan.ExitStatus {
             Diagnosis(

@@ -3,9 +3,9 @@ import Testing
 
 @testable import blescan
 
-/// `blescan doctor` on pretended machines: each of its findings, as people and as programs see it.
+/// `blescan doctor` on simulated machines: each of its findings, as text and as JSON.
 @Suite struct DoctorTests {
-    /// Every screen, one after the other, and below it the findings that are not good as JSON.
+    /// Every screen, one after the other, each followed by the findings that are not good as JSON.
     @Test func everyFindingHasItsScreen() async throws {
         var screens = ""
         var objects = ""
@@ -34,7 +34,7 @@ import Testing
         let found = Set(findings.compactMap { $0["id"] as? String })
         if let id = ailment.id { #expect(found.contains(id)) }
         #expect(found.allSatisfy { !$0.contains(" ") }, "one name for a check, whatever it finds")
-        // The fifteen checks, in their order, each with something to say.
+        // The fifteen checks, in their order, each with a result.
         let numbers = findings.compactMap { $0["check"] as? Int }
         #expect(numbers == numbers.sorted())
         #expect(Set(numbers) == Set(1...15))
@@ -50,7 +50,7 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
-    /// A program's name and a kernel's message are strangers' words.
+    /// A program's name and a kernel's message are untrusted text.
     @Test func noEscapeSequenceReachesTheTerminal() async throws {
         let machine = try FakeMachine()
         machine.radio.openers = [SocketOpener(program: "\u{1B}[31mred", kind: .raw, adapter: 0)]

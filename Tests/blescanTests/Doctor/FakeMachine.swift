@@ -2,9 +2,10 @@ import Foundation
 
 @testable import blescan
 
-/// A directory of files that stands for a machine: what `blescan doctor --root` takes for /proc, /sys, /dev and the sockets.
+/// A directory of files that simulates a machine: `blescan doctor --root` takes it for /proc, /sys, /dev and the
+/// sockets.
 ///
-/// As it is made it is in perfect order; a test breaks what it is about.
+/// A new one has no fault; each test adds the fault that it is about.
 final class FakeMachine {
     let root: URL
     /// The responses of the sockets; written by `write()`.
@@ -61,7 +62,7 @@ final class FakeMachine {
         try link("sys/class/net/\(name)/device/driver", to: "../../../bus/drivers/\(driver)")
     }
 
-    /// Runs `blescan doctor` on it.
+    /// Runs `blescan doctor` on the machine.
     func doctor(_ arguments: [String] = []) async throws -> Outcome {
         try write("bluetooth.json", String(decoding: JSONEncoder().encode(radio), as: UTF8.self))
         return try await BuiltProgram.run(["doctor", "--root", root.path] + arguments)
@@ -69,7 +70,7 @@ final class FakeMachine {
 }
 
 extension AdapterFacts {
-    /// On, with LE, alone, and hearing the air.
+    /// On, with LE, used by no other program, and receiving advertisements.
     static let healthy = AdapterFacts(
         index: 0, name: "hci0", address: "5C:F3:70:9B:1A:02", isUp: true, isRunning: true, bus: "usb",
         management: ManagementFacts(version: 9, company: 15, supported: 0xBEFF, current: 0x0A81),

@@ -27,7 +27,7 @@ import Testing
         #expect(try soft(machine, "hci1").hasPrefix("0"))
         #expect(try soft(machine, "phy0") == "1\n")
         #expect(outcome.output.hasPrefix("fix   unblocked the radio\n"))
-        // The screen shows how things are now: the machine's own switch is still there.
+        // The screen shows the present state: the machine's own switch is still on.
         #expect(outcome.output.contains("hci1 is blocked by a switch of the machine"))
         #expect(!outcome.output.contains("hci0 is blocked"))
         #expect(outcome.status == 69)
@@ -40,7 +40,7 @@ import Testing
         #expect(outcome.output.hasPrefix(#"{"v":1,"fix":"rfkill","done":true,"text":"nothing to unblock"}"# + "\n"))
     }
 
-    /// A file of the kernel that holds 1 and takes nothing, not even from root, stands for the switch.
+    /// A kernel file that contains 1 and accepts no write, not even from root, simulates the switch.
     @Test func aBlockThatStaysIsAFailure() async throws {
         let machine = try FakeMachine()
         try machine.link("sys/class/rfkill/rfkill-hci0/soft", to: "/sys/class/net/lo/ifindex")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import blescan
 
-/// Which kernels and which of their messages are known.
+/// The known kernels, and the known ones of their messages.
 @Suite struct KernelTroubleTests {
     @Test(
         arguments: [
@@ -15,7 +15,7 @@ import Testing
         #expect(KernelFault(release: release) == fault)
     }
 
-    /// The messages are those of the reports that users have made.
+    /// The messages are those of users' reports.
     @Test(
         arguments: [
             ("Bluetooth: hci0: command 0x0c03 tx timeout", KernelTrouble.noAnswer),

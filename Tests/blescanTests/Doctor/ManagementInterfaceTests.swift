@@ -4,7 +4,7 @@ import Testing
 
 @testable import blescan
 
-/// What doctor makes of the management interface's responses and of the monitor's packets.
+/// Doctor's facts from the management interface's responses and the monitor's packets.
 @Suite struct ManagementInterfaceTests {
     /// Read Controller Information's response, from the layout of mgmt.h.
     private static let information: [UInt8] =
@@ -12,7 +12,7 @@ import Testing
         + [0x02, 0x1A, 0x9B, 0x70, 0xF3, 0x5C, 0x09, 0x0F, 0x00, 0xFF, 0xBE, 0x00, 0x00, 0x81, 0x0A, 0x00, 0x00]
         + [UInt8](repeating: 0, count: 3 + 249 + 11)
 
-    /// The facts, where the kernel's end has sent these packets.
+    /// Returns the facts after the kernel's end has sent these packets.
     private func facts(after packets: [[UInt8]]) async throws -> ManagementFacts? {
         let (near, far) = try LinkSocket.pair()
         var socket = ManagementSocket(adopting: near)
@@ -34,7 +34,7 @@ import Testing
 
     // Row O31.
     @Test func aRefusalIsNoFact() async throws {
-        // Command Status with Invalid Index, as for an adapter that another program has to itself.
+        // Command Status with Invalid Index, as for an adapter that another program uses exclusively.
         #expect(try await facts(after: [[2, 0, 3, 0, 3, 0, 4, 0, 0x11], Self.information]) == nil)
         #expect(
             try await facts(after: [Array(Self.information.prefix(4)) + [4, 0, 4, 0, 0, 0], Self.information]) == nil)

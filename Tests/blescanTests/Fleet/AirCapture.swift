@@ -3,13 +3,13 @@ import BLECore
 import Foundation
 import TestSupport
 
-/// A capture of advertisements that a test thinks out, as `btmon -w` would have written it.
+/// A capture of advertisements that a test constructs, as `btmon -w` would have written it.
 struct AirCapture {
     private let writer = BTSnoopWriter()
     private var records: [[UInt8]] = []
     private var time: Duration
 
-    /// Begins on 2026-11-21 08:00:00 UTC; each advertisement comes 10 ms after the one before.
+    /// Begins on 2026-11-21 08:00:00 UTC; each advertisement follows the previous one after 10 ms.
     init() {
         time = .seconds(1_795_248_000)
     }
@@ -49,7 +49,7 @@ enum Fixtures {
     static let folder = RepositoryFiles.root.appending(path: "Fixtures")
     static let threeDevices = folder.appending(path: "hci/three-devices.btsnoop").path
 
-    /// The advertisements that other decoders, each named there, have made something of: payload, kind, fields.
+    /// Returns the advertisements that other decoders, each named there, have decoded: payload, kind, fields.
     static func meanings(by decoder: String) throws -> [(payload: String, kind: String, fields: [String: String])] {
         var isWanted = false
         var found: [(payload: String, kind: String, fields: [String: String])] = []

@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import Testing
 
-/// An MQTT broker of the test's own on loopback: mosquitto as a child, never the system's service.
+/// An MQTT broker for the test alone, on loopback: mosquitto as a child process, never the system's service.
 final class Broker: Sendable {
     private static let programs = ["/usr/sbin/mosquitto", "/usr/bin/mosquitto_pub", "/usr/bin/mosquitto_sub"]
 
-    /// Whether mosquitto and its clients are there; prints which suite goes without them when they are not.
+    /// Whether mosquitto and its clients are installed; prints which suite is skipped if they are not.
     static func available(for suite: String) -> Bool {
         guard let missing = programs.first(where: { !FileManager.default.isExecutableFile(atPath: $0) }) else {
             return true
@@ -34,9 +34,10 @@ final class Broker: Sendable {
 
     deinit { program.signal(SIGKILL) }
 
-    /// Somebody who prints each message of some topics as `TOPIC RETAINED PAYLOAD`; it listens when this returns.
+    /// Starts a client that prints each message of some topics as `TOPIC RETAINED PAYLOAD`; it is subscribed when this
+    /// returns.
     ///
-    /// Retained messages come with the subscription: one that is always there tells that the others are subscribed to.
+    /// Retained messages arrive with the subscription: one that always exists shows that the others are subscribed to.
     func subscriber(_ topics: String..., more: [String] = []) async throws -> RunningProgram {
         let retain = ["-h", "127.0.0.1", "-p", "\(port)", "-q", "1", "-r", "-t", "test/ready", "-m", "yes"]
         _ = try await RunningProgram(retain, of: URL(filePath: Self.programs[1])).outcome()
@@ -47,7 +48,7 @@ final class Broker: Sendable {
         return program
     }
 
-    /// The messages that a subscriber has printed, but the one that it waited for.
+    /// Returns the messages that a subscriber has printed, without the one that it waited for.
     static func messages(_ output: String) -> [(topic: String, isRetained: Bool, payload: String)] {
         output.split(separator: "\n").compactMap { line in
             let parts = line.split(separator: " ", maxSplits: 2)

@@ -2,13 +2,13 @@ import Foundation
 import Glibc
 import Testing
 
-/// Lines of recorded scans through a real broker, as Docs/users/fleets.md has it.
+/// Lines of recorded scans through a real broker, as Docs/users/fleets.md describes it.
 @Suite(
     .enabled(if: Broker.available(for: "BrokerTests")), .timeLimit(.minutes(2))
 ) struct BrokerTests {
     private static let shell = URL(filePath: "/bin/sh")
 
-    /// 100 advertisements each of three devices, each with another number in it.
+    /// 100 advertisements each of three devices, each with a different number.
     private func capture(_ folder: TestFolder) throws -> String {
         var capture = AirCapture()
         for number in 0..<100 {
@@ -58,12 +58,13 @@ import Testing
         #expect(messages.count == 600)
     }
 
-    /// One end of the pipe dies: without the publisher the broker has the will, without the scanner there is the line behind the pipe.
+    /// One end of the pipe dies: without the publisher the broker sends the will; without the scanner the command after
+    /// the pipe publishes its message.
     @Test(arguments: ["feeder", "publisher"]) func theDeathOfAScannerIsTold(_ dead: String) async throws {
         let (broker, folder) = (try await Broker(), try TestFolder())
         let capture = try capture(folder)
         let brain = try await broker.subscriber("site/7/ble/+/state", "site/7/ble/+")
-        // It continues as a scan does, and writes down which process it is.
+        // It continues as a scan does, and stores its process number.
         let script = """
             "$0" replay "$1" --as-scan --json --scanner-id "$2" >"$4/lines"
             { cat "$4/lines"; exec sh -c 'echo $$ >"$0/feeder"; exec tail -f /dev/null' "$4"; } |
@@ -86,7 +87,7 @@ import Testing
         _ = try await brain.outcome()
     }
 
-    /// The process whose number is in a file.
+    /// Returns the process whose number is in a file.
     private func process(_ path: String) throws -> pid_t {
         let text = try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         return try #require(pid_t(text))

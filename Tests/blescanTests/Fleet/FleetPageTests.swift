@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Docs/users/fleets.md: each of its commands is run as it stands there, with a recording in place of the radio and a broker on loopback in
-/// place of yours, unless the page says that it is not.
+/// Docs/users/fleets.md: each of its commands is run as it is printed there, with a recording in place of the radio and
+/// a broker on loopback in place of the user's, unless the page excludes it.
 @Suite(.enabled(if: Broker.available(for: "FleetPageTests")), .timeLimit(.minutes(2))) struct FleetPageTests {
     private static let page = Fixtures.folder.deletingLastPathComponent().appending(path: "Docs/users/fleets.md")
 
@@ -38,7 +38,7 @@ import Testing
         #expect(ran >= 2)
         try await listener.printed(#""servicedatauuid":"181a""#)
         try await listener.printed(#""seq":5,"#)
-        // The recording is over, and with it the scanner.
+        // The recording has ended, and with it the scanner.
         try await listener.printed("/state 0 gone")
         listener.signal(SIGKILL)
         let messages = Broker.messages(try await listener.outcome().output)
@@ -55,7 +55,7 @@ import Testing
             [folder["unique.py"]], of: URL(filePath: "/usr/bin/python3"), input: lines + lines + "no JSON\n" + lines
         ).outcome()
         #expect(unique.output == lines)
-        // A scanner that was started again counts from 1 again: what it hears is not what was heard before.
+        // A restarted scanner counts from 1 again: what it receives is not what was received before.
         let later = lines.replacing("\"t\":\"2", with: "\"t\":\"3")
         let both = try await RunningProgram(
             [folder["unique.py"]], of: URL(filePath: "/usr/bin/python3"), input: lines + later

@@ -24,7 +24,7 @@ import Testing
         return table[place]
     }
 
-    /// Everything that could be printed of a scan result.
+    /// Returns everything that could be printed of a scan result.
     private func everything(_ scanResult: ScanResult) -> String {
         var text = PlainLine.text(of: scanResult, at: "") + DeviceLine(scanResult).text
         let origin = ScanLines.Origin(time: "", scanner: "", adapter: "", sequence: 0, dropped: 0)
@@ -42,19 +42,19 @@ import Testing
 
     // Payloads of Fixtures/adv/meanings.txt and of the formats' descriptions, with this device's address in them.
     @Test(arguments: [
-        // pvvx: the address first, the last byte first; ATC: the first byte first.
+        // pvvx: the address first, in reversed byte order; ATC: in natural order.
         "12161a18845356 38c1a4 00a7 1273 0b47 060e 00", "10161a18a4c1385653 84 00a22f5f0bf819",
-        // A RuuviTag ends with it.
+        // A RuuviTag ends with the address.
         "1bff990405138a5f61c4f0ffe4ffdc0414c5b6ec29b3a4c138565384",
-        // MiBeacon and BTHome, the last byte first.
+        // MiBeacon and BTHome, in reversed byte order.
         "1516 95fe 5020 aa01 64 845356 38c1a4 0d1004 fe004802", "0c16 d2fc 42 845356 38c1a4 0161",
-        // An LE Bluetooth Device Address, and somewhere in data that nobody knows.
+        // An LE Bluetooth Device Address, and one in data of an unknown format.
         "081b 845356 38c1a4 00", "0cff ffff 01 02 a4c138565384 03",
-        // Names: complete, short, of a broadcast, and of Microsoft's.
+        // Names: complete, shortened, of a broadcast, and of Microsoft's.
         "0b09 4154435f 353635333834", "0508 4154435f", "0530 4154435f", "10ff 0600 03 00 80 4154435f 353635333834",
-        // The name again, in data of a maker.
+        // The name again, in manufacturer data.
         "0b09 4154435f 353635333834 0eff ffff 07 4154435f 353635333834",
-        // In small letters, in two bytes a letter, the lower one first or last, and in a URI with a percent sign.
+        // In lower case, with two bytes per letter in either order, and in a URI with percent-encoding.
         "0b09 4154435f 353635333834 0eff ffff 07 6174635f 353635333834",
         "0b09 4154435f 353635333834 18ff ffff 07 4100540043005f00 350036003500330038003400",
         "0b09 4154435f 353635333834 18ff ffff 07 004100540043005f 003500360035003300380034",
@@ -85,11 +85,11 @@ import Testing
         #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
         #expect(alias("54:94:5E:9F:64:C4", .random) == "40:00:00:00:00:03/random")
         #expect(alias("05:94:5E:9F:64:C4", .random) == "00:00:00:00:00:04/random")
-        // The same device is the same all along.
+        // The same device keeps its number.
         #expect(alias("F2:0B:91:6C:33:D0", .random) == "C0:00:00:00:00:02/random")
     }
 
-    // Microsoft's beacons tell names, and Govee's models are told by them.
+    // Microsoft's beacons contain names, and Govee's models are recognized by them.
     @Test func valuesStayAsTheyWere() throws {
         var redaction = AdvertisementRedaction()
         for known in try Fixtures.meanings(by: "")
@@ -109,7 +109,7 @@ import Testing
             let bytes = AirCapture.bytes(known.payload + name)
             for length in 0...bytes.count {
                 let masked = redaction.redacted(scanResult(Array(bytes.prefix(length)), address: address))
-                // A name that is cut off is one all the same.
+                // A truncated name is a name too.
                 #expect(!everything(masked).lowercased().contains("4154435f"))
             }
             for index in bytes.indices {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import blescan
 
-/// The lines of a scan, made of reports that are written down here: the bytes are laid out by the Core Specification Supplement, A.
+/// The lines of a scan, from reports that are listed here: the bytes follow the Core Specification Supplement, A.
 @Suite struct ScanLinesTests {
     private let address = BluetoothAddress(rawValue: 0xA4C1_3856_5384)
 
@@ -70,13 +70,13 @@ import Testing
                 #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41,"name":"Ok","servicedatauuid":"feaa","servicedata":"20","#
                     + #""manufacturerdata":"990403","txpower":4}"#,
             ])
-        // Without any, without a name, without a strength.
+        // Without services, without a name, without a signal strength.
         #expect(
             text(lines.lines(of: scanResult("020106", type: .random, rssi: nil), .found, adapter: "hci0", at: .zero))
                 == [
                     #"{"id":"A4:C1:38:56:53:84","mac_type":1}"#
                 ])
-        // Who has no address cannot be told of, and a heartbeat would not be understood.
+        // A device without an address cannot be reported, and the reader of the lines would not understand a heartbeat.
         #expect(lines.lines(of: scanResult("020106", type: nil), .found, adapter: "hci0", at: .zero).isEmpty)
         let beat = Heartbeat(packets: 0, devices: 0, restarts: 0, uptime: .zero)
         #expect(lines.line(of: beat, adapter: "hci0", at: .zero) == nil)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import blescan
 
-/// `replay --as-scan`, the lines of a scan without a radio: each form, each filter, each way to say less.
+/// `replay --as-scan`, the lines of a scan without a radio: each form, each filter, each way to reduce the output.
 ///
-/// Who is in the recording stands in Fixtures/hci/recording/three_devices.py.
+/// Fixtures/hci/recording/three_devices.py defines the devices of the recording.
 @Suite(.timeLimit(.minutes(2))) struct ScanReplayTests {
     private let kitchen = "00:AA:02:00:00:0B"
     private let belt = "C3:5A:19:0B:7E:21"
@@ -78,12 +78,12 @@ import Testing
         #expect(try named == Self.hostName())
     }
 
-    /// The name as the kernel has it.
+    /// Returns the name that the kernel reports.
     private static func hostName() throws -> String {
         try String(contentsOfFile: "/proc/sys/kernel/hostname", encoding: .utf8).trimmingCharacters(in: .newlines)
     }
 
-    /// Whoever feeds standard input may never end.
+    /// Standard input may never end.
     @Test func enoughIsEnough() async throws {
         let folder = try TestFolder()
         let script =
@@ -99,7 +99,7 @@ import Testing
         #expect(try String(contentsOfFile: folder["lines"], encoding: .utf8).split(separator: "\n").count == 1)
     }
 
-    /// Where the locale has no UTF-8, a terminal gets ASCII alone; a pipe has the text as it is.
+    /// If the locale is not UTF-8, a terminal receives ASCII only; a pipe receives the text unchanged.
     @Test func aTerminalGetsWhatItCanShow() async throws {
         let folder = try TestFolder()
         var capture = AirCapture()

@@ -8,9 +8,9 @@ import Testing
 
 @testable import blescan
 
-/// A live scan that prints, on a radio that is not there: what it says when nothing is heard, and when nobody reads.
+/// A live scan that prints, on a simulated radio: its output if nothing is received, and if its output is not read.
 @Suite(.timeLimit(.minutes(2))) struct ScanReportTests {
-    /// A pipe; what is in it is read when the test wants.
+    /// A pipe; the test decides when its content is read.
     private final class Reader: Sendable {
         let reading: Int32
         let writing: Int32
@@ -41,7 +41,7 @@ import Testing
             return flag
         }
 
-        /// Everything that is in the pipe now.
+        /// Returns everything that the pipe holds now.
         func objects() throws -> [[String: Any]] {
             _ = fcntl(reading, F_SETFL, O_NONBLOCK)
             var data: [UInt8] = []
@@ -82,8 +82,8 @@ import Testing
         #expect(beats.map { $0["seq"] as? Int } == [1, 2, 3, 4, 5, 6])
         #expect(
             beats.allSatisfy { $0["packets"] as? Int == 0 && $0["devices"] as? Int == 0 && $0["lines"] as? Int == 0 })
-        // After 90 s of silence the library starts the scan again. The third and the last beat come at the very moment of a restart,
-        // and nobody says which of the two is first.
+        // After 90 s of silence the library restarts the scan. The third and the last beat come at the time of a
+        // restart, in either order.
         let restarts = beats.compactMap { $0["restarts"] as? Int }
         #expect(restarts == restarts.sorted())
         #expect(restarts.prefix(2) == [0, 0] && restarts.dropFirst(3).prefix(2) == [1, 1])
@@ -119,7 +119,7 @@ import Testing
         #expect(notes.all.isEmpty)
     }
 
-    /// Nobody is told that there was nothing in the whole time who has not waited for it.
+    /// A scan that ends before its time does not report that nothing was received.
     @Test(arguments: [true, false]) func whoLeavesEarlyHasNotWaitedInVain(_ isReaderGone: Bool) async throws {
         signal(SIGPIPE, SIG_IGN)
         let (reader, notes) = (Reader(), Notes())
@@ -147,7 +147,7 @@ import Testing
             let scan = central.scan(.any, .balanced.duplicates(.all))
             let end = try await report.run(scan, each: .packet, heartbeat: .seconds(60))
             #expect(end == ScanEnd(reason: .nothingIsWanted, heard: 3))
-            // Behind it the program ends, and what it has not switched off stays on.
+            // After this the program ends; a scan that it has not switched off stays on.
             #expect(await !radio.isScanning())
         }
         #expect(try reader.objects().count == 3)
@@ -161,8 +161,8 @@ import Testing
 
     // MARK: Readers that are slow, or gone
 
-    /// A crowd that advertises every millisecond, and a scan that prints each packet; `body` is called when nobody reads any more and
-    /// the pipe is full.
+    /// Many devices that advertise every millisecond, and a scan that prints each packet; `body` is called when the
+    /// output is no longer read and the pipe is full.
     private func flood(
         _ reader: Reader, _ notes: Notes,
         _ body: (Central, Task<ScanEnd, any Error>, LineOutput) async throws -> Void
@@ -192,7 +192,7 @@ import Testing
     @Test func theRadioDoesNotWaitForAReader() async throws {
         let (reader, notes) = (Reader(), Notes())
         try await flood(reader, notes) { central, task, _ in
-            // Many more than pipe and buffer hold are heard all the same.
+            // Many more than the pipe and the buffer hold are received all the same.
             let begin = await heard(central)
             while await heard(central) < begin + 2000 { try await central.clock.sleep(for: .milliseconds(5)) }
             var objects = try reader.objects()
@@ -202,7 +202,8 @@ import Testing
                 dropped = objects.last?["dropped"] as? Int ?? 0
                 try await central.clock.sleep(for: .milliseconds(1))
             }
-            // What was printed has no gaps; what was not is counted, nearly all of what came meanwhile.
+            // The printed lines have no gaps; the dropped ones are counted, which are nearly all that arrived
+            // meanwhile.
             #expect(objects.compactMap { $0["seq"] as? Int } == Array(1..<objects.count + 1))
             task.cancel()
             reader.leave()
@@ -222,7 +223,7 @@ import Testing
     }
 
     @Test func aReaderThatLeavesEndsTheScan() async throws {
-        // What the program does first of all.
+        // The program does this first.
         signal(SIGPIPE, SIG_IGN)
         let (reader, notes) = (Reader(), Notes())
         try await flood(reader, notes) { _, task, _ in

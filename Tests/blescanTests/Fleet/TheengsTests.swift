@@ -7,7 +7,7 @@ import Testing
 enum TheengsDecoder {
     static let python = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].flatMap { $0.isEmpty ? nil : $0 }
 
-    /// Whether the Python of the tests has it; prints that the suite goes without it when it has not.
+    /// Whether the Python of the tests has it; prints that the suite is skipped if it does not.
     static var isAvailable: Bool {
         if let python {
             let library = URL(filePath: python).deletingLastPathComponent().deletingLastPathComponent().appending(
@@ -23,7 +23,7 @@ enum TheengsDecoder {
     }
 }
 
-/// Lines for Theengs, decoded by TheengsDecoder itself: what it reads must be what our own decoders read.
+/// Lines for Theengs, decoded by TheengsDecoder itself: its values must equal those of this library's decoders.
 @Suite(.enabled(if: TheengsDecoder.isAvailable), .timeLimit(.minutes(2))) struct TheengsTests {
     private static let script = """
         import sys
@@ -59,7 +59,7 @@ enum TheengsDecoder {
         var agreeing: [String: Int] = [:]
         for object in theirs {
             guard let model = object["model_id"] as? String, let address = object["id"] as? String else { continue }
-            // It looks at the service data of a SwitchBot alone, and reads a meter's humidity as its temperature.
+            // It evaluates only the service data of a SwitchBot, and reads a meter's humidity as its temperature.
             if (object["manufacturerdata"] as? String)?.hasPrefix("6909") == true { continue }
             for (key, name) in Self.names {
                 guard let their = object[key] as? Double, let our = ours[address]?[name] else { continue }
@@ -68,7 +68,7 @@ enum TheengsDecoder {
                 agreeing[model, default: 0] += 1
             }
         }
-        // Service data, manufacturer data and both, so that nobody is told by an empty comparison.
+        // Service data, manufacturer data and both, so that no comparison is empty.
         for (model, least) in [
             ("LYWSD03MMC/MJWSD05MMC_ATC", 8), ("LYWSD03MMC/MJWSD05MMC_PVVX", 16), ("RuuviTag_RAWv2", 60),
             ("RuuviTag_RAWv1", 36), ("H5072/75", 30), ("LYWSDCGQ", 4),

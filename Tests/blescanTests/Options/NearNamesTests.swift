@@ -17,7 +17,7 @@ import Testing
         #expect(near.starts(with: names) && near.isEmpty == names.isEmpty, "\(near)")
     }
 
-    /// What is suggested can be pasted back.
+    /// A suggestion can be pasted back.
     @Test func everyNameIsUnderstood() throws {
         #expect(Self.characteristics.count > 400)
         for name in Self.characteristics.map(NearNames.written) {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import blescan
 
-/// Screens where nothing beyond ASCII can be shown.
+/// Screens of terminals that show ASCII only.
 @Suite struct ASCIITextTests {
     @Test func signsAreSpelledOtherwise() {
         #expect(
@@ -22,7 +22,7 @@ import Testing
         #expect(terminal.text.utf8.allSatisfy { $0 < 0x80 })
     }
 
-    /// What other programs read does not depend on the locale.
+    /// The output for other programs does not depend on the locale.
     @Test func pipesHaveUnicode() async throws {
         let outcome = try await BuiltProgram.run(["explore", "demo:long-value"], environment: ["LC_ALL": "C"])
         #expect(outcome.output.contains("… (512 bytes)"))

@@ -78,7 +78,7 @@ import Testing
         #expect(table(line).hasPrefix("41:80:D6:EF:18:A2 private  -82 dBm  connectable  scannable\n LEN"))
     }
 
-    /// Malformed events: the first is s00856 of the vectors, where the lengths contradict each other.
+    /// Malformed events: the first is s00856 of the vectors, which has contradictory lengths.
     @Test(arguments: [
         ("043e2102010301ffeeddccbbaa1e0201061aff4c000215fda50693a4e24fb1afcfc6eb07", "1 announced report is cut off"),
         ("043e", "the event ends before its subevent code"),
@@ -106,7 +106,8 @@ import Testing
     }
 
     // Row O37.
-    /// A name with a soft hyphen, marks of annotations, an invisible tag, and a character for private use: RFC 8259, 7 has how those
+    /// A name with a soft hyphen, annotation marks, an invisible tag, and a private-use character: RFC 8259, 7 defines
+    /// how those beyond 16 bits are escaped.
     /// beyond 16 bits are escaped.
     @Test func whatHasNoShapeIsEscapedInJSONToo() {
         let name = "L\u{ad}a\u{fff9}m\u{fffb}p\u{e0041}e\u{e000} ä🔥"

@@ -2,7 +2,7 @@ import Testing
 
 @testable import blescan
 
-/// Which line of progress stands on the terminal at which time.
+/// The line of progress that the terminal shows at each time.
 @Suite struct ProgressLineTests {
     private static let erase = "\r\u{1B}[K"
     private let start = ContinuousClock().now
@@ -35,7 +35,7 @@ import Testing
         #expect(line.end().isEmpty)
     }
 
-    /// Something else is printed in its place, and then it waits again.
+    /// Other output takes its place, and then it waits again.
     @Test func itMakesRoom() {
         var line = begun()
         #expect(line.makeRoom(at: start + .milliseconds(500)).isEmpty)
@@ -46,7 +46,7 @@ import Testing
         #expect(line.due(at: start + .seconds(4), width: 80) == Self.erase + "connecting, 4 s")
     }
 
-    /// A line that reaches the last column could not be taken back on some terminals.
+    /// Some terminals cannot erase a line that reaches the last column.
     @Test(arguments: [(nil, 79), (40, 39), (5, 4), (1, 0), (0, 0)] as [(Int?, Int)])
     func itFitsTheTerminal(_ width: Int?, _ longest: Int) {
         var line = ProgressLine()
@@ -61,7 +61,7 @@ import Testing
         #expect(line.due(at: start + .seconds(1), width: 80) == Self.erase + "unix:/tmp/?[2J???, 1 s")
     }
 
-    /// What the packets say of what is being done.
+    /// The packets show the current operation.
     @Test func requestsSayWhatIsDone() {
         var activity = LinkActivity()
         #expect(activity.sent([0x02, 0x05, 0x02]) == "exchanging the MTU")
@@ -76,7 +76,7 @@ import Testing
         #expect(activity.sent([0x0C, 0x22, 0x00, 0x04, 0x01]) == "reading 0x0022, 260 bytes so far")
         #expect(activity.sent([0x12, 0x22, 0x00, 0x01]) == "writing 0x0022")
         #expect(activity.sent([0x16, 0x22, 0x00, 0x12, 0x00, 0xAB]) == "writing 0x0022, 18 bytes so far")
-        // A confirmation asks for nothing, and the rest is no request.
+        // A confirmation requests nothing, and the rest are no requests.
         for packet in [[0x1E], [], [0x10], [0x0C, 0x22], [0xFF, 1, 2]] as [[UInt8]] {
             #expect(activity.sent(packet) == nil)
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import blescan
 
-/// How meanings are printed; what the bytes mean is tested beside the types.
+/// The printed form of decoded values; the types' own tests cover their bytes.
 @Suite struct ValueOutputTests {
     @Test(
         arguments: [
@@ -32,7 +32,7 @@ import Testing
         #expect(meaning?.json.text == json)
     }
 
-    /// A type that nobody knows, and bytes that do not fit their type: text is recognized, anything else is not.
+    /// An unknown type, and bytes that do not fit their type: text is recognized, anything else is not.
     @Test(
         arguments: [
             (0xFFF1, "4c616d70", "\"Lamp\""), (0xFFF1, "c3a4c3b6", "\"äö\""), (0xFFF1, "4c", nil),
@@ -44,7 +44,7 @@ import Testing
         #expect(ValueDescription.of(try Hex.decode(hex), uuid: nil)?.line == line)
     }
 
-    /// A right-to-left override in a device's name is shown, not obeyed.
+    /// A right-to-left override in a device's name is shown as text and has no effect.
     @Test func namesCannotSteerTheTerminal() throws {
         #expect(ValueDescription.of(try Hex.decode("4ce280ae70"), uuid: 0x2A00)?.line == "\"L\\u{202e}p\"")
     }

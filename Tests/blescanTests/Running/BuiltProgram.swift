@@ -1,9 +1,9 @@
 import BLELinux
 import Foundation
 
-/// The built `blescan`, run as a process of its own: what a user runs, not what a test can import.
+/// The built `blescan`, run as a process of its own, as users run it.
 enum BuiltProgram {
-    /// Beside the bundle of tests, where the build has put it; `BAREBLE_BLESCAN` names another one.
+    /// The program is in the build's folder, next to the test bundle; `BAREBLE_BLESCAN` names another one.
     static let url: URL = {
         if let path = ProcessInfo.processInfo.environment["BAREBLE_BLESCAN"] { return URL(filePath: path) }
         let places = CommandLine.arguments.filter { $0.hasSuffix(".xctest") } + CommandLine.arguments.prefix(1)
@@ -44,7 +44,7 @@ struct Outcome: Sendable {
     }
 }
 
-/// A program that runs beside the test. What it prints is collected, and can be waited for.
+/// A program that runs in parallel with the test. Its output is collected, and can be waited for.
 final class RunningProgram: Sendable {
     private struct State {
         var output = Data()
@@ -53,7 +53,7 @@ final class RunningProgram: Sendable {
         var status: Int32?
     }
 
-    /// A program that was built with a sanitizer has to be told what these tests were told of it.
+    /// A program that was built with a sanitizer needs the sanitizer's options of these tests.
     static let sanitizing = ProcessInfo.processInfo.environment
         .filter { ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key) }
 
@@ -98,7 +98,7 @@ final class RunningProgram: Sendable {
         }
         Self.inThread { [self] in
             process.waitUntilExit()
-            // The shell's way to tell a signal; no test expects one.
+            // The shell's status for a signal; no test expects one.
             let status =
                 process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
             state.withLock { $0.status = status }
@@ -151,13 +151,13 @@ final class RunningProgram: Sendable {
     }
 }
 
-/// A condition that a test waited for without success.
+/// A condition that did not become true in time.
 struct WaitedInVain: Error, CustomStringConvertible {
     let what: String
     var description: String { "waited in vain until \(what)" }
 }
 
-/// Waits until `condition` holds, looking every few milliseconds; far longer than anything sensible takes.
+/// Waits until `condition` holds, checking every few milliseconds; the limit is far longer than any expected time.
 func waited(for what: String, _ condition: () -> Bool) async throws(WaitedInVain) {
     let clock = ContinuousClock()
     let end = clock.now + .seconds(300)

@@ -1,20 +1,20 @@
 import Foundation
 import TestSupport
 
-/// The GATT server of `../shared/peers`: Google's Bumble behind a Unix socket, with a log of every packet.
+/// The GATT server of `../shared/peers`: Google's Bumble on a Unix socket, with a log of every packet.
 ///
-/// It needs `../shared` and a Python with Bumble, which `make test` names in `BAREBLE_PYTHON`.
+/// It requires `../shared` and a Python with Bumble, which `make test` names in `BAREBLE_PYTHON`.
 final class BumblePeer: Sendable {
     private static let python = ProcessInfo.processInfo.environment["BAREBLE_PYTHON"].flatMap { $0.isEmpty ? nil : $0 }
     private static let peers = SharedVectors.folder("peers")
 
-    /// The description of what it serves.
+    /// Returns the description of the peer's services.
     static func description() throws -> Data {
         guard let peers else { throw CocoaError(.fileNoSuchFile) }
         return try Data(contentsOf: peers.appending(path: "heart-rate.json"))
     }
 
-    /// Whether it can be started; prints which suite goes without it when it cannot.
+    /// Whether it can be started; prints which suite is skipped if it cannot.
     static func available(for suite: String) -> Bool {
         if peers != nil, python != nil { return true }
         print("SKIPPED: \(suite): \(peers == nil ? "../shared is missing" : "no Python with Bumble (BAREBLE_PYTHON)")")
@@ -25,7 +25,7 @@ final class BumblePeer: Sendable {
     private let log: URL
     private let program: RunningProgram
 
-    /// A peer that serves `services` in front of those of the description; each is an entry of its JSON. It takes the place of
+    /// Starts a peer that serves `services` before those of the description; each is an entry of its JSON. It replaces
     /// another one at `path`.
     init(with services: String = "", at path: String? = nil) async throws {
         let folder = FileManager.default.temporaryDirectory
@@ -51,7 +51,8 @@ final class BumblePeer: Sendable {
         try? FileManager.default.removeItem(at: log.deletingLastPathComponent())
     }
 
-    /// What the peer has logged once its client was gone: the packets it got, and how many of them were requests.
+    /// Returns the log of the peer after the client has left: the packets that it received, and the number of requests
+    /// among them.
     func conversation() async throws -> (received: [String], requests: Int) {
         func lines() -> [Substring] { ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n") }
         try await waited(for: "the peer's log ends") { lines().last?.hasPrefix("requests ") ?? false }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Files of what the program prints, in Fixtures/cli. `BAREBLE_UPDATE_GOLDEN=1` writes them again.
+/// Files of the program's output, in Fixtures/cli. `BAREBLE_UPDATE_GOLDEN=1` writes them again.
 enum Golden {
     private static let folder = RepositoryFiles.root.appending(path: "Fixtures/cli")
 
@@ -31,8 +31,8 @@ enum Golden {
         text.split(separator: "\n", omittingEmptySubsequences: false)
     }
 
-    /// Runs the commands one after the other; the result looks like a terminal: `$` the command, its output, `2>` before
-    /// each line of standard error, `=` the exit status. What differs from run to run is masked.
+    /// Runs the commands one after the other; the result looks like a terminal: `$` before the command, its output,
+    /// `2>` before each line of standard error, `=` before the exit status. What differs from run to run is masked.
     static func session(_ commands: [[String]]) async throws -> String {
         var text = ""
         for arguments in commands {
@@ -45,7 +45,7 @@ enum Golden {
         return masked(text)
     }
 
-    /// The text without times.
+    /// Returns the text without times.
     static func masked(_ text: String) -> String {
         text.replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/, with: "(time)")
             .replacing(/(connected|in) \d+ ms/) { "\($0.output.1) (n) ms" }

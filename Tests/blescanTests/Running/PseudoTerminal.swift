@@ -2,18 +2,18 @@ import BLELinux
 import Foundation
 import Glibc
 
-/// A terminal without a screen: what is written to it is collected.
+/// A terminal without a screen, which collects all output.
 final class PseudoTerminal: Sendable {
-    /// The terminal of a program.
+    /// The program's end of the terminal.
     let side: FileHandle
     private let master: Int32
     private let written = Lock(Data())
 
-    /// A terminal with so many columns.
+    /// Creates a terminal with so many columns.
     init(columns: UInt16 = 80) throws {
         let master = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         self.master = master
-        // unlockpt and ptsname, which the C library's module does not have.
+        // unlockpt and ptsname, which the module of the C library lacks.
         var (isLocked, number) = (Int32(0), UInt32(0))
         guard master >= 0, unsafe ioctl(master, 0x4004_5431, &isLocked) == 0,
             unsafe ioctl(master, 0x8004_5430, &number) == 0
@@ -37,7 +37,7 @@ final class PseudoTerminal: Sendable {
         close(master)
     }
 
-    /// All that was written so far. A terminal ends lines with a carriage return too.
+    /// The output so far. A terminal ends lines with a carriage return too.
     var text: String {
         written.withLock { String(decoding: $0, as: UTF8.self) }.replacingOccurrences(of: "\r\n", with: "\n")
     }

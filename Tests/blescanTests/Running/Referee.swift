@@ -1,20 +1,20 @@
 import Foundation
 
-/// Programs of others that read captures: what they see in our files is the second source.
+/// Other projects' programs that read captures: their reading of this library's files is the second source.
 enum Referee {
     /// Wireshark's printer.
     static let tshark = find("tshark", named: "BAREBLE_TSHARK")
     /// BlueZ's monitor.
     static let btmon = find("btmon", named: "BAREBLE_BTMON")
 
-    /// Whether the program is there; prints which suite goes without it when it is not.
+    /// Whether the program is installed; prints which suite is skipped if it is not.
     static func available(_ program: URL?, _ name: String, for suite: String) -> Bool {
         if program != nil { return true }
         print("SKIPPED: \(suite): \(name) is not installed")
         return false
     }
 
-    /// The columns that tshark prints for the packets with that protocol in them.
+    /// Returns the columns that tshark prints for the packets with that protocol.
     static func fields(of capture: String, _ layer: String, _ fields: [String]) async throws -> [[String]] {
         guard let tshark else { throw CocoaError(.fileNoSuchFile) }
         let arguments = ["-r", capture, "-Y", layer, "-T", "fields"] + fields.flatMap { ["-e", $0] }
@@ -38,7 +38,7 @@ enum Referee {
     }
 }
 
-/// A folder for the files of one test, which goes with its owner.
+/// A folder for the files of one test, which is deleted with its owner.
 final class TestFolder: Sendable {
     let path = FileManager.default.temporaryDirectory.appending(path: "blescan-\(UUID().uuidString)").path
 

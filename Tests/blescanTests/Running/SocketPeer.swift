@@ -3,7 +3,7 @@ import BareBLETestKit
 import Foundation
 import Glibc
 
-/// A peer behind a Unix SEQPACKET socket, as `blescan … unix:PATH` finds it. It serves one client.
+/// A peer on a Unix SEQPACKET socket, as `blescan … unix:PATH` connects to it. It serves one client.
 final class SocketPeer: Sendable {
     /// The reaction to a packet from the client.
     enum Reaction: Sendable {
@@ -21,7 +21,7 @@ final class SocketPeer: Sendable {
     /// The packets from the client so far.
     var packets: [[UInt8]] { log.withLock { $0 } }
 
-    /// A peer that reacts to each packet as `react` says.
+    /// Creates a peer that reacts to each packet as `react` returns.
     convenience init(_ react: @Sendable @escaping ([UInt8]) -> Reaction) throws {
         try self.init()
         serve { client, packet in
@@ -33,12 +33,13 @@ final class SocketPeer: Sendable {
         }
     }
 
-    /// A peer that is a virtual device, and disconnects when the client sends `last`; at `path`, or wherever there is room.
+    /// Creates a peer that is a virtual device, and disconnects when the client sends `last`; at `path`, or at any free
+    /// one.
     convenience init(_ device: VirtualDevice, until last: [UInt8]? = nil, at path: String? = nil) async throws {
         try self.init(link: try await VirtualPeripheral(device).connect(), until: last, at: path)
     }
 
-    /// A peer that is whatever is at the other end of `link`.
+    /// Creates a peer from the other end of `link`.
     convenience init(link: Int32, until last: [UInt8]? = nil, at path: String? = nil) throws {
         try self.init(at: path)
         // The threads wait in the kernel.
@@ -81,12 +82,12 @@ final class SocketPeer: Sendable {
         _ = unsafe unlink(path)
     }
 
-    /// Ends the link of the peer's own accord.
+    /// Ends the link at the peer's side.
     func disconnect() {
         client.withLock { _ = shutdown($0, Int32(SHUT_RDWR)) }
     }
 
-    /// Waits until the client has sent a packet that `isWanted`.
+    /// Waits until the client has sent a packet that `isWanted` accepts.
     func received(_ what: String, _ isWanted: ([UInt8]) -> Bool) async throws {
         try await waited(for: "\(what) is received") { packets.contains(where: isWanted) }
     }

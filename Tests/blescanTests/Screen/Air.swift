@@ -2,7 +2,7 @@ import BLECore
 
 @testable import blescan
 
-/// The devices on air, and the live table that receives their reports.
+/// The devices on the air, and the live table that receives their reports.
 final class Air {
     private var table = DeviceTable()
     var screen: ScanScreen
@@ -14,7 +14,7 @@ final class Air {
         )
     }
 
-    /// A report is heard.
+    /// Delivers a report.
     func hear(
         _ address: String, _ rssi: Int8?, _ data: [UInt8] = [], type: AddressType = .random, isResponse: Bool = false,
         isConnectable: Bool = false
@@ -41,13 +41,13 @@ final class Air {
         for scalar in text.unicodeScalars { press(.character(scalar)) }
     }
 
-    /// A key is pressed; returns what it asks for.
+    /// Presses a key; returns the action that it requests.
     func wish(_ key: ScreenKey) -> ScanScreen.Wish { screen.press(key, at: now) }
 
-    /// The screen as it is now.
+    /// Returns the present screen.
     func frame() -> [ScreenLine] { screen.frame(at: now) }
 
-    /// The lines as they can be read; what is after the last character of a line is cut off.
+    /// Returns the lines as they can be read, without what follows the last character of a line.
     func lines() -> [String] {
         frame().map { line in
             var text = line.text
@@ -56,27 +56,27 @@ final class Air {
         }
     }
 
-    /// The rows of the table, from top to bottom: the names, or the addresses of those without.
+    /// Returns the rows of the table, from top to bottom: the names, or the addresses of devices without one.
     func order() -> [String] {
         screen.visible.map { id in
             screen.devices[id]?.name ?? id.peer?.address.description ?? "anonymous"
         }
     }
 
-    /// The advertising data of a device that says nothing but its name.
+    /// Returns the advertising data of a device that sends only its name.
     static func named(_ name: String) -> [UInt8] {
         let bytes = Array(name.utf8.prefix(60))
         return [UInt8(bytes.count + 1), 0x09] + bytes
     }
 
-    /// The five devices that the table was drawn with before there was one.
+    /// Creates the five devices of the table's design.
     static func street(_ look: ScreenLook = ScreenLook(isColoured: false, isUnicode: true), columns: Int) -> Air {
         let air = Air(look, columns: columns)
         let windows = Hex.bytes("1eff06000109200e2b8f6e4d1ac53a2f0b1d9c4e77a1b2c3d4e5f60718293a")
         air.hear("6E:10:42:A7:5B:2C", -90, windows)
         air.pass(.milliseconds(1100))
         air.hear("6E:10:42:A7:5B:2C", -90, windows)
-        // The other four are heard for ten more seconds.
+        // The other four are received for ten more seconds.
         air.pass(.seconds(28))
         for round in 0..<100 {
             let steady = Int8(round % 3 - 1)
@@ -108,6 +108,6 @@ final class Air {
 }
 
 extension Hex {
-    /// The bytes of text that is known to be hexadecimal.
+    /// Returns the bytes of text that is known to be hexadecimal.
     static func bytes(_ text: String) -> [UInt8] { (try? decode(text)) ?? [] }
 }

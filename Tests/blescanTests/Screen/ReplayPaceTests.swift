@@ -5,7 +5,7 @@ import Testing
 
 @testable import blescan
 
-/// The clock of a recording, by a clock that the tests put forward.
+/// The clock of a recording, with a clock that the tests advance.
 @Suite struct ReplayPaceTests {
     /// The present time.
     private final class Here: Sendable {
@@ -58,7 +58,7 @@ import Testing
         #expect(pace.now() == Self.recorded(50))
     }
 
-    /// As in a recording of a machine whose clock is set on the way.
+    /// As in a recording of a machine whose clock is set meanwhile.
     @Test func aLongPauseIsNotSatThrough() async throws {
         let here = Here()
         let pace = ReplayPace(2) { here.now() }

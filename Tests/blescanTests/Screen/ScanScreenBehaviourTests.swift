@@ -3,7 +3,7 @@ import Testing
 
 @testable import blescan
 
-/// The table's rows while devices are heard and keys are pressed.
+/// The table's rows while devices are received and keys are pressed.
 @Suite struct ScanScreenBehaviourTests {
     private static let near = "C0:00:00:00:00:01"
     private static let middle = "C0:00:00:00:00:02"
@@ -22,7 +22,7 @@ import Testing
     @Test func rowsDoNotJump() {
         let air = Self.three()
         #expect(air.order() == ["Near", "middle", "Far"])
-        // The two nearest are as strong as each other, and unsteady.
+        // The two nearest have the same strength, and vary.
         for round in 0..<400 {
             air.hear(Self.near, round % 2 == 0 ? -57 : -52, Air.named("Near"))
             air.hear(Self.middle, round % 2 == 0 ? -60 : -66, Air.named("middle"))
@@ -113,7 +113,7 @@ import Testing
         air.press(.backspace, .enter)
         #expect(air.order() == ["middle"])
         #expect(air.lines().last == "/MID  1 of 3 devices  / change · Esc clear")
-        // What was typed is a filter, no keys.
+        // The typed text is a filter, not a key.
         air.press(.character("f"))
         air.type("q")
         #expect(air.screen.filter == "MIDq")
@@ -142,7 +142,7 @@ import Testing
         #expect(air.screen.view == .table && air.screen.selected == nil, "there is nothing to open")
     }
 
-    /// A device that is selected may say something else later.
+    /// A selected device may send different data later.
     @Test func whatTheFilterDoesNotMatchAnyMoreIsNotOpened() {
         let air = Self.three()
         air.press(.character("/"))
@@ -155,7 +155,7 @@ import Testing
         #expect(air.lines()[0].hasPrefix(Self.far))
     }
 
-    /// Names as devices have them that fill a field of fixed length.
+    /// Names of devices that fill a field of fixed length.
     @Test(arguments: [
         ("Lamp\0\0\0", "Lamp"), ("", "(empty)"), ("\0\0", "(empty)"), ("   ", "\"   \""), (" \0", "\" \""),
         ("a\0b", "a\0b"), (" a ", " a "),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import blescan
 
-/// What stays of heading, help and details where there is little room.
+/// The parts of heading, help and details that remain on a small screen.
 @Suite struct ScanScreenNarrowTests {
     private static func heading(_ columns: Int, _ change: (inout ScanScreen) -> Void = { _ in }) -> String {
         let air = Air.street(columns: columns)
@@ -47,7 +47,7 @@ import Testing
         #expect(title.hasPrefix("F2:0B:9"))
     }
 
-    /// All of it can be read, by arrows, whatever the size.
+    /// All of it can be read, by arrows, at any size.
     @Test(arguments: [(100, 10), (60, 8), (39, 10), (24, 6), (16, 4)])
     func theHelpCanBeScrolled(_ columns: Int, _ rows: Int) {
         let air = Air.street(columns: columns)

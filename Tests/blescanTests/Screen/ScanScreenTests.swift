@@ -62,7 +62,7 @@ import Testing
         #expect(air.screen.view == .table)
     }
 
-    /// Whatever the size, the frame has it, and no line is wider.
+    /// The frame has the screen's size, whatever that is, and no line is wider.
     @Test func everySizeIsKept() {
         let air = Air.street(columns: 100)
         for columns in [1, 2, 5, 11, 20, 21, 40, 61, 79, 80, 81, 120, 300] {
@@ -109,7 +109,7 @@ import Testing
         #expect(!look(["TERM": "xterm"], .never).isColoured)
     }
 
-    /// The painter writes what differs, and all of it after the terminal has forgotten.
+    /// The painter writes only differences, and everything after the terminal has lost its content.
     @Test func onlyWhatHasChangedIsWritten() {
         let air = Air.street(columns: 100)
         var painter = ScreenPainter()
@@ -125,7 +125,7 @@ import Testing
         #expect(!String(decoding: again, as: UTF8.self).contains("\u{1B}[2J"), "clearing it all would flicker")
     }
 
-    /// The lines between the edges of the screen.
+    /// Returns the lines between the edges of the screen.
     private static func framed(_ lines: [String], _ columns: Int) -> String {
         "\(columns) columns\n" + lines.joined(separator: "\n") + "\n"
     }

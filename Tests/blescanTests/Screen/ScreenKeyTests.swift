@@ -4,7 +4,7 @@ import Testing
 
 /// Keys as xterm, the Linux console, screen and tmux send them; the sequences are those of their terminfo entries.
 @Suite struct ScreenKeyTests {
-    /// One whose answers can be expected.
+    /// A reader with predictable results.
     private final class Reader {
         private var reader = ScreenKeyReader()
         var isWaiting: Bool { reader.isWaiting }
@@ -21,7 +21,7 @@ import Testing
         ("\u{8}", [.backspace]), ("\u{15}", [.clear]), ("\u{C}", [.redraw]),
         ("qs/", [.character("q"), .character("s"), .character("/")]),
         ("ü日👍", [.character("ü"), .character("日"), .character("👍")]),
-        // Keys that mean nothing here: F5, insert, control and an arrow, a mouse report.
+        // Keys without a function here: F5, insert, control and an arrow, a mouse report.
         ("\u{1B}[15~", []), ("\u{1B}[2~", []), ("\u{1B}[1;5D", []), ("\u{1B}[<0;12;7M", []), ("\u{1B}[I", []),
         ("\u{0}\u{2}", []),
         // Alt and a letter.

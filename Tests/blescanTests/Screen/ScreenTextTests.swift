@@ -3,7 +3,7 @@ import Testing
 
 @testable import blescan
 
-/// Texts of devices, most of which mean no good.
+/// Texts of devices, most of which are malicious.
 @Suite struct ScreenTextTests {
     private static let unicode = ScreenLook(isColoured: false, isUnicode: true)
     private static let ascii = ScreenLook(isColoured: false, isUnicode: false)
@@ -25,7 +25,7 @@ import Testing
                 if open { air.press(.enter) }
                 for line in air.frame() {
                     #expect(ScreenText.width(line.text) <= 80)
-                    // The columns after uncertain text are reached by number, all else is text.
+                    // The columns after uncertain text are positioned by number, all else is text.
                     let rest = line.sequences.replacing(/\u{1B}\[[0-9]+G/, with: "")
                     for scalar in rest.unicodeScalars {
                         let category = scalar.properties.generalCategory
@@ -69,7 +69,7 @@ import Testing
         air.hear("C0:00:00:00:00:02", -60, Air.named("Kitchen"))
         let rows = air.frame()[2...3]
         #expect(rows.allSatisfy { $0.width == 99 })
-        // However wide the terminal takes the name to be, the last column begins where it should.
+        // Whatever width the terminal assigns to the name, the last column begins at the right place.
         #expect(rows.contains { $0.sequences.contains(/語の名前\u{1B}\[[0-9]+G/) })
     }
 

@@ -7,14 +7,14 @@ import Testing
 
 @testable import blescan
 
-/// `blescan replay FILE --screen` on a real terminal: what it shows, which keys it knows, and how it leaves.
+/// `blescan replay FILE --screen` on a real terminal: its display, its keys, and the state that it leaves.
 @Suite(.enabled(if: TmuxTerminal.available(for: "TerminalTests")), .timeLimit(.minutes(5)))
 struct TerminalTests {
     private static let recording = RepositoryFiles.root.appending(path: "Fixtures/hci/three-devices.btsnoop")
         .path
     private static let end = "end of the recording"
 
-    /// Plays the recording to its end, with its process number, its status and the terminal's settings in files.
+    /// Plays the recording to its end, and stores its process number, its status and the terminal's settings in files.
     private func play(_ terminal: TmuxTerminal, _ file: String = recording, _ options: String = "") async throws {
         let script = """
             trap : INT
@@ -32,7 +32,7 @@ struct TerminalTests {
         try await terminal.keys("clear; . '\(terminal.folder["start"])'", "Enter")
     }
 
-    /// The program has ended: with that status, and everything is as it was.
+    /// Expects that the program has ended with that status, and that everything is as before.
     private func left(_ terminal: TmuxTerminal, status: String = "0") async throws {
         #expect(try await terminal.line(in: "status") == status)
         let (before, after) = (try await terminal.line(in: "before"), try await terminal.line(in: "after"))
@@ -112,7 +112,7 @@ struct TerminalTests {
         try await left(terminal)
     }
 
-    /// tmux has widths of its own; where they are others than those here, columns do not stand below each other.
+    /// tmux has width tables of its own; where they differ from those here, columns are not aligned.
     @Test func namesOfAllKindsLeaveTheColumnsWhereTheyAre() async throws {
         let names = [
             "plain", "\u{1B}[2J\u{1B}[31mred", "\u{1B}]0;owned\u{7}\u{9}\u{D}\u{A}", "日本語の名前", "ｆｕｌｌ", "한국어",
@@ -200,14 +200,14 @@ struct TerminalTests {
         let device = try await terminal.device()
         #expect(tcflow(device.fileDescriptor, TCOOFF) == 0)
         defer { tcflow(device.fileDescriptor, TCOON) }
-        // Something to draw, which cannot be.
+        // Something to draw, which cannot be written.
         try await terminal.keys("Down")
         kill(process, SIGTERM)
         try await waited(for: "the keyboard is the shell's again") {
             var settings = termios()
             return unsafe tcgetattr(device.fileDescriptor, &settings) == 0 && settings.c_lflag & tcflag_t(ICANON) != 0
         }
-        // What it has to say at last waits for the terminal; the second signal ends that.
+        // Its last output waits for the terminal; the second signal ends that.
         kill(process, SIGTERM)
         let status = try await terminal.line(in: "status")
         #expect(["0", "130", "143"].contains(status))

@@ -1,28 +1,29 @@
 import Foundation
 import Glibc
 
-/// A real terminal, of a server of its own that nobody else uses: a shell in it, keys, its size, and what it shows.
+/// A real terminal, of a server that nothing else uses: a shell in it, keys, its size, and its display.
 final class TmuxTerminal: Sendable {
     private static let tmux = URL(filePath: "/usr/bin/tmux")
 
-    /// Whether tmux is installed; prints which suite goes without it when it is not.
+    /// Whether tmux is installed; prints which suite is skipped if it is not.
     static func available(for suite: String) -> Bool {
         Referee.available(FileManager.default.isExecutableFile(atPath: tmux.path) ? tmux : nil, "tmux", for: suite)
     }
 
-    /// Where its files are.
+    /// The folder of its files.
     let folder: TestFolder
 
     private let server: RunningProgram
 
-    /// A terminal with a shell that waits, and knows `environment` besides its own.
+    /// Creates a terminal with a shell that waits, with `environment` in addition to its own.
     init(columns: Int = 120, rows: Int = 20, environment: [String: String] = ["LANG": "C.UTF-8"]) async throws {
         folder = try TestFolder()
-        // As a child of this process, and no daemon: whatever becomes of the test, it can be ended.
+        // A child of this process and not a daemon, so that it can be ended after any result of the test.
         server = try RunningProgram(["-S", folder["socket"], "-f", "/dev/null", "-D"], of: Self.tmux)
         let variables = environment.merging(RunningProgram.sanitizing) { $1 }.map { "\($0.key)=\($0.value)" }.joined(
             separator: " ")
-        // Threads of this process block signals, which the server inherits; a shell for people begins with none.
+        // Threads of this process block signals, which the server inherits; an interactive shell starts with none
+        // blocked.
         let unblocked = "perl -MPOSIX=:signal_h -e 'sigprocmask(SIG_SETMASK, POSIX::SigSet->new); exec @ARGV'"
         let session = [
             "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)",
@@ -46,7 +47,7 @@ final class TmuxTerminal: Sendable {
         _ = try await tmux(["send-keys", "-H"] + bytes.map { String($0, radix: 16) })
     }
 
-    /// The device that programs in it have as their terminal.
+    /// Opens the terminal device of the programs in it.
     func device() async throws -> FileHandle {
         let path = try await tmux("display-message", "-p", "#{pane_tty}").trimmingCharacters(in: .newlines)
         let descriptor = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
@@ -57,12 +58,13 @@ final class TmuxTerminal: Sendable {
         _ = try await tmux("resize-window", "-x", "\(columns)", "-y", "\(rows)")
     }
 
-    /// What it shows, with sequences for styles where that is asked for; blanks at the ends are cut off.
+    /// Returns the display, optionally with the sequences for styles; trailing blanks are removed.
     func screen(withStyles: Bool = false) async throws -> String {
         try await tmux(["capture-pane", "-p"] + (withStyles ? ["-e"] : []))
     }
 
-    /// Waits until the screen fulfils a condition, and answers it. A frame comes in pieces: it is whole when it stays as it is.
+    /// Waits until the screen satisfies a condition, and returns it. A frame arrives in pieces: it is complete when it
+    /// no longer changes.
     @discardableResult
     func shows(_ what: String, _ condition: (String) -> Bool) async throws -> String {
         let clock = ContinuousClock()
@@ -77,13 +79,13 @@ final class TmuxTerminal: Sendable {
         }
     }
 
-    /// Waits until the screen has a text.
+    /// Waits until the screen contains a text.
     @discardableResult
     func shows(_ text: String) async throws -> String {
         try await shows(text) { $0.contains(text) }
     }
 
-    /// Waits until a file in the folder is there, and answers what is in its first line.
+    /// Waits until a file in the folder exists, and returns its first line.
     func line(in file: String) async throws -> String {
         var text = ""
         try await waited(for: "\(file) is written") {
