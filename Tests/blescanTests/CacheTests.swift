@@ -41,7 +41,7 @@ import Testing
         #expect(conversation.received == ["020502", "080100ffff2a2b"])
     }
 
-    /// A peer without a hash is asked whether it has one now, and trusted.
+    /// For a peer without a hash the command checks whether it has one now, and trusts it otherwise.
     @Test func aPeerWithoutHash() async throws {
         let (file, socket) = Self.temporaryPaths()
         defer { Self.remove(file, socket) }

@@ -96,7 +96,7 @@ import Testing
         #expect(outcome.errors.isEmpty)
     }
 
-    /// Even if output cannot be written any more, the peer is unsubscribed from.
+    /// Even if output cannot be written any more, the subscription is disabled in the peer.
     @Test(arguments: [(Sink.closedPipe, Int32(0)), (.file("/dev/full"), 74)])
     func listeningEndsWithItsReader(_ sink: Sink, _ status: Int32) async throws {
         let peer = try await SocketPeer(.heartRate)

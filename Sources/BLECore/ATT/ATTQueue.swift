@@ -792,7 +792,7 @@ extension ATTQueue {
         case operation
     }
 
-    /// What is due to the peer: a number of confirmations, and at most one response.
+    /// The packets due to the peer: a number of confirmations, and at most one response.
     private struct PeerDebts {
         private(set) var confirmations = 0
         private(set) var response: [UInt8]?

@@ -11,7 +11,7 @@
 ///
 /// Invariants
 /// - One write at a time for each value; what changes meanwhile is handled after its response.
-/// - A value is in `entries` as long as it has subscribers or a write under way.
+/// - A value is in `entries` as long as it has subscribers or a pending write.
 /// - Values are handed to the subscribers in the order of their subscription.
 ///
 /// The owner performs the actions in order, and calls `configured` once for every `write`. It also owns the streams,
@@ -107,7 +107,7 @@ extension Subscriptions {
         if var entry = entries[handle] {
             if case .switchingOff = entry.state, entry.subscribers.isEmpty, let cccd {
                 // It is being switched off, perhaps because the handles belonged to another attribute before. While it
-                // is being switched on, the write under way decides.
+                // is being switched on, the pending write decides.
                 entry.configuration = cccd
                 entry.kind = characteristic.properties.kind(preferring: preferred) ?? entry.kind
             }
@@ -190,7 +190,7 @@ extension Subscriptions {
             case .on:
                 entries[handle] = nil
             case .switchingOn, .switchingOff:
-                // The write is under way; a new subscriber waits for its end.
+                // The write is pending; a new subscriber waits for its end.
                 entry.state = .switchingOff
                 entries[handle] = entry
             }

@@ -1,16 +1,17 @@
-// The reconnect machine: keeps a connection across lost links, failed connects and an adapter that goes and comes.
+// The reconnect machine: keeps a connection across lost links, failed connects and an adapter that disappears and
+// returns.
 //
 // Duties: decide when to connect, when to make a link ready, when to wait and for what, and when to give up; report
 // each of these in order. Only the owner can classify a failure: it passes a `Setback` of the right kind.
 //
 // Invariants:
-// - One thing is under way at a time: a connect, the preparation of a new link, a wait. `tearDown` comes before the next
+// - One thing is pending at a time: a connect, the preparation of a new link, a wait. `tearDown` comes before the next
 //   one begins.
 // - The link is not available before it has been prepared; if that fails or takes too long, it counts as a failed
 //   connect.
 // - The counts of attempts and pauses start over only when a link has proven stable by having been ready for
-//   `resetBackoffAfter`, or when the program requests it. A peer that accepts links and drops them is connected ever more
-//   rarely.
+//   `resetBackoffAfter`, or when the program requests it. A peer that accepts links and drops them is connected less
+//   and less often.
 // - An adapter that is away costs no attempt and has no pauses. One that comes back again and again without a stable
 //   link in between is still given longer and longer pauses, because the loop would never end.
 // - A request to end overtakes everything. After `end` nothing new begins, and `.ended` is reported once, when
@@ -68,7 +69,7 @@ package struct ReconnectMachine: ~Copyable {
         case overdue
         /// Wait for the adapter; call `adapterReturned`.
         case awaitAdapter
-        /// Cancel what is under way, and end the link if there is one. After `end`, call `released` when that is done.
+        /// Cancel pending work, and end the link if there is one. After `end`, call `released` when that is done.
         case tearDown
     }
 
@@ -109,7 +110,7 @@ package struct ReconnectMachine: ~Copyable {
 // MARK: - State
 
 extension ReconnectMachine {
-    /// When `timePassed` is to be called at the latest.
+    /// The latest time of the next call of `timePassed`.
     package var nextDeadline: BootInstant? {
         switch state {
         case .preparing(let until): until

@@ -13,7 +13,7 @@
 //
 // The machine never acts and never reads the time.
 
-/// Keeps a subscription wanted on each link, or ends it.
+/// Keeps a subscription across links, or ends it.
 package struct ResubscribeMachine: Hashable, Sendable {
     /// The reason that there is no subscription on the link.
     package enum Failure: Hashable, Sendable {

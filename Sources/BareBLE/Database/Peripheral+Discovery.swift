@@ -23,7 +23,7 @@ extension Peripheral {
     ///
     /// - Parameters:
     ///   - level: The extent of the discovery.
-    ///   - ignoringCache: A Boolean value that indicates whether the peer is asked even if the result is known.
+    ///   - ignoringCache: A Boolean value that indicates whether requests are sent even if the result is known.
     ///   - timeout: The longest time for all of it; 60 seconds by default.
     /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or
     ///   violates the protocol, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
@@ -163,7 +163,7 @@ extension Peripheral {
     /// that the reference names, or else everything.
     ///
     /// - Parameter reach: The level of the discovery of a single service, if one is needed.
-    /// - Parameter reach: How far the discovery of a single service goes, if there must be one.
+    /// - Parameter reach: The level of the discovery of a single service, if one is needed.
     func resolve(
         _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, until deadline: BootInstant,
         during operation: String

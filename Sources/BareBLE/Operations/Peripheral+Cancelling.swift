@@ -3,7 +3,7 @@ internal import BLELinux
 
 /// The time at which a link that this program disconnects ends.
 public enum DisconnectMode: Hashable, Sendable {
-    /// At once. Calls that are under way or waiting fail with `.disconnected`.
+    /// At once. Pending and waiting calls fail with `.disconnected`.
     case now
     /// After the pending operations. Later calls fail with `.disconnecting`. Calls to the controller and not to the
     /// peer are not waited for: signal strength, connection parameters, PHYs.
@@ -15,7 +15,7 @@ public enum DisconnectMode: Hashable, Sendable {
 }
 
 extension Peripheral {
-    /// Fails every call that waits or is under way, once, with `.cancelled`; the link and the subscriptions stay.
+    /// Fails every pending or waiting call, once, with `.cancelled`; the link and the subscriptions stay.
     ///
     /// Requests that had not been sent are never sent. The peer's response to a sent request is awaited and discarded
     /// before the next request. Later calls are not affected. A holder of exclusive access keeps it, and loses its

@@ -23,7 +23,7 @@ internal import Logging
 ///
 /// Each link is a `Peripheral`. `ready(within:)` waits for one that is ready, `withPeripheral` runs code on it,
 /// `values(of:)` is a subscription that continues across links, and `events` reports changes. A session lives until
-/// `disconnect()`, or until the last reference to it, including its sequences, goes away.
+/// `disconnect()`, or until the last reference to it, including its sequences, is released.
 public actor Session {
     private nonisolated let loop: EventLoop
     private nonisolated let target: SessionTarget
@@ -208,8 +208,8 @@ extension Session {
     ///
     /// This is for code that needs exclusive use of the peer, such as a firmware update: until `takeBack(_:)` or
     /// `reconnect()` the session makes no links, even if this one ends, and `Central.connect(_:_:)` may connect to the
-    /// peer. Subscriptions of `values(of:_:)` are interrupted, and the peer is asked to stop unless other
-    /// subscriptions need the values. Tasks that wait for a link keep waiting. The caller must end a link that is not
+    /// peer. Subscriptions of `values(of:_:)` are interrupted, and the values are disabled in the peer unless other
+    /// subscriptions need them. Tasks that wait for a link keep waiting. The caller must end a link that is not
     /// returned.
     ///
     /// - Throws: `BLEError` with `.disconnected` if no link is ready.
@@ -291,7 +291,7 @@ extension Session {
         return link
     }
 
-    /// Fails everything that waits or is under way, once, with `.cancelled`: calls on the ready link, and tasks that
+    /// Fails everything that is pending or waits, once, with `.cancelled`: calls on the ready link, and tasks that
     /// wait for a link. The session and its link stay, and so do subscriptions; `onReady` is not affected.
     public func cancelAll() {
         waiters.resumeAll(.failure(cancelledError()))

@@ -42,7 +42,7 @@ extension SessionOptions {
     }
 }
 
-/// The reason that a session has no link at the moment, and the next attempt.
+/// The reason that a session has no link now, and the next attempt.
 public struct Disconnection: Equatable, Sendable {
     /// The failure of the connect, of `onReady`, or of the link, which is `.disconnected`.
     public let error: BLEError
@@ -83,7 +83,7 @@ public enum SessionState: Equatable, Sendable {
     case gaveUp(BLEError)
     /// The program has taken the link by `releaseLink()`; `takeBack(_:)` or `reconnect()` resumes.
     case paused
-    /// This program is ending the session; with `.afterPendingOperations` calls made before may still be under way.
+    /// This program is ending the session; with `.afterPendingOperations` calls made before may still be pending.
     case disconnecting
     /// This program has ended the session.
     case ended

@@ -3,8 +3,8 @@ internal import BLECore
 /// The values of one characteristic over all links of a session, with marks where there was no subscription.
 ///
 /// It has one buffer, bounded by the options, whose losses are counted: use it from one task, and subscribe again for
-/// a second consumer. It is a reference to the session, and keeps it alive. The peer is asked to stop when the last
-/// copy goes away.
+/// a second consumer. It is a reference to the session, and keeps it alive. The values are disabled in the peer when
+/// the last copy is released.
 public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     /// An element of the sequence.
     public enum Element: Sendable {
@@ -41,8 +41,8 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     /// The number of values left out because they do not fit the type; 0 without the option `.skip`.
     public var malformedInTotal: Int { decoder.malformedInTotal }
 
-    /// Ends the subscription, on this link and later ones, and asks the peer to stop unless another subscription needs
-    /// the values.
+    /// Ends the subscription, on this link and later ones, and disables the values in the peer unless another
+    /// subscription needs them.
     ///
     /// It returns after the peer's response, or when there will be none; the sequence ends after the waiting values.
     public func unsubscribe() async {

@@ -22,7 +22,7 @@ public struct NotificationSequence: AsyncSequence, Sendable {
     /// The number of values dropped since the sequence began.
     public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
 
-    /// Ends the subscriptions, and asks the peer to stop unless other subscriptions need the values. Waiting values
+    /// Ends the subscriptions, and disables the values in the peer unless other subscriptions need them. Waiting values
     /// are discarded.
     ///
     /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
@@ -71,7 +71,7 @@ extension Peripheral {
                 }
             } catch {
                 let writes = ids.flatMap { write(subscriptionHub.stopListening($0)) }
-                // A reachable peer is unsubscribed from before the caller can end the link.
+                // The values are disabled in a reachable peer before the caller can end the link.
                 if error.code != .cancelled, error.code != .timedOut {
                     for write in writes { _ = await write.value }
                 }

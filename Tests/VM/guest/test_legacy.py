@@ -1,4 +1,4 @@
-"""Kernel tests on controllers without extended advertising (LE 4.2), with Bumble's peripheral and BlueZ's beside it."""
+"""Kernel tests on controllers without extended advertising (LE 4.2), with Bumble's and BlueZ's peripherals."""
 
 import os
 import shutil

@@ -22,7 +22,7 @@ enum BuiltProgram {
 /// The destination of standard output.
 enum Sink {
     case collected
-    /// To a pipe whose reader is gone.
+    /// A pipe without a reader.
     case closedPipe
     case file(String)
     case terminal(PseudoTerminal)

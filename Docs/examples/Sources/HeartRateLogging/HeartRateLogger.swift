@@ -87,7 +87,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     /// The service's name in the log.
     public var description: String { "heart-rate logger" }
 
-    /// Writes lines until the daemon is stopped. Then the belt is unsubscribed from and the link ends; with a state the
+    /// Writes lines until the daemon is stopped. Then the subscription and the link end; with a state the
     /// link is left to the next start.
     ///
     /// - Throws: `BLEError` with the session's final error.

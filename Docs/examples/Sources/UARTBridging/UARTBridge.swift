@@ -24,8 +24,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
     /// The service's name in the log.
     public var description: String { "UART bridge" }
 
-    /// Carries bytes until the daemon is stopped; then the peer is unsubscribed from, and the link and the terminal are
-    /// closed.
+    /// Carries bytes until the daemon is stopped; then the subscription, the link and the terminal are closed.
     ///
     /// - Throws: `BLEError` with the session's final error, or the peer's refusal; `TerminalError`.
     public func run() async throws {

@@ -46,7 +46,7 @@ package struct DatabaseState: Sendable {
         case at(BootInstant)
     }
 
-    /// What a call does next that needs services.
+    /// The next step of a call that needs services.
     package enum DiscoveryStep: Hashable, Sendable {
         /// It continues: all of them are known.
         case goOn
