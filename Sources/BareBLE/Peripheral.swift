@@ -181,13 +181,13 @@ extension Peripheral {
     func disconnected(by deadline: BootInstant?) async -> DisconnectReason? {
         if let end { return end }
         let waiters = ending.waiters
-        guard case .resumed(let reason) = await waiters.wait(until: deadline) else { return nil }
+        guard case .resumed(let reason) = await waiters.wait(until: deadline, { _ in end }) else { return nil }
         return reason
     }
 
     /// Registers a closure that is called when the link ends, before anything else learns of it; at once if it has ended.
     func onEnd(_ handler: @escaping LinkEnding.Handler) {
-        ending.onEnd(handler)
+        if let end { handler(end) } else { ending.addHandler(handler) }
     }
 }
 
@@ -225,10 +225,7 @@ struct LinkEnding {
         return (reason, handlers)
     }
 
-    /// Registers a closure for the end; calls it at once if the link has ended already.
-    mutating func onEnd(_ handler: @escaping Handler) {
-        if let reason { handler(reason) } else { handlers.append(handler) }
-    }
+    mutating func addHandler(_ handler: @escaping Handler) { handlers.append(handler) }
 
     /// Resumes all that wait, after everything else has ended.
     func resumeWaiters() {

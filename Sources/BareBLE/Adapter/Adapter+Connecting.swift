@@ -151,7 +151,10 @@ extension Adapter {
     /// - Returns: Whether others had theirs before.
     private func takeTurn(until deadline: BootInstant?, _ peer: PeerID) async throws(BLEError) -> Bool {
         if initiator.takeTurn() { return false }
-        let (wake, number) = await suspend(until: deadline) { initiator.awaitTurn($0) }
+        let (wake, number) = await suspend(until: deadline) { number in
+            // The turn may have become free since the look above.
+            if initiator.takeTurn() { self.wake(number) } else { initiator.awaitTurn(number) }
+        }
         if case .resumed = wake { return true }
         initiator.cancelAwaitingTurn(number)
         if case .timedOut = wake { throw timedOutError(peer, isWaiting: true) }

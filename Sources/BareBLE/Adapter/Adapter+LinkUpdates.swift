@@ -111,7 +111,10 @@ extension Adapter {
         _ key: LinkUpdate.Key, of link: LinkIdentity, until deadline: BootInstant, during operation: String
     ) async throws(BLEError) {
         while let expiry = links.updateExpiry(key) {
-            let (wake, _) = await suspend(until: min(deadline, expiry)) { links.awaitUpdateTurn(key, $0) }
+            let (wake, _) = await suspend(until: min(deadline, expiry)) { number in
+                // The update may have ended since the look above.
+                if links.updateExpiry(key) == nil { self.wake(number) } else { links.awaitUpdateTurn(key, number) }
+            }
             let now = loop.now()
             switch wake {
             case .cancelled: throw gaveUpError(wake, on: link, during: operation)

@@ -130,8 +130,12 @@ extension Adapter {
 
     /// Asks what the controller can do; tasks that come meanwhile wait for the same responses.
     private func identify(during operation: String) async throws(BLEError) {
-        while case .asking(let waiters) = identification {
-            let (wake, _) = await suspend { identification = .asking(waiters: waiters + [$0]) }
+        while case .asking = identification {
+            let (wake, _) = await suspend { number in
+                // Other jobs may have run since the look above.
+                guard case .asking(let waiters) = identification else { return self.wake(number) }
+                identification = .asking(waiters: waiters + [number])
+            }
             if case .cancelled = wake { throw cancelledError(during: operation) }
         }
         guard mayCommand, scan.controller == nil else { return }

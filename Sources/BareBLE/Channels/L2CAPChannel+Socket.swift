@@ -75,7 +75,10 @@ extension L2CAPChannel {
                     because: "another task is already waiting for it",
                     hint: "Read a channel's packets in one task.")
             }
-            _ = await consumer.wait()
+            _ = await consumer.wait { _ in
+                // Other jobs may have run since the looks above, among them another consumer's.
+                !received.isEmpty || end != nil || isClosing || consumer.count > 1 ? () : nil
+            }
         }
     }
 

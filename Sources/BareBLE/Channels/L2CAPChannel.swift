@@ -145,6 +145,7 @@ extension L2CAPChannel {
         consumer.resumeAll()
         guard !isEnding, socket?.hasRoom == false else { return finish(.closed) }
         _ = await closers.wait(until: loop.now() + Self.closeTimeout) { _ in
+            if end != nil { return () }
             awaitRoom()
             return nil
         }

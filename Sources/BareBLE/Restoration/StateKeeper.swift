@@ -57,7 +57,7 @@ package actor StateKeeper {
         unsafe loop.asUnownedSerialExecutor()
     }
 
-    /// Creates a keeper for a state that the disk already has; `write` may block, and `tearDown` is called when nothing
+    /// Creates a keeper for a state that the disk already has; `write` may block, and `letGo` is called when nothing
     /// is written any more.
     package init(
         holding state: RestorationState, on loop: EventLoop, logger: Logger, write: @escaping Write,

@@ -102,7 +102,7 @@ extension Session {
     ///   already has; `.disconnected` after the session has ended.
     public func ready(within limit: Duration? = nil) async throws(BLEError) -> Peripheral {
         if let result = linkResult(during: Self.waiting) { return try result.get() }
-        switch await waiters.wait(until: limit.map { loop.now() + $0 }) {
+        switch await waiters.wait(until: limit.map({ loop.now() + $0 }), { _ in linkResult(during: Self.waiting) }) {
         case .resumed(let result):
             return try result.get()
         case .timedOut:

@@ -1,8 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-// The tasks of an actor that wait for the same kind of event. Nothing else of an actor on the event loop holds a
-// continuation.
+// The tasks of an actor that wait for the same kind of event. Calls on a link that wait for a decision about them alone
+// keep their continuation with the rest of the call (`Peripheral+Suspending.swift`).
 //
 // Invariants
 // - All state belongs to the event loop's thread. `wait` runs in the isolation of its caller, which is an actor of that
@@ -59,10 +59,11 @@ final class Waiters<Value: Sendable>: @unchecked Sendable {
     ///   - deadline: The time at which the wait ends; `nil` for no limit.
     ///   - cancellation: The effect of the cancellation of the task.
     ///   - begin: Called with the waiter's number once it waits, in the same turn of the loop. A value that it returns
-    ///     ends the wait at once.
+    ///     ends the wait at once. It must check whether there is still something to wait for: other jobs may have run
+    ///     since the caller's own check.
     func wait(
         until deadline: BootInstant? = nil, cancellation: WaitCancellation = .ends,
-        isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Value? = { _ in nil }
+        isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Value?
     ) async -> WaitEnd<Value> {
         lastNumber &+= 1
         let number = lastNumber

@@ -51,6 +51,9 @@ import Testing
         // Target addresses, each of them, and an LE Bluetooth Device Address.
         ("17 84535638c1a4 85535638c1a4", "17 02000038c1a4 03000038c1a4"),
         ("1b 84535638c1a4 00", "1b 02000038c1a4 00"),
+        // Random ones: only the two top bits stay.
+        ("18 84535638c1e4", "18 0200000000c0"),
+        ("1b 84535638c1e4 01", "1b 0200000000c0 01"),
     ]) func knownFieldsAreMasked(_ shown: String, _ redacted: String) {
         var redaction = AdvertisementRedaction()
         let masked = redaction.redacted(scanResult(payload(shown), onAir))

@@ -35,7 +35,7 @@ public struct AdvertisementRedaction: Sendable {
         for report in reports {
             for structure in report.advertisingData.structures where structure.type.isName {
                 // Shorter ones occur in other data by chance.
-                if structure.value.count > 2 { owner.names.append(structure.value) }
+                if structure.value.count > 2 { owner.add(structure.value) }
             }
         }
         let peer = scanResult.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
@@ -52,7 +52,21 @@ public struct AdvertisementRedaction: Sendable {
     private struct Owner {
         let peer: PeerID?
         var alias: BluetoothAddress?
-        var names: [[UInt8]] = []
+        /// The names to mask, in all spellings, in small letters. A payload full of names does not make masking slow: beyond
+        /// `nameLimit` they are replaced only where they are names.
+        private(set) var spellings: [[UInt8]] = []
+        private var names: Set<[UInt8]> = []
+
+        private static let nameLimit = 4
+
+        init(peer: PeerID?) {
+            self.peer = peer
+        }
+
+        mutating func add(_ name: [UInt8]) {
+            guard names.count < Self.nameLimit, names.insert(name).inserted else { return }
+            spellings += AdvertisementRedaction.spellings(of: name)
+        }
     }
 
     // MARK: Payloads
@@ -81,10 +95,13 @@ public struct AdvertisementRedaction: Sendable {
         case .publicTargetAddress, .randomTargetAddress:
             var place = 0
             while place < value.count {
-                maskAddress(in: &value, at: place, owner)
+                maskAddress(in: &value, at: place, type == .randomTargetAddress ? .random : .public, owner)
                 place += 6
             }
-        case .leDeviceAddress: maskAddress(in: &value, at: 0, owner)
+        case .leDeviceAddress:
+            // The lowest bit of the last byte is the type.
+            let isRandom = value.dropFirst(6).first.map { $0 & 1 == 1 } ?? false
+            maskAddress(in: &value, at: 0, isRandom ? .random : .public, owner)
         default: maskFields(in: &value, type, owner)
         }
         if let peer = owner.peer, let alias = owner.alias {
@@ -92,7 +109,7 @@ public struct AdvertisementRedaction: Sendable {
             Self.replace(own, with: new, in: &value)
             Self.replace(own.reversed(), with: new.reversed(), in: &value)
         }
-        for name in owner.names { Self.mask(name, in: &value) }
+        for spelling in owner.spellings { Self.mask(spelling, in: &value) }
         return value
     }
 
@@ -102,7 +119,7 @@ public struct AdvertisementRedaction: Sendable {
         for field in fields {
             switch field {
             case .address(let place, let isBigEndian):
-                maskAddress(in: &value, at: start + place, owner, isBigEndian: isBigEndian)
+                maskAddress(in: &value, at: start + place, .public, owner, isBigEndian: isBigEndian)
             case .rest(let place):
                 let kept = value.prefix(start + place)
                 value = kept + [UInt8](repeating: UInt8(ascii: "x"), count: value.count - kept.count)
@@ -122,30 +139,32 @@ public struct AdvertisementRedaction: Sendable {
     }
 
     private mutating func maskAddress(
-        in value: inout [UInt8], at place: Int, _ owner: Owner, isBigEndian: Bool = false
+        in value: inout [UInt8], at place: Int, _ type: AddressType, _ owner: Owner, isBigEndian: Bool = false
     ) {
         let found = [UInt8](value.dropFirst(place).prefix(6))
         guard found.count == 6 else { return }
         let bytes: [UInt8] = isBigEndian ? found : found.reversed()
         let address = BluetoothAddress(rawValue: bytes.reduce(0) { $0 << 8 | UInt64($1) })
         let alias =
-            address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: .public)
+            address == owner.peer?.address ? owner.alias ?? address : alias(of: address, type: type)
         let new: [UInt8] = isBigEndian ? alias.littleEndianBytes.reversed() : alias.littleEndianBytes
         value = value.prefix(place) + new + value.dropFirst(place + 6)
     }
 
     // MARK: Bytes
 
-    /// Replaces each letter of `name` with an x, in upper or lower case, also if each takes two bytes or one is
-    /// percent-encoded, as in a URI.
-    private static func mask(_ name: [UInt8], in value: inout [UInt8]) {
+    /// Returns a name in lower case, as it is, in UTF-16 of both byte orders, and with percent signs as in a URI.
+    private static func spellings(of name: [UInt8]) -> [[UInt8]] {
         let text = String(decoding: name, as: UTF8.self)
         let wide = text.utf16.map { [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)] }
         let escaped = name.flatMap { isPlainInURI($0) ? [$0] : [UInt8]("%\(Hex.encode([$0]))".utf8) }
-        for spelling in [name, wide.flatMap { $0 }, wide.flatMap { $0.reversed() }, escaped] {
-            let mask = [UInt8](repeating: UInt8(ascii: "x"), count: spelling.count)
-            replace(spelling.map(lowercase), with: mask, in: &value, isSame: { lowercase($0) == $1 })
-        }
+        return [name, wide.flatMap { $0 }, wide.flatMap { $0.reversed() }, escaped].map { $0.map(lowercase) }
+    }
+
+    /// Replaces each byte of a spelling by an x, also if its letters are in upper case.
+    private static func mask(_ spelling: [UInt8], in value: inout [UInt8]) {
+        let mask = [UInt8](repeating: UInt8(ascii: "x"), count: spelling.count)
+        replace(spelling, with: mask, in: &value, isSame: { lowercase($0) == $1 })
     }
 
     /// Replaces each occurrence of some bytes with the same number of others.
