@@ -39,7 +39,7 @@ public struct WriteSigner: Sendable {
 
     /// Reserves the next `count` counters, and returns the one to store: the next signer begins with it.
     ///
-    /// Store it before anything more is signed. From then on ``sign(_:for:)`` uses only these counters, and returns
+    /// Store it before anything more is signed. From then on `sign` uses only these counters, and returns
     /// `nil` when they are used up, until more are reserved. Counters left from an earlier reservation are among the
     /// next `count`.
     ///
