@@ -63,7 +63,7 @@ extension AdvertisingReport {
     ///     either way. Scans never need them; programs that display recordings do.
     ///   - receive: Called with each report, in event order.
     /// - Returns: The losses, or `nil` if the subevent carries no reports.
-    package static func parse(
+    public static func parse(
         subevent: UInt8, parameters: Span<UInt8>, keepingOversized: Bool = false, _ receive: (AdvertisingReport) -> Void
     ) -> Losses? {
         switch subevent {
