@@ -126,7 +126,7 @@ extension LinkSocket {
 }
 
 extension timeval {
-    /// A kernel timeout; at least a microsecond, because zero means for ever.
+    /// A kernel timeout; at least a microsecond, because zero means forever.
     fileprivate init(_ duration: Duration) {
         let microseconds = max(1, duration.saturatedNanoseconds / 1000)
         self.init(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))

@@ -130,7 +130,7 @@ extension Central {
     ///
     /// The session itself connects by `Session.id`, which contains the type: only this call scans, for as long as the
     /// timeout of `SessionOptions.connect`. Store `Session.id` to start without a scan next time. The type is never
-    /// guessed: a session with the wrong type would try for ever.
+    /// guessed: a session with the wrong type would try forever.
     ///
     /// - Throws: `BLEError` as `peer(at:timeout:)` and `session(with:_:onReady:reconnect:)` do.
     public func session(

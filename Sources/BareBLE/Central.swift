@@ -105,7 +105,7 @@ extension Central {
 // MARK: - Links without a radio
 
 extension Central {
-    /// Connects to an ATT server behind a Unix SEQPACKET socket, such as a simulated peripheral.
+    /// Connects to an ATT server on a Unix SEQPACKET socket, such as a simulated peripheral.
     ///
     /// - Throws: `BLEError` with `.connectFailed` if there is no listener, `.timedOut`, `.cancelled`.
     public func connect(

@@ -3,7 +3,7 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Packets of the link layer by hand, after Core Vol 6 Part B, 2.3 and 2.4, behind the header of link type 256 at tcpdump.org.
+/// Packets of the link layer by hand, after Core Vol 6 Part B, 2.3 and 2.4, after the header of link type 256 at tcpdump.org.
 @Suite("What a sniffer hears, packet by packet")
 struct SniffedPacketTests {
     /// Made white again, with a signal, and with a checksum that was looked at and is right.
@@ -74,7 +74,7 @@ struct SniffedPacketTests {
         #expect(try hex(Heard(pdu: Self.read)) == [])
     }
 
-    /// Whatever addresses there are, a table of links does not grow; who is heard again behind that is a new link.
+    /// Whatever addresses there are, a table of links does not grow; who is heard again after that is a new link.
     @Test func linksAreBounded() throws {
         let flags = Self.good | Self.fromCentral
         let links = (0..<70).map { Heard(address: 0x1000_0000 + $0, flags: flags, pdu: Self.read) }
@@ -87,7 +87,7 @@ struct SniffedPacketTests {
         arguments: [
             0x0C02 | fromCentral,  // still white
             0x0403 | fromCentral,  // a wrong checksum
-            0x0C0B | fromCentral,  // decrypted, which leaves out what was behind it
+            0x0C0B | fromCentral,  // decrypted, which leaves out what was after it
             good | 4 << 7, good | 7 << 7,  // other kinds of packets
         ])
     func notHeardWell(_ flags: UInt16) throws {
@@ -96,7 +96,7 @@ struct SniffedPacketTests {
     }
 
     @Test func headersAreAsLongAsTheirPHYAndTheirToneMakeThem() throws {
-        // How the coded PHY is coded stands in front; what a tone is like, behind the length.
+        // How the coded PHY is coded stands in front; what a tone is like, after the length.
         let coded = Self.good | Self.fromCentral | 2 << 14
         #expect(try hex(Heard(flags: coded, pdu: "00" + Self.read)) == ["01000700030004000a0300"])
         let tone = Self.good | Self.fromCentral

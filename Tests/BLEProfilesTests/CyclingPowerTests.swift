@@ -114,7 +114,7 @@ import Testing
         let date = try Response(value: [0x20, 15, 1, 0xE3, 0x07, 2, 27, 11, 10, 30]).factoryCalibrationDate
         #expect(date == GATTDateTime(year: 2019, month: 2, day: 27, hours: 11, minutes: 10, seconds: 30))
         #expect(try Response(value: [0x20, 12, 4]).offset == nil)
-        // BTstack's server lays it out so, with a zero byte behind the manufacturer's two.
+        // BTstack's server lays it out so, with a zero byte after the manufacturer's two.
         let enhanced = try Response(value: [0x20, 16, 1, 0xFE, 0xFF, 0x59, 0x00, 2, 0xAB, 0xCD, 0]).enhancedOffset
         #expect(enhanced?.offset == -2 && enhanced?.company == 0x59 && enhanced?.manufacturerData == [0xAB, 0xCD])
         #expect(try Response(value: [0x20, 16, 1, 0xFE, 0xFF, 0x59, 0x00, 3, 0xAB, 0xCD]).enhancedOffset == nil)

@@ -42,7 +42,7 @@ import Testing
         GoldenValue(
             0x2ACD, "8910ff7fff7fffffffffffff7fff7f", "more data", "the specification's marks of what is not available"),
         // The layout that hughesjs/FitnessMachine found out of a Citysports treadmill: a reserved bit, with three bytes
-        // behind the known fields.
+        // after the known fields.
         GoldenValue(
             0x2ACD, "8424" + "c800" + "0a0000" + "0300ffffff" + "3c00" + "2d0000",
             "speed 2.00 km/h, distance 10 m, energy 3 kcal, elapsed 60 s", "Citysports' form"),

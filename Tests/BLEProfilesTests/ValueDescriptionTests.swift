@@ -5,7 +5,7 @@ import Testing
 
 /// Bytes and what they say. The bytes were read by a second program too, which found the same numbers: the parsers of the
 /// PyPI package `bluetooth-sig` 0.6.0, for Current Time also the tests of eisaev/blevalueparser. Temperatures as FLOAT are
-/// the example of the SIG's Personal Health Devices Transcoding White Paper (0xFF00016C is 36.4). Text with zero bytes behind
+/// the example of the SIG's Personal Health Devices Transcoding White Paper (0xFF00016C is 36.4). Text with zero bytes after
 /// it is what a Garmin device sent in a capture (FrankHJCuypers_fuut in the shared vectors).
 @Suite struct ValueDescriptionTests {
     static let goldens: [(UInt16, String, String?)] = [

@@ -34,7 +34,7 @@ struct RecorderRadioTests {
             } else {
                 await device.disconnect()
             }
-            // What the controller says of the end comes behind it.
+            // What the controller says of the end comes after it.
             try await time.clock.sleep(for: .seconds(10))
             return id
         }

@@ -47,7 +47,7 @@ import Testing
         #expect(try await device.read(0x2A19) == [50])
         #expect(try await device.discover(.full) == cache.database)
         try await isSettled(device, at: peripheral)
-        // The read; behind it, without a request: client features, and the configuration of Service Changed; and the
+        // The read; after it, without a request: client features, and the configuration of Service Changed; and the
         // last read.
         #expect(await peripheral.transcript.requests.dropFirst(before) == ["0a", "12", "12", "0a"])
     }
@@ -217,7 +217,7 @@ import Testing
         #expect(try await device.read(0x2A19) == [60])
     }
 
-    /// A peer that is out of sync for ever does not keep a call going.
+    /// A peer that is out of sync forever does not keep a call going.
     @Test func outOfSyncForEverEnds() async throws {
         let refusing = VirtualService(
             0xFFF0, [VirtualCharacteristic(0xFFF1, .read, onRead: .refuse(.databaseOutOfSync))])

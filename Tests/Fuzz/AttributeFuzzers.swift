@@ -63,7 +63,7 @@ func fuzzLists(_ input: [UInt8]) {
 
 private func runToEnd<Procedure: GATTProcedure>(_ first: Procedure, _ mtu: UInt16, _ script: inout Script) {
     let goesToTheEnd = script.byte() == 0xFF
-    // Some responses that come once, then those that come for ever.
+    // Some responses that come once, then those that come forever.
     var opening: [ListedAnswer] = []
     for _ in 0..<(script.byte() % 8) { opening.append(ListedAnswer(&script)) }
     var pattern: [ListedAnswer] = []

@@ -61,7 +61,7 @@ import Testing
         #expect(try await BuiltProgram.run(["explore", "unix:\(peer.path)", "--timeout", "0.2"]).status == 75)
     }
 
-    /// The peer reports one more service in each response, for ever.
+    /// The peer reports one more service in each response, forever.
     @Test func aPeerWithoutEnd() async throws {
         let peer = try SocketPeer { request in
             guard request.first == 0x10, request.count > 2 else { return .answer([0x01, request[0], 0, 0, 0x06]) }

@@ -9,7 +9,7 @@
 //   the same adapter (row H12) and is handed on as `foreign`; so is a response that comes after its time-out. Another
 //   program's response to the very command that is out cannot be told from ours; a sender of state changes has to look at what
 //   happens, not only at the response.
-// - The controller's credits are obeyed, but not for ever: a controller that stays at zero for 2 s is asked all the same,
+// - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the same,
 //   because the event that gave the credit back may have been lost on an overflowing socket.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released.
 //

@@ -6,7 +6,7 @@ internal import BLELinux
 //
 // Duties
 // - Decides which failures have a recovery action.
-// - Applies each kind of action at most once per call, so that no peer can keep a call pending for ever.
+// - Applies each kind of action at most once per call, so that no peer can keep a call pending forever.
 // - Calls the security hook once for all calls that need the same level at the same time, one level after the other.
 // - Ends the wait for an action at the call's deadline, the cancellation of its task and the end of the link; the
 //   action itself may continue.

@@ -12,7 +12,7 @@ extension Central {
     ///   - options: Options for each link, and the reconnect policy.
     ///   - onReady: Prepares each new link before it is available to others: authentication, settings. If it throws,
     ///     or takes longer than `SessionOptions.readyTimeout`, the link is ended and counts as a failed connect. It
-    ///     must not wait for the session, nor capture it: that would keep the session alive for ever.
+    ///     must not wait for the session, nor capture it: that would keep the session alive forever.
     ///   - decide: Called for the pause before the next attempt; it returns `nil` to give up. It receives the failure
     ///     and the number of connects that have failed in a row. It makes the policy `.custom`. It is not called for
     ///     the loss of the adapter, and for failures that would recur each time.

@@ -52,7 +52,7 @@ final class LineOutput: Sendable {
         }
     }
 
-    /// Writes what the reader takes; returns `nil` if it has taken nothing for `patience` milliseconds, -1 for ever.
+    /// Writes what the reader takes; returns `nil` if it has taken nothing for `patience` milliseconds, -1 forever.
     private func write(_ rest: inout ArraySlice<UInt8>, patience: Int32) throws(Failure) -> Outcome? {
         while !rest.isEmpty {
             var wanted = [

@@ -4,7 +4,7 @@
 // `exit` does once more. It is safe to call from any thread, any number of times. ^C and ^Z still send their signals;
 // ^\ does not, because nothing could clean up after it.
 //
-// A terminal may take nothing for ever: its connection hangs, or its reader has stopped. So no lock is held during a
+// A terminal may take nothing forever: its connection hangs, or its reader has stopped. So no lock is held during a
 // write, and no write waits longer than its caller requests. The keyboard is restored first, which needs no writing.
 
 import BLECore

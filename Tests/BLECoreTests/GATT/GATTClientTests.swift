@@ -83,7 +83,7 @@ import Testing
         #expect(link.outcome(of: second) == nil)
     }
 
-    /// A read behind which the last request of a long write waits; `echoes` are the responses to the pieces.
+    /// A read after which the last request of a long write waits; `echoes` are the responses to the pieces.
     private func longWriteBehindARead(
         echoes: [[UInt8]], _ giveUp: (OperationID) -> Void
     ) {
@@ -199,7 +199,7 @@ import Testing
         #expect(link.sent == [[0x12, 5, 0, 9], [0x12, 20, 0, 9]])
     }
 
-    /// A write that is given up makes way for the command behind it, which must be given up as well, and before.
+    /// A write that is given up makes way for the command after it, which must be given up as well, and before.
     @Test func changedServicesLetNoCommandOut() {
         let read = link.read(3)
         let (write, command, other) = (link.write(6), link.command(6), link.command(20))

@@ -166,7 +166,7 @@ import Testing
         _ = gate.enterFreely()
         #expect(gate.enter(1, as: exclusive(scope)) == .waits)
         #expect(gate.enter(2, as: .call) == .waits)
-        // Nothing keeps the call behind it any more.
+        // Nothing keeps the call after it any more.
         #expect(gate.withdraw(1, .cancelled) == [.refuse(1, .cancelled), .admit(2)])
         #expect(gate.arrive() == [])
         #expect(gate.withdraw(1, .timedOut) == [])

@@ -172,7 +172,7 @@ import Testing
         #expect(actions == [on])
     }
 
-    /// The answer to a write from before the change is not taken for that to one behind it.
+    /// The response to a write from before the change is not taken for that to one after it.
     @Test func aWriteUnderWayIsWaitedFor() {
         var subscriptions = Subscriptions()
         _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)

@@ -178,7 +178,7 @@ import Testing
         return Set(found.map(Self.address)).count
     }
 
-    /// The address's digits: behind the event type of 1 (subevent 02) or 2 bytes (0D), and the type of address.
+    /// The address's digits: after the event type of 1 (subevent 02) or 2 bytes (0D), and the type of address.
     private static func address(of line: Substring) -> Substring {
         let start = line.dropFirst(6).hasPrefix("0d") ? 16 : 14
         return line.dropFirst(start).prefix(12)

@@ -185,7 +185,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
 enum MatrixLoss: String, CaseIterable, Sendable {
     /// The peer ends the link.
     case disconnect
-    /// The same, and what it sends last arrives behind the news of the end.
+    /// The same, and what it sends last arrives after the report of the end.
     case lateAnswer
     /// The peer is not heard any more.
     case outOfRange

@@ -23,11 +23,11 @@ struct MatrixTests {
     ) {
         let place: Comment = "at packet \(packet): \(outcome)"
         guard let error = outcome.error else {
-            // The last packet was there in time, be it behind the news; and a connect tries again by itself. Behind the response to
+            // The last packet was there in time, even if after the report of the end; and a connect tries again by itself. After the response to
             // a subscription comes its first value, which the call does not wait for.
             let isAnswered = !outcome.wasHosts || loss == .lateAnswer
             let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)
-            // What is switched off behind the result does not spoil it.
+            // What is switched off after the result does not spoil it.
             let tail = operation.tidiesUp ? 2 : 0
             let mayWork =
                 isAnswered && packet >= last - tail || packet > count - tail

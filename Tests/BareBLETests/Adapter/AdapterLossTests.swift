@@ -32,7 +32,7 @@ import Testing
         "Scans that begin end with an error, and the next one works",
         arguments: [VirtualInterruption.powerOff("hci0"), .unplug("hci0"), .adapterReset("hci0")])
     func scans(_ loss: VirtualInterruption) async throws {
-        // Three questions, three commands, and the responses to all but the last: behind that one the scan has begun.
+        // Three questions, three commands, and the responses to all but the last: after that one the scan has begun.
         for packet in 1...11 {
             try await VirtualTime.run { time in
                 let radio = VirtualRadio(time: time)

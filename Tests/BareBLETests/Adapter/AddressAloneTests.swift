@@ -123,7 +123,7 @@ import Testing
         #expect(found?.peer == PeerID(address: address, type: type) && found?.isGuess == true)
         #expect(device.id == found?.peer)
         await device.disconnect()
-        // What is to be stored, or tried for ever, is not guessed.
+        // What is to be stored, or tried forever, is not guessed.
         await #expect(throws: error(.notPermitted)) { try await central.peer(at: address) }
         await #expect(throws: error(.notPermitted)) { _ = try await central.session(with: address) }
     }

@@ -19,7 +19,7 @@ struct RecordedServer: Sendable {
         self.intercept = intercept
     }
 
-    /// Takes in a recording. Asked the same again, the peer gives the responses in their order, and the last one for ever.
+    /// Takes in a recording. Asked the same again, the peer gives the responses in their order, and the last one forever.
     mutating func add(_ lines: [GATTVectors.Line]) throws {
         var request: [UInt8]?
         for line in lines {

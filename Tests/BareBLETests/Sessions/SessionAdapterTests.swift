@@ -125,7 +125,7 @@ import Testing
         #expect(await bench.sent.suffix(2) == [.leCreateConnection, .leCreateConnectionCancel])
     }
 
-    // MARK: Waiting for a peer for ever
+    // MARK: Waiting for a peer forever
 
     @Test func aConnectWithoutALimitGoesOnUntilThePeerIsThere() async throws {
         try await VirtualTime.run { time in

@@ -174,7 +174,7 @@ import Testing
         await session.disconnect()
     }
 
-    /// A characteristic of a replaced database cannot be found again; searching for it for ever would be useless.
+    /// A characteristic of a replaced database cannot be found again; searching for it forever would be useless.
     @Test func aCharacteristicThatHasChangedEndsTheSequence() async throws {
         let gatt = VirtualService.genericAttribute(databaseHash: nil)
         let bench = SessionBench(VirtualDevice(name: "Changing", services: [gatt, .battery(level: 50)]))

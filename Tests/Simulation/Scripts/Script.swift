@@ -57,7 +57,7 @@ extension Script {
         case connect
         case session
         case endSession
-        /// First: 1 for the end behind the queue.
+        /// First: 1 for the end after the pending operations.
         case disconnect
         /// First: 1 for `ignoringCache`.
         case discover

@@ -266,7 +266,7 @@ def a_missing_adapter_is_named():
 # Row O01.
 @test
 def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
-    # Otherwise it would continue for ever, or end with another status at its time limit.
+    # Otherwise it would continue forever, or end with another status at its time limit.
     scan = Program("scan", "--json", "--each", "packet", "--adapter", "hci0").wait_for_lines(3)
     radio("unplug 0")
     until(lambda: "hci0" not in adapters(), "the adapter is still there")

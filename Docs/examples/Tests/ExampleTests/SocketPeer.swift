@@ -2,9 +2,9 @@ import BareBLETestKit
 import Dispatch
 import Glibc
 
-/// A virtual device behind a Unix SEQPACKET socket, as the examples find it by `unix:PATH`: one client after the other.
+/// A virtual device on a Unix SEQPACKET socket, as the examples find it by `unix:PATH`: one client after the other.
 final class SocketPeer: Sendable {
-    /// What is written behind `unix:`.
+    /// The path after `unix:`.
     let path = "/tmp/bareble-example-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
     let peripheral: VirtualPeripheral
     private let listener: Int32
@@ -43,7 +43,7 @@ final class SocketPeer: Sendable {
         while await peripheral.isConnected { await Task.yield() }
         guard let link = try? await peripheral.connect() else { return }
         _ = fcntl(link, F_SETFL, 0)
-        // Closed behind both threads only: until then the numbers are theirs.
+        // Closed only after both threads: until then the numbers are theirs.
         let threads = DispatchGroup()
         for (from, to) in [(client, link), (link, client)] {
             threads.enter()

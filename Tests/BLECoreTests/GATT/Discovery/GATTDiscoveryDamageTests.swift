@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Whatever is asked behind the script gets a response with Attribute Not Found.
+    /// Whatever is requested after the script gets a response with Attribute Not Found.
     private func runToTheEnd(_ answers: [String], level: DiscoveryLevel) {
         var discovery = GATTDiscovery(level: level, mtu: 23)
         var left = answers[...]

@@ -36,7 +36,7 @@ import Testing
         #expect(!asked)
     }
 
-    /// The last descriptor behind a full answer: another stack stops one handle early.
+    /// The last descriptor after a full response: another stack stops one handle early.
     @Test func lastDescriptorAlone() throws {
         var database = ModelDatabase()
         database.service(0x180F)

@@ -59,7 +59,7 @@ struct ModelDatabase {
         append(.includeDeclaration, value)
     }
 
-    /// A declaration and, `distance` handles behind it, a value; returns the value's handle.
+    /// A declaration and, `distance` handles after it, a value; returns the value's handle.
     @discardableResult
     mutating func characteristic(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: [UInt8] = [], distance: Int = 1

@@ -88,7 +88,7 @@ import Testing
         end(DescriptorDiscovery(in: 1...0xFFFF), on: pdu)
     }
 
-    /// A peer that says the same for ever must not be asked for ever.
+    /// A peer that says the same forever must not be asked forever.
     private func end<Procedure: GATTProcedure>(_ procedure: Procedure, on pdu: [UInt8]) {
         var procedure = procedure
         var step = procedure.begin()

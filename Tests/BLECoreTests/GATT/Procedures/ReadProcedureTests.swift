@@ -22,7 +22,7 @@ import Testing
         #expect(script.requestTexts == ["020502"])
     }
 
-    /// An error with handle 0 and code 6 stalls another stack for ever; any other code must do no harm either.
+    /// An error with handle 0 and code 6 stalls another stack forever; any other code must do no harm either.
     @Test(arguments: [0x01, 0x04, 0x06, 0x0E, 0x80, 0xFF] as [UInt8])
     func anyErrorMeansTheSmallestMTU(code: UInt8) throws {
         var script = try ScriptedAnswers([Hex.encode([0x01, 0x02, 0x00, 0x00, code])])
@@ -74,7 +74,7 @@ import Testing
         #expect(failure == .att(.readRequest, 3, ATTErrorCode(rawValue: code)))
     }
 
-    /// Full pieces for ever overflow a counter in another stack and end its process.
+    /// Full pieces forever overflow a counter in another stack and end its process.
     @Test("G15: full pieces for ever", arguments: [23, 24, 129, 247, 517])
     func endlessValue(mtu: Int) throws {
         var server = server(0, mtu: mtu)
