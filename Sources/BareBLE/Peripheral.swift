@@ -9,8 +9,8 @@ internal import Logging
 // - `PeerDatabase`: what is known of the services, its cache, its changes.
 // - `SubscriptionHub`: the subscribers, and the configurations in the peer.
 //
-// The peripheral connects them with tasks and time: calls wait here, with their deadlines and their cancellation, and what one owner
-// reports is passed on to the others.
+// The peripheral connects them with tasks and time. A call gets its `CallContext` here and waits in an owner's `Waiters`; the
+// peripheral reports its deadline and its cancellation to that owner. What one owner reports is passed on to the others.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
@@ -66,7 +66,7 @@ public actor Peripheral {
         raiseSecurity = configuration.raiseSecurity
         places = QueuePlaces()
         link = ATTLink(socket: socket, name: name, mtu: mtu, loop: loop, configuration: configuration)
-        scheduler = CallScheduler(places: places)
+        scheduler = CallScheduler(places: places, on: loop)
         peerDatabase = PeerDatabase(policy, computingHashBy: configuration.databaseHash, on: loop, log: log)
         subscriptionHub = SubscriptionHub(of: name, on: loop)
     }
@@ -122,10 +122,10 @@ extension Peripheral {
     func open(timeout: Duration?) async throws(BLEError) {
         do {
             try startReading()
-            let deadline = loop.now() + (timeout ?? Self.openingTime)
+            let context = context("connect", within: timeout ?? Self.openingTime)
             let mtu = link.largestMTU
-            if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, until: deadline) }
-            try await validateCache(until: deadline)
+            if mtu > MTUExchange.minimum { try await exchangeMTU(offering: mtu, in: context) }
+            try await validateCache(in: context)
             peerDatabase.databaseDidChange()
         } catch {
             await disconnect()
@@ -135,9 +135,9 @@ extension Peripheral {
     }
 
     /// Exchanges the MTU. A peer with an invalid response stays at the smallest, as one that refuses does.
-    private func exchangeMTU(offering mtu: UInt16, until deadline: BootInstant) async throws(BLEError) {
+    private func exchangeMTU(offering mtu: UInt16, in context: CallContext) async throws(BLEError) {
         do throws(BLEError) {
-            _ = try await run(until: deadline, during: "connect") { client, id, deadline, now in
+            _ = try await run(in: context) { client, id, deadline, now in
                 client.start(MTUExchange(offer: mtu), id: id, deadline: deadline, at: now) { .mtu($0) }
             }
         } catch {
@@ -156,7 +156,7 @@ extension Peripheral {
         ending.awaited()
         if mode == .afterPendingOperations, end == nil {
             do throws(BLEError) {
-                try await enter(as: .last, from: CallScopes.current, until: nil, during: "disconnect")
+                try await enter(as: .last, from: CallScopes.current, in: context("disconnect", within: nil))
             } catch {
                 // Another task ends the link, after the same calls.
                 if error.code == .disconnecting { _ = await disconnected() }

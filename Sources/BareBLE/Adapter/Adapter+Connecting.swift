@@ -209,10 +209,10 @@ extension Adapter {
     }
 
     private func awaitInitiator(_ begin: (inout Initiator, BootInstant) -> [Initiator.Action]) async -> Wake {
-        let cancellation = WaitCancellation.handled { [weak self] number in
+        let interruption = WaitInterruption.handled { [weak self] number, _ in
             self?.assumeIsolated { $0.cancelAttempt(of: number) }
         }
-        let (wake, _) = await suspend(cancellation: cancellation) { number in
+        let (wake, _) = await suspend(interruption: interruption) { number in
             connectWaiter = number
             perform(begin(&initiator, loop.now()))
             watchPresence()

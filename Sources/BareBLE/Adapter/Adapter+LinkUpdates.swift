@@ -57,72 +57,72 @@ extension Adapter {
     func request(
         _ parameters: ConnectionParameters, _ link: LinkIdentity, _ timeout: Duration
     ) async throws(BLEError) -> ConnectionParameters {
-        let operation = "change the connection parameters"
-        let end = try await update(link, .parameters, until: loop.now() + timeout, during: operation) { handle in
+        let context = CallContext("change the connection parameters", until: loop.now() + timeout)
+        let end = try await update(link, .parameters, in: context) { handle in
             HCICommandPacket(LEConnectionUpdate(handle: handle, parameters: parameters))
         }
-        guard case .parameters(let complete) = end else { throw lostError(of: link, during: operation) }
-        guard complete.status.isSuccess else { throw refusal(complete.status, of: link, during: operation) }
+        guard case .parameters(let complete) = end else { throw lostError(of: link, during: context.operation) }
+        guard complete.status.isSuccess else { throw refusal(complete.status, of: link, during: context.operation) }
         return complete.parameters
     }
 
     func request(
         _ transmit: LEPHYs, _ receive: LEPHYs, _ link: LinkIdentity, _ timeout: Duration
     ) async throws(BLEError) -> LinkPHY {
-        let operation = "change the PHY"
-        let end = try await update(link, .phy, until: loop.now() + timeout, during: operation) { handle in
+        let context = CallContext("change the PHY", until: loop.now() + timeout)
+        let end = try await update(link, .phy, in: context) { handle in
             HCICommandPacket(LESetPHY(handle: handle, transmit: transmit, receive: receive))
         }
-        guard case .phy(let complete) = end else { throw lostError(of: link, during: operation) }
-        guard complete.status.isSuccess else { throw refusal(complete.status, of: link, during: operation) }
+        guard case .phy(let complete) = end else { throw lostError(of: link, during: context.operation) }
+        guard complete.status.isSuccess else { throw refusal(complete.status, of: link, during: context.operation) }
         return LinkPHY(transmit: complete.transmit, receive: complete.receive)
     }
 
     /// Sends the command when it is its turn, and waits for the event that ends it.
     private func update(
-        _ link: LinkIdentity, _ kind: LinkUpdate.Kind, until deadline: BootInstant, during operation: String,
+        _ link: LinkIdentity, _ kind: LinkUpdate.Kind, in context: CallContext,
         by command: (ConnectionHandle) -> HCICommandPacket
     ) async throws(BLEError) -> LinkUpdate.End {
-        guard mayCommand else { throw notPermittedError(during: operation) }
-        let key = LinkUpdate.Key(handle: try current(link, during: operation), kind: kind)
+        guard mayCommand else { throw notPermittedError(during: context.operation) }
+        let key = LinkUpdate.Key(handle: try current(link, during: context.operation), kind: kind)
         let command = command(key.handle)
         var isBegun = false
         var wake = Wake.resumed
         while !isBegun {
-            try await takeUpdateTurn(key, of: link, until: deadline, during: operation)
+            try await takeUpdateTurn(key, of: link, in: context)
             let expiry = loop.now() + LinkTable.procedureTimeout
-            (wake, _) = await suspend(until: min(deadline, expiry)) { number in
+            (wake, _) = await suspend(until: context.deadline(or: expiry)) { number in
                 // Another update may have begun in between.
                 isBegun = links.beginUpdate(key, for: number, until: expiry)
                 if isBegun { send(command, for: .update(key)) } else { self.wake(number) }
             }
-            if !isBegun, case .cancelled = wake { throw gaveUpError(wake, on: link, during: operation) }
+            if !isBegun, case .cancelled = wake { throw gaveUpError(wake, on: link, during: context.operation) }
         }
         if let (end, next) = links.takeUpdateEnd(key) {
             self.wake(next)
             guard case .failed(let failure) = end else { return end }
-            throw updateError(failure, of: link, during: operation)
+            throw updateError(failure, of: link, during: context.operation)
         }
         links.abandonUpdate(key)
-        throw gaveUpError(wake, on: link, during: operation)
+        throw gaveUpError(wake, on: link, during: context.operation)
     }
 
     private func takeUpdateTurn(
-        _ key: LinkUpdate.Key, of link: LinkIdentity, until deadline: BootInstant, during operation: String
+        _ key: LinkUpdate.Key, of link: LinkIdentity, in context: CallContext
     ) async throws(BLEError) {
         while let expiry = links.updateExpiry(key) {
-            let (wake, _) = await suspend(until: min(deadline, expiry)) { number in
+            let (wake, _) = await suspend(until: context.deadline(or: expiry)) { number in
                 // The update may have ended since the look above.
                 if links.updateExpiry(key) == nil { self.wake(number) } else { links.awaitUpdateTurn(key, number) }
             }
             let now = loop.now()
             switch wake {
-            case .cancelled: throw gaveUpError(wake, on: link, during: operation)
-            case .timedOut where now >= deadline: throw gaveUpError(wake, on: link, during: operation)
+            case .cancelled: throw gaveUpError(wake, on: link, during: context.operation)
+            case .timedOut where context.isOver(at: now): throw gaveUpError(wake, on: link, during: context.operation)
             case .resumed, .finished, .initiated, .failed, .timedOut: break
             }
             // The handle may belong to another link by now.
-            _ = try current(link, during: operation)
+            _ = try current(link, during: context.operation)
             links.expireUpdate(key, at: now)
         }
     }

@@ -21,10 +21,10 @@ extension Adapter {
     ///
     /// - Returns: Why it goes on, and its number; 0 for a task that was cancelled before.
     func suspend(
-        until deadline: BootInstant? = nil, cancellation: WaitCancellation = .ends, _ begin: (UInt64) -> Void
+        until deadline: BootInstant? = nil, interruption: WaitInterruption = .ends, _ begin: (UInt64) -> Void
     ) async -> (wake: Wake, number: UInt64) {
         var number: UInt64 = 0
-        let end = await waiting.wait(until: deadline, cancellation: cancellation) {
+        let end = await waiting.wait(until: deadline, interruption: interruption) {
             number = $0
             begin($0)
             return nil

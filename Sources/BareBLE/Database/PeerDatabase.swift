@@ -174,7 +174,7 @@ extension PeerDatabase {
     /// Waits until everything is settled, a discovery ends, or the peer has been requested to announce changes. The
     /// caller then checks again. A value of `begin` ends the wait at once.
     func wait(
-        until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Bool?
+        until deadline: BootInstant?, isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> Bool?
     ) async -> WaitEnd<Bool> {
         await waiters.wait(until: deadline, isolation: isolation, begin)
     }
@@ -372,7 +372,8 @@ extension PeerDatabase {
     func finishStoring(until deadline: BootInstant, isolation: isolated (any Actor)? = #isolation) async {
         guard let storing = writer?.task else { return }
         let storageWaiters = storageWaiters
-        _ = await storageWaiters.wait(until: deadline, cancellation: .ignored, isolation: isolation) { number in
+        _ = await storageWaiters.wait(until: deadline, interruption: .ignoresCancellation, isolation: isolation) {
+            number in
             Task(executorPreference: loop) {
                 await storing.value
                 storageWaiters.resume(number, ())

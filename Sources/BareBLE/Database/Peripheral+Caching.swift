@@ -22,10 +22,9 @@ extension Peripheral {
     ///   not an error.
     public func cache(timeout: Duration? = nil) async throws(BLEError) -> GATTCache? {
         if peerDatabase.lacksHash, end == nil {
-            let deadline = loop.now() + (timeout ?? Self.valueTimeout)
-            let operation = "read the database hash"
-            let reading = try await calling(until: deadline, during: operation) { () async throws(BLEError) in
-                try await databaseHash(until: deadline, during: operation)
+            let context = context("read the database hash", within: timeout ?? Self.valueTimeout)
+            let reading = try await calling(context) { () async throws(BLEError) in
+                try await databaseHash(in: context)
             }
             peerDatabase.hashRead(reading)
         }
@@ -34,9 +33,9 @@ extension Peripheral {
 
     /// Reads the hash if a cache waits for it, or if one is to be stored. This precedes all other requests, so that
     /// what is stored with the hash is never older than it.
-    func validateCache(until deadline: BootInstant) async throws(BLEError) {
+    func validateCache(in context: CallContext) async throws(BLEError) {
         guard peerDatabase.mustReadHash() else { return }
-        let reading = try await databaseHash(until: deadline, during: "connect")
+        let reading = try await databaseHash(in: context)
         peerDatabase.hashRead(reading)
         logger.debug(
             "database hash read", metadata: ["peer": "\(name)", "cacheIsUsed": "\(peerDatabase.isFromCache)"])
@@ -44,9 +43,9 @@ extension Peripheral {
 
     /// Reads the peer's Database Hash by its type, which requires no handle.
     func databaseHash(
-        until deadline: BootInstant, isOfCall: Bool = true, during operation: String
+        in context: CallContext, isOfCall: Bool = true
     ) async throws(BLEError) -> DatabaseState.HashReading {
-        let result = await runOperation(until: deadline, isOfCall: isOfCall) { client, id, deadline, now in
+        let result = await runOperation(until: context.deadline, isOfCall: isOfCall) { client, id, deadline, now in
             let procedure = ReadByUUID(.databaseHash, mtu: client.mtu, limit: 1)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
         }
@@ -55,8 +54,8 @@ extension Peripheral {
         case .success: return .unreadable
         case .failure(.gatt(.attributeNotFound)): return .absent
         case .failure(.gatt): return .unreadable
-        case .failure(.linkLost): throw endError(during: operation)
-        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
+        case .failure(.linkLost): throw endError(during: context.operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: context.operation)
         }
     }
 
@@ -74,11 +73,10 @@ extension Peripheral {
     /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be repeated, and the errors of the
     ///   discovery.
     func resynchronize(
-        _ contradiction: RecoveryAction.Contradiction, for repetition: Repetition, knowing known: GATTDatabase?,
-        of operation: String, until deadline: BootInstant
+        _ contradiction: RecoveryAction.Contradiction, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
         while peerDatabase.isBeingResynchronized {
-            try await awaitDatabase(until: deadline, during: operation) { !peerDatabase.isBeingResynchronized }
+            try await awaitDatabase(in: context) { !peerDatabase.isBeingResynchronized }
         }
         peerDatabase.resynchronizationBegan()
         defer {
@@ -86,32 +84,31 @@ extension Peripheral {
             rediscover()
         }
         if contradiction == .outOfSync {
-            let reading = try await databaseHash(until: deadline, during: operation)
+            let reading = try await databaseHash(in: context)
             if peerDatabase.isConfirmed(by: reading) {
                 guard let known, known != peerDatabase.database else { return true }
-                return try mayRepeat(repetition, known, during: operation)
+                return try mayRepeat(known, in: context)
             }
             guard let old = peerDatabase.database else {
                 peerDatabase.hashRead(reading)
-                if case .never = repetition { throw changed(during: operation) }
+                if case .never = context.repetition { throw changed(during: context.operation) }
                 return true
             }
-            try await discoverAgain(after: reading, old, until: deadline, during: operation)
-            return try mayRepeat(repetition, old, during: operation)
+            try await discoverAgain(after: reading, old, in: context)
+            return try mayRepeat(old, in: context)
         }
         guard let old = peerDatabase.database else { return false }
-        try await discoverAgain(after: nil, old, until: deadline, during: operation)
-        return try mayRepeat(repetition, old, during: operation)
+        try await discoverAgain(after: nil, old, in: context)
+        return try mayRepeat(old, in: context)
     }
 
     private func discoverAgain(
-        after reading: DatabaseState.HashReading?, _ old: GATTDatabase, until deadline: BootInstant,
-        during operation: String
+        after reading: DatabaseState.HashReading?, _ old: GATTDatabase, in context: CallContext
     ) async throws(BLEError) {
         let coverage = peerDatabase.coverage
         guard peerDatabase.purge(at: loop.now()) else {
             throw BLEError(
-                .servicesChanged, subject: name, during: operation,
+                .servicesChanged, subject: name, during: context.operation,
                 because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
         }
         log.tell(.notice, "what was known of the services is wrong")
@@ -121,13 +118,13 @@ extension Peripheral {
         do throws(BLEError) {
             switch coverage {
             case .whole(let level):
-                try await discovery(of: nil, level: level, until: deadline, during: operation)
+                try await discovery(of: nil, level: level, in: context)
             case .services(let levels):
                 let level = levels.values.max() ?? .structure
                 let services = levels.keys.sorted { ($0.high, $0.low) < ($1.high, $1.low) }
-                try await discovery(of: services, level: level, until: deadline, during: operation)
+                try await discovery(of: services, level: level, in: context)
             }
-            try await awaitRediscovery(until: deadline, during: operation)
+            try await awaitRediscovery(in: context)
         } catch {
             // The meaning of all handles is unknown now.
             endSubscriptions(in: 1...0xFFFF)
@@ -145,10 +142,8 @@ extension Peripheral {
         enableServiceChangedAgain()
     }
 
-    private func mayRepeat(
-        _ repetition: Repetition, _ old: GATTDatabase, during operation: String
-    ) throws(BLEError) -> Bool {
-        guard peerDatabase.allows(repetition, since: old) else { throw changed(during: operation) }
+    private func mayRepeat(_ old: GATTDatabase, in context: CallContext) throws(BLEError) -> Bool {
+        guard peerDatabase.allows(context.repetition, since: old) else { throw changed(during: context.operation) }
         return true
     }
 
@@ -162,6 +157,6 @@ extension Peripheral {
 
 extension Repetition {
     init(reading reference: CharacteristicReference) {
-        if case .handle(let handle) = reference { self = .sameHandles([handle]) } else { self = .always }
+        if case .handle(let handle) = reference { self = .sameHandle(handle) } else { self = .always }
     }
 }

@@ -31,16 +31,15 @@ extension Peripheral {
     public func discover(
         _ level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false, timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
-        let operation = "discover the services"
-        return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        let context = context("discover the services", within: timeout ?? Self.discoveryTimeout)
+        return try await recovering(context) { () async throws(BLEError) in
             if ignoringCache {
-                try await discovery(of: nil, level: level, ignoringCache: true, until: deadline, during: operation)
-                try await awaitRediscovery(until: deadline, during: operation)
+                try await discovery(of: nil, level: level, ignoringCache: true, in: context)
+                try await awaitRediscovery(in: context)
             } else {
-                try await ensureDiscovered(nil, to: level, until: deadline, during: operation)
+                try await ensureDiscovered(nil, to: level, in: context)
             }
-            guard let known = peerDatabase.database else { throw changed(during: operation) }
+            guard let known = peerDatabase.database else { throw changed(during: context.operation) }
             return known
         }
     }
@@ -57,17 +56,16 @@ extension Peripheral {
         timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
         let names = services.map(\.description).joined(separator: ", ")
-        let operation = "discover \(names)"
-        return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
+        let context = context("discover \(names)", within: timeout ?? Self.discoveryTimeout)
+        return try await recovering(context) { () async throws(BLEError) in
             if services.isEmpty { return GATTDatabase() }
             if ignoringCache {
-                try await discovery(of: services, level: level, ignoringCache: true, until: deadline, during: operation)
-                try await awaitRediscovery(until: deadline, during: operation)
+                try await discovery(of: services, level: level, ignoringCache: true, in: context)
+                try await awaitRediscovery(in: context)
             } else {
-                try await ensureDiscovered(services, to: level, until: deadline, during: operation)
+                try await ensureDiscovered(services, to: level, in: context)
             }
-            guard let known = peerDatabase.database else { throw changed(during: operation) }
+            guard let known = peerDatabase.database else { throw changed(during: context.operation) }
             return known.restricted(to: services)
         }
     }
@@ -95,7 +93,7 @@ extension Peripheral {
     /// - Parameter reach: The level of a discovery, if one is needed.
     func ensureDiscovered(
         _ services: [BluetoothUUID]?, to level: DiscoveryLevel, reach: DiscoveryLevel? = nil,
-        until deadline: BootInstant, during operation: String
+        in context: CallContext
     ) async throws(BLEError) {
         var attempts = 0
         while true {
@@ -103,28 +101,27 @@ extension Peripheral {
             case .goOn:
                 return
             case .awaitRediscovery:
-                try await awaitRediscovery(until: deadline, during: operation)
+                try await awaitRediscovery(in: context)
             case .awaitDiscovery(let running):
-                try await awaitDatabase(until: deadline, during: operation) {
+                try await awaitDatabase(in: context) {
                     running.contains { !peerDatabase.isRunning($0) }
                 }
             case .discover(let unsought):
                 // A peer whose services change faster than they can be discovered must not keep a call pending for
                 // ever.
-                guard attempts < 2 else { throw changed(during: operation) }
+                guard attempts < 2 else { throw changed(during: context.operation) }
                 attempts += 1
-                try await discovery(of: unsought, level: reach ?? level, until: deadline, during: operation)
+                try await discovery(of: unsought, level: reach ?? level, in: context)
             }
         }
     }
 
     /// Runs one discovery, and records its result. Changes announced meanwhile make their range stale afterwards.
     func discovery(
-        of services: [BluetoothUUID]?, level: DiscoveryLevel, ignoringCache: Bool = false, until deadline: BootInstant,
-        during operation: String
+        of services: [BluetoothUUID]?, level: DiscoveryLevel, ignoringCache: Bool = false, in context: CallContext
     ) async throws(BLEError) {
         let number = peerDatabase.discoveryBegan(of: services, level: level)
-        let result = await runOperation(until: deadline) { client, id, deadline, now in
+        let result = await runOperation(until: context.deadline) { client, id, deadline, now in
             let procedure = GATTDiscovery(level: level, services: services, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
         }
@@ -133,25 +130,25 @@ extension Peripheral {
             peerDatabase.discoveryFailed(number)
             // Changes announced during the discovery have waited for its end.
             rediscover()
-            throw failure(of: result, during: operation)
+            throw failure(of: result, in: context)
         }
         do throws(GATTFailure) {
             try peerDatabase.found(found, by: number, of: services, level: level, ignoringCache: ignoringCache)
         } catch {
             rediscover()
-            throw BLEError(error, subject: name, during: operation)
+            throw BLEError(error, subject: name, during: context.operation)
         }
         obeyMissedChanges()
         peerDatabase.databaseDidChange()
     }
 
     private func failure(
-        of result: Result<GATTOutcome, OperationFailure>, during operation: String
+        of result: ATTLink.OperationResult, in context: CallContext
     ) -> BLEError {
         switch result {
-        case .success(let outcome): unexpected(outcome, during: operation)
-        case .failure(.linkLost): endError(during: operation)
-        case .failure(let failure): BLEError(failure, subject: name, during: operation)
+        case .success(let outcome): unexpected(outcome, in: context)
+        case .failure(.linkLost): endError(during: context.operation)
+        case .failure(let failure): BLEError(failure, subject: name, during: context.operation)
         }
     }
 }
@@ -163,24 +160,22 @@ extension Peripheral {
     /// that the reference names, or else everything.
     ///
     /// - Parameter reach: The level of the discovery of a single service, if one is needed.
-    /// - Parameter reach: The level of the discovery of a single service, if one is needed.
     func resolve(
-        _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, until deadline: BootInstant,
-        during operation: String
+        _ reference: CharacteristicReference, reach: DiscoveryLevel = .structure, in context: CallContext
     ) async throws(BLEError) -> GATTCharacteristic {
         if let found = peerDatabase.known(reference) { return found }
         switch reference {
         case .uuid(_, let service?, _):
-            try await ensureDiscovered([service], to: .structure, reach: reach, until: deadline, during: operation)
+            try await ensureDiscovered([service], to: .structure, reach: reach, in: context)
         case .characteristic(let characteristic):
-            try await awaitRediscovery(until: deadline, during: operation)
+            try await awaitRediscovery(in: context)
             // Nothing known contradicts it.
             if !peerDatabase.contradicts(characteristic) { return characteristic }
-            throw changed(during: operation)
+            throw changed(during: context.operation)
         case .handle, .uuid:
-            try await ensureDiscovered(nil, to: .structure, reach: .subscribable, until: deadline, during: operation)
+            try await ensureDiscovered(nil, to: .structure, reach: .subscribable, in: context)
         }
-        guard let database = peerDatabase.database else { throw changed(during: operation) }
-        return try database.resolve(reference, for: operation, at: name)
+        guard let database = peerDatabase.database else { throw changed(during: context.operation) }
+        return try database.resolve(reference, for: context.operation, at: name)
     }
 }

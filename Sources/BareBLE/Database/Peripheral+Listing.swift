@@ -23,15 +23,14 @@ extension Peripheral {
         _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle> = 1...0xFFFF, limit: Int? = nil,
         timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTService] {
-        let operation = "discover the services"
+        let context = context("discover the services", within: timeout ?? Self.discoveryTimeout)
         guard let uuids else {
-            return try await services(nil, isPrimary: true, in: range, limit, timeout, during: operation)
+            return try await services(nil, isPrimary: true, handles: range, limit, in: context)
         }
-        let deadline = loop.now() + (timeout ?? Self.discoveryTimeout)
         var all: [GATTService] = []
         for uuid in uuids {
-            let rest = max(.zero, deadline - loop.now())
-            all += try await services(uuid, isPrimary: true, in: range, limit, rest, during: operation + " \(uuid)")
+            all += try await services(
+                uuid, isPrimary: true, handles: range, limit, in: context.named("discover the services \(uuid)"))
         }
         return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
     }
@@ -45,7 +44,8 @@ extension Peripheral {
         in range: ClosedRange<AttributeHandle> = 1...0xFFFF, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTService] {
         try await services(
-            nil, isPrimary: false, in: range, nil, timeout, during: "discover the secondary services")
+            nil, isPrimary: false, handles: range, nil,
+            in: context("discover the secondary services", within: timeout ?? Self.discoveryTimeout))
     }
 
     /// Lists the services that a service includes.
@@ -69,11 +69,11 @@ extension Peripheral {
     public func discoverIncludedServices(
         in range: ClosedRange<AttributeHandle>, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTInclude] {
-        let operation = "discover the included services"
-        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+        let context = context("discover the included services", within: timeout ?? Self.discoveryTimeout)
+        let outcome = try await list(range, in: context) { client, id, deadline, now in
             client.start(IncludeDiscovery(in: range), id: id, deadline: deadline, at: now) { .includes($0) }
         }
-        guard case .includes(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .includes(let found) = outcome else { throw unexpected(outcome, in: context) }
         remember { $0.including(found) }
         return found
     }
@@ -103,13 +103,13 @@ extension Peripheral {
         _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle>, limit: Int? = nil,
         timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTCharacteristic] {
-        let operation = "discover the characteristics"
-        let limit = try count(limit, during: operation)
-        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+        let context = context("discover the characteristics", within: timeout ?? Self.discoveryTimeout)
+        let limit = try count(limit, in: context)
+        let outcome = try await list(range, in: context) { client, id, deadline, now in
             let procedure = CharacteristicDiscovery(uuids, in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .characteristics($0) }
         }
-        guard case .characteristics(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .characteristics(let found) = outcome else { throw unexpected(outcome, in: context) }
         remember { $0.including(found) }
         return found
     }
@@ -134,13 +134,13 @@ extension Peripheral {
     public func discoverDescriptors(
         in range: ClosedRange<AttributeHandle>, limit: Int? = nil, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTDescriptor] {
-        let operation = "discover the descriptors"
-        let limit = try count(limit, during: operation)
-        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+        let context = context("discover the descriptors", within: timeout ?? Self.discoveryTimeout)
+        let limit = try count(limit, in: context)
+        let outcome = try await list(range, in: context) { client, id, deadline, now in
             let procedure = DescriptorDiscovery(in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
-        guard case .descriptors(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .descriptors(let found) = outcome else { throw unexpected(outcome, in: context) }
         remember { $0.including(found) }
         return found
     }
@@ -148,27 +148,26 @@ extension Peripheral {
     // MARK: Inside
 
     private func services(
-        _ uuid: BluetoothUUID?, isPrimary: Bool, in range: ClosedRange<AttributeHandle>, _ limit: Int?,
-        _ timeout: Duration?, during operation: String
+        _ uuid: BluetoothUUID?, isPrimary: Bool, handles range: ClosedRange<AttributeHandle>, _ limit: Int?,
+        in context: CallContext
     ) async throws(BLEError) -> [GATTService] {
-        let limit = try count(limit, during: operation)
-        let outcome = try await list(in: range, timeout, during: operation) { client, id, deadline, now in
+        let limit = try count(limit, in: context)
+        let outcome = try await list(range, in: context) { client, id, deadline, now in
             let procedure = ServiceDiscovery(uuid, isPrimary: isPrimary, in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .services($0) }
         }
-        guard case .services(let found) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .services(let found) = outcome else { throw unexpected(outcome, in: context) }
         remember { $0.including(found) }
         return found
     }
 
     private func list(
-        in range: ClosedRange<AttributeHandle>, _ timeout: Duration?, during operation: String,
+        _ range: ClosedRange<AttributeHandle>, in context: CallContext,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     ) async throws(BLEError) -> GATTOutcome {
-        try check(handle: range.lowerBound, during: operation)
-        return try await recovering(within: timeout ?? Self.discoveryTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            try await run(until: deadline, during: operation, start: start)
+        try check(handle: range.lowerBound, in: context)
+        return try await recovering(context) { () async throws(BLEError) in
+            try await run(in: context, start: start)
         }
     }
 
@@ -177,19 +176,19 @@ extension Peripheral {
         peerDatabase.add(adding)
     }
 
-    func count(_ limit: Int?, during operation: String) throws(BLEError) -> Int {
+    func count(_ limit: Int?, in context: CallContext) throws(BLEError) -> Int {
         guard let limit else { return GATTDatabase.attributeLimit }
         guard limit > 0 else {
-            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the limit is \(limit)")
+            throw BLEError(.invalidArgument, subject: name, during: context.operation, because: "the limit is \(limit)")
         }
         return limit
     }
 
     /// Refuses handle 0, which no attribute can have, before a request is sent.
-    func check(handle: AttributeHandle, during operation: @autoclosure () -> String) throws(BLEError) {
+    func check(handle: AttributeHandle, in context: CallContext) throws(BLEError) {
         guard handle == 0 else { return }
         throw BLEError(
-            .invalidArgument, subject: name, during: operation(), because: "no attribute has the handle 0",
+            .invalidArgument, subject: name, during: context.operation, because: "no attribute has the handle 0",
             hint: "Handles begin at 1.")
     }
 }

@@ -29,10 +29,9 @@ extension Peripheral {
     /// - Throws: `BLEError` with `.notSupported` for a peer that announces no changes, `.timedOut`, `.disconnected`,
     ///   `.cancelled`, and the errors of a refused subscription.
     public func serviceChanges(timeout: Duration? = nil) async throws(BLEError) -> ServiceChangeSequence {
-        let operation = "observe the services"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            try await enableServiceChanged(until: deadline, during: operation)
+        let context = context("observe the services", within: timeout ?? Self.valueTimeout)
+        try await recovering(context) { () async throws(BLEError) in
+            try await enableServiceChanged(in: context)
         }
         return announcedServiceChanges()
     }
@@ -62,11 +61,10 @@ extension Peripheral {
 
     private func enableServiceChangedInBackground() async {
         defer { peerDatabase.serviceChangedCallEnded() }
-        let operation = "observe the services"
+        let context = context("observe the services", within: Self.backgroundTimeout)
         do throws(BLEError) {
-            try await recovering(within: Self.backgroundTimeout, during: operation) {
-                (deadline) async throws(BLEError) in
-                try await enableServiceChanged(until: deadline, during: operation)
+            try await recovering(context) { () async throws(BLEError) in
+                try await enableServiceChanged(in: context)
             }
         } catch {
             // Its turn did not come; the next request tries again.
@@ -76,62 +74,61 @@ extension Peripheral {
         }
     }
 
-    private func enableServiceChanged(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+    private func enableServiceChanged(in context: CallContext) async throws(BLEError) {
         if peerDatabase.isServiceChangedEnabled { return }
         let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: .genericAttribute)
         let characteristic: GATTCharacteristic
         do {
             // Discovers its configuration descriptor too, which usually saves a later request.
             characteristic = try await resolve(
-                reference, reach: .subscribable, until: deadline, during: operation)
+                reference, reach: .subscribable, in: context)
         } catch  where error.code == .attributeNotFound {
             peerDatabase.serviceChangedIsAbsent()
             throw BLEError(
-                .notSupported, subject: name, during: operation,
+                .notSupported, subject: name, during: context.operation,
                 because: "the peer has no Service Changed characteristic, so its services should never change")
         }
         while peerDatabase.isEnablingServiceChanged {
-            try await awaitDatabase(until: deadline, during: operation) { !peerDatabase.isEnablingServiceChanged }
+            try await awaitDatabase(in: context) { !peerDatabase.isEnablingServiceChanged }
         }
         if peerDatabase.isServiceChangedEnabled { return }
         peerDatabase.enablingServiceChanged()
         var isEnabled = false
         defer { peerDatabase.serviceChangedEnabled(isEnabled) }
-        try await writeClientFeatures(until: deadline, during: operation)
+        try await writeClientFeatures(in: context)
         var descriptor = peerDatabase.database?.cccd(of: characteristic)
         if descriptor == nil {
-            descriptor = try await findDescriptors(of: characteristic, until: deadline, during: operation)
+            descriptor = try await findDescriptors(of: characteristic, in: context)
                 .first { $0.uuid == .clientCharacteristicConfiguration }
         }
-        if peerDatabase.contradicts(characteristic) { throw changed(during: operation) }
+        if peerDatabase.contradicts(characteristic) { throw changed(during: context.operation) }
         let result = await begin(
             SubscriptionHub.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
-            into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), until: deadline)
+            into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), in: context)
         subscriptionHub.ownSubscriptionBegan()
-        if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: operation) }
+        if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: context.operation) }
         isEnabled = true
     }
 
     /// If a cache is in use, requests the peer to refuse requests that rely on an old database (error 0x12).
-    private func writeClientFeatures(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+    private func writeClientFeatures(in context: CallContext) async throws(BLEError) {
         guard let features = peerDatabase.clientFeatures else { return }
-        let result = await runOperation(until: deadline) { client, id, deadline, now in
+        let result = await runOperation(until: context.deadline) { client, id, deadline, now in
             let procedure = WriteRequest(
                 handle: features.valueHandle, value: Self.clientFeatures, mtu: client.mtu)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
         }
         // The peer need not support this, but its error code may report a change of the database.
         guard case .failure(let failure) = result, failure.saysOutOfSync else { return }
-        throw BLEError(failure, subject: name, during: operation)
+        throw BLEError(failure, subject: name, during: context.operation)
     }
 
     /// Rediscovers after a refusal of a request that is not repeated: the database has changed, so what is known must
     /// not stay.
     func resynchronizeLater() {
         Task(executorPreference: loop) {
-            let deadline = self.loop.now() + Self.backgroundTimeout
-            _ = try? await self.resynchronize(
-                .outOfSync, for: .always, knowing: nil, of: "look at the services again", until: deadline)
+            let context = self.context("look at the services again", within: Self.backgroundTimeout)
+            _ = try? await self.resynchronize(.outOfSync, knowing: nil, in: context)
         }
     }
 
@@ -197,15 +194,14 @@ extension Peripheral {
 
     private func rediscover(_ ranges: [ClosedRange<AttributeHandle>], _ level: DiscoveryLevel) async {
         var isComplete = true
-        let deadline = loop.now() + Self.discoveryTimeout
-        let operation = "look at the services"
+        let context = context("look at the services", within: Self.discoveryTimeout)
         if peerDatabase.readsHashBeforeRediscovery,
-            let reading = try? await databaseHash(until: deadline, isOfCall: false, during: operation)
+            let reading = try? await databaseHash(in: context, isOfCall: false)
         {
             peerDatabase.hashRead(reading)
         }
         for range in ranges where isComplete {
-            let result = await runOperation(until: deadline, isOfCall: false) { client, id, deadline, now in
+            let result = await runOperation(until: context.deadline, isOfCall: false) { client, id, deadline, now in
                 let procedure = GATTDiscovery(level: level, in: range, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .database($0) }
             }
@@ -231,30 +227,30 @@ extension Peripheral {
     // MARK: Waiting for other calls
 
     /// Returns when no known part is stale.
-    func awaitRediscovery(until deadline: BootInstant, during operation: String) async throws(BLEError) {
+    func awaitRediscovery(in context: CallContext) async throws(BLEError) {
         while !peerDatabase.isSettled {
             rediscover()
             if peerDatabase.isSettled { return }
-            try await awaitDatabase(until: deadline, during: operation) { peerDatabase.isSettled }
+            try await awaitDatabase(in: context) { peerDatabase.isSettled }
         }
     }
 
     /// Waits until everything is settled, a discovery ends, or the peer has been requested to announce changes, unless
     /// the awaited state `isOver`.
     func awaitDatabase(
-        until deadline: BootInstant, during operation: String, unless isOver: () -> Bool
+        in context: CallContext, unless isOver: () -> Bool
     ) async throws(BLEError) {
-        let wait = await peerDatabase.wait(until: deadline) { _ in
+        let wait = await peerDatabase.wait(until: context.deadline) { _ in
             end != nil || scheduler.isClearing || isOver() ? isOver() : nil
         }
-        if end != nil { throw endError(during: operation) }
+        if end != nil { throw endError(during: context.operation) }
         switch wait {
         case .resumed(true): return
         case .cancelled where isOver(): return
         case .resumed, .timedOut, .cancelled: break
         }
         throw BLEError(
-            Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: operation)
+            Task.isCancelled ? OperationFailure.cancelled : .timedOut, subject: name, during: context.operation)
     }
 }
 

@@ -13,7 +13,7 @@ internal import Glibc
 //   the request.
 //
 // Invariants
-// - A caller is in `callers` exactly while the client runs its operation.
+// - An operation is in `operations`, and its caller waits in `callers`, exactly while the client runs it.
 // - `socket` is nil after `close` and `takeSocket`. Nothing reads or writes from then on.
 // - `isEndReported` is set once the socket has reported its end: nothing reads it again while the controller is asked
 //   for the reason.
@@ -23,7 +23,8 @@ internal import Glibc
 
 /// The ATT bearer of one link.
 final class ATTLink {
-    typealias Caller = CheckedContinuation<Result<GATTOutcome, OperationFailure>, Never>
+    typealias OperationResult = Result<GATTOutcome, OperationFailure>
+    typealias Caller = Waiters<OperationResult>.Continuation
     /// Starts an operation in the client.
     typealias Start = (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
     typealias Report = (Event) -> Void
@@ -47,10 +48,9 @@ final class ATTLink {
         case readable, writable, timePassed
     }
 
-    /// The task that waits for the end of one operation.
-    private struct WaitingCaller {
+    /// An operation that the client runs.
+    private struct Operation {
         let id: OperationID
-        let continuation: Caller
         /// Whether a call of the application started the operation, and not the library itself.
         let isOfCall: Bool
         /// Whether the values that respond to it are collected.
@@ -71,8 +71,10 @@ final class ATTLink {
     private var client: GATTClient
     private var socket: LinkSocket?
     private var inbound = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
-    /// Only a few: a linear search costs less than hashing.
-    private var callers: [WaitingCaller] = []
+    /// In the order in which they were started. Only a few: a linear search costs less than hashing.
+    private var operations: [Operation] = []
+    /// The tasks that wait for the operations, by their numbers.
+    private let callers: Waiters<OperationResult>
     private var timer = DeadlineTimer()
     /// Passes the loop's signals back to the peripheral.
     private var signal: (@Sendable (Signal) -> Void)?
@@ -86,6 +88,7 @@ final class ATTLink {
     init(socket: consuming LinkSocket, name: String, mtu: UInt16, loop: EventLoop, configuration: Configuration) {
         self.name = name
         self.loop = loop
+        callers = Waiters(on: loop)
         trace = configuration.trace
         traceLinks = configuration.traceLinks
         var limits = ATTQueue.Limits()
@@ -101,7 +104,7 @@ final class ATTLink {
     /// The largest packet that this side accepts.
     var largestMTU: UInt16 { client.largestMTU }
     /// The number of unfinished operations.
-    var operationCount: Int { callers.count }
+    var operationCount: Int { operations.count }
     /// Whether the socket has reported its end.
     var isEnding: Bool { isEndReported }
     /// Whether the link is up, and has not begun to end.
@@ -121,13 +124,17 @@ extension ATTLink {
     /// Returns the number of the next operation.
     func nextID() -> OperationID { client.nextID() }
 
-    /// Starts an operation; `caller` is resumed at its end.
+    /// Makes a task wait for the end of an operation. `begin` starts it, or returns the result if it must not be started.
+    func wait(for id: OperationID, _ caller: Caller, _ begin: () -> OperationResult?) {
+        callers.add(caller, as: id.rawValue) { _ in begin() }
+    }
+
+    /// Starts an operation; the task that waits for it is resumed at its end.
     func start(
-        _ id: OperationID, until deadline: BootInstant, isOfCall: Bool, isCollected: Bool, _ caller: Caller,
-        _ report: Report, _ start: Start
+        _ id: OperationID, until deadline: BootInstant?, isOfCall: Bool, isCollected: Bool, _ report: Report,
+        _ start: Start
     ) {
-        callers.append(
-            WaitingCaller(id: id, continuation: caller, isOfCall: isOfCall, isCollected: isCollected))
+        operations.append(Operation(id: id, isOfCall: isOfCall, isCollected: isCollected))
         perform(start(&client, id, deadline, loop.now()), report)
     }
 
@@ -138,7 +145,7 @@ extension ATTLink {
     /// Cancels the operations of calls.
     func cancelCalls(_ report: Report) {
         // The last one first, so that none of them gets its turn when another one is cancelled.
-        for caller in callers.reversed() where caller.isOfCall { cancel(caller.id, report) }
+        for operation in operations.reversed() where operation.isOfCall { cancel(operation.id, report) }
     }
 
     /// Cancels the writes to `handles` that must no longer be sent.
@@ -157,8 +164,8 @@ extension ATTLink {
             for action in actions {
                 switch action {
                 case .finish(let id, let result):
-                    guard let index = callers.firstIndex(where: { $0.id == id }) else { continue }
-                    callers.remove(at: index).continuation.resume(returning: result)
+                    if let index = operations.firstIndex(where: { $0.id == id }) { operations.remove(at: index) }
+                    callers.resume(id.rawValue, result)
                 case .deliver(let handle, let value, let kind):
                     report(.value(handle, value, isIndication: kind == .indication))
                 case .send(let pdu):
@@ -202,8 +209,8 @@ extension ATTLink {
 
     /// The operation whose packet is to be written, if its response is collected.
     private var operationCollected: OperationID? {
-        guard callers.contains(where: \.isCollected), let id = client.operationInHand else { return nil }
-        return callers.contains { $0.id == id && $0.isCollected } ? id : nil
+        guard operations.contains(where: \.isCollected), let id = client.operationInHand else { return nil }
+        return operations.contains { $0.id == id && $0.isCollected } ? id : nil
     }
 
     /// Reads what the socket holds before a request is written. The peer has sent all of that without knowledge of the

@@ -13,12 +13,12 @@ extension Peripheral {
     public func readDescriptor(
         _ uuid: BluetoothUUID, of characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        let operation = "read descriptor \(uuid) of \(characteristic)"
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            let owner = try await resolve(characteristic, until: deadline, during: operation)
-            let descriptor = try await descriptor(uuid, of: owner, until: deadline, during: operation)
-            let value = try await readValue(descriptor.handle, until: deadline, during: operation)
+        let context = context(
+            "read descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout)
+        return try await recovering(context) { () async throws(BLEError) in
+            let owner = try await resolve(characteristic, in: context)
+            let descriptor = try await descriptor(uuid, of: owner, in: context)
+            let value = try await readValue(descriptor.handle, in: context)
             if uuid == .extendedProperties { noteExtendedProperties(value, of: owner) }
             return value
         }
@@ -35,20 +35,20 @@ extension Peripheral {
         _ value: [UInt8], to uuid: BluetoothUUID, of characteristic: CharacteristicReference,
         timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write descriptor \(uuid) of \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
-            (deadline) async throws(BLEError) in
-            let owner = try await resolve(characteristic, until: deadline, during: operation)
+        let context = context(
+            "write descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout, repeating: .never)
+        try await recovering(context) { () async throws(BLEError) in
+            let owner = try await resolve(characteristic, in: context)
             if uuid == .userDescription, let known = peerDatabase.extendedProperties(of: owner),
                 !known.contains(.writableAuxiliaries)
             {
                 throw BLEError(
-                    .notSupported, subject: name, during: operation,
+                    .notSupported, subject: name, during: context.operation,
                     because: "the characteristic's extended properties do not allow it")
             }
-            let descriptor = try await descriptor(uuid, of: owner, until: deadline, during: operation)
-            try checkConfiguration(descriptor.handle, during: operation)
-            try await writeOnce(value, to: descriptor.handle, until: deadline, during: operation)
+            let descriptor = try await descriptor(uuid, of: owner, in: context)
+            try checkConfiguration(descriptor.handle, in: context)
+            try await writeOnce(value, to: descriptor.handle, in: context)
         }
     }
 
@@ -102,18 +102,20 @@ extension Peripheral {
     public func setBroadcast(
         _ isOn: Bool, of characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "\(isOn ? "start" : "stop") the broadcast of \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
-            (deadline) async throws(BLEError) in
-            let owner = try await resolve(characteristic, until: deadline, during: operation)
+        let context = context(
+            "\(isOn ? "start" : "stop") the broadcast of \(characteristic)", within: timeout ?? Self.valueTimeout,
+            repeating: .never)
+        try await recovering(context) { () async throws(BLEError) in
+            let owner = try await resolve(characteristic, in: context)
             guard owner.properties.contains(.broadcast) else {
                 throw BLEError(
-                    .notSupported, subject: name, during: operation, because: "the characteristic is not for broadcast",
+                    .notSupported, subject: name, during: context.operation,
+                    because: "the characteristic is not for broadcast",
                     hint: "Its properties are: \(owner.properties).")
             }
             let descriptor = try await descriptor(
-                .serverCharacteristicConfiguration, of: owner, until: deadline, during: operation)
-            try await writeOnce([isOn ? 1 : 0, 0], to: descriptor.handle, until: deadline, during: operation)
+                .serverCharacteristicConfiguration, of: owner, in: context)
+            try await writeOnce([isOn ? 1 : 0, 0], to: descriptor.handle, in: context)
         }
     }
 
@@ -125,14 +127,14 @@ extension Peripheral {
 
     /// Looks for a descriptor in the known database, and then on the peer.
     private func descriptor(
-        _ uuid: BluetoothUUID, of owner: GATTCharacteristic, until deadline: BootInstant, during operation: String
+        _ uuid: BluetoothUUID, of owner: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> GATTDescriptor {
         let known = peerDatabase.database?.descriptors(of: owner).first { $0.uuid == uuid && !$0.isInferred }
         if let known { return known }
-        let found = try await findDescriptors(of: owner, until: deadline, during: operation)
+        let found = try await findDescriptors(of: owner, in: context)
         if let first = found.first(where: { $0.uuid == uuid }) { return first }
         throw BLEError(
-            .attributeNotFound, subject: name, during: operation,
+            .attributeNotFound, subject: name, during: context.operation,
             because: "the characteristic has no descriptor \(uuid)",
             hint: found.isEmpty
                 ? "It has no descriptors." : "It has \(found.map(\.uuid.description).joined(separator: ", ")).")
@@ -140,24 +142,24 @@ extension Peripheral {
 
     /// Discovers the descriptors of one characteristic, and records them.
     func findDescriptors(
-        of characteristic: GATTCharacteristic, until deadline: BootInstant, during operation: String
+        of characteristic: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> [GATTDescriptor] {
-        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let outcome = try await run(in: context) { client, id, deadline, now in
             let procedure = DescriptorDiscovery(of: characteristic)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
-        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, during: operation) }
+        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, in: context) }
         peerDatabase.found(descriptors, of: characteristic)
         return descriptors
     }
 
     /// Refuses a reliable write to a characteristic that is known not to support it.
-    func checkReliableWrite(to reference: CharacteristicReference, during operation: String) throws(BLEError) {
+    func checkReliableWrite(to reference: CharacteristicReference, in context: CallContext) throws(BLEError) {
         guard let owner = peerDatabase.known(reference),
             let known = peerDatabase.extendedProperties(of: owner), !known.contains(.reliableWrite)
         else { return }
         throw BLEError(
-            .notSupported, subject: name, during: operation,
+            .notSupported, subject: name, during: context.operation,
             because: "the extended properties of \(reference) do not allow reliable writes",
             hint: "Write it by itself.")
     }

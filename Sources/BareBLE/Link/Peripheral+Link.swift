@@ -60,19 +60,17 @@ extension Peripheral {
 
     // MARK: Operations
 
-    /// Runs one operation of the client to its end, once; `recovering` may repeat it. The name of the operation is
-    /// evaluated only if it fails.
+    /// Runs one operation of the client to its end, once; `recovering` may repeat it.
     func run(
-        until deadline: BootInstant, during operation: @autoclosure () -> String,
-        askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
+        in context: CallContext, askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
     ) async throws(BLEError) -> GATTOutcome {
-        switch await runOperation(until: deadline, askingFor: collector, start: start) {
+        switch await runOperation(until: context.deadline, askingFor: collector, start: start) {
         case .success(let outcome):
             return outcome
         case .failure(.linkLost):
-            throw endError(during: operation())
+            throw endError(during: context.operation)
         case .failure(let failure):
-            throw BLEError(failure, subject: name, during: operation())
+            throw BLEError(failure, subject: name, during: context.operation)
         }
     }
 
@@ -80,27 +78,34 @@ extension Peripheral {
     ///
     /// - Parameter collector: The call that collects the response, if values are the response.
     func runOperation(
-        until deadline: BootInstant, isOfCall: Bool = true, askingFor collector: Subscriptions.ID? = nil,
+        until deadline: BootInstant?, isOfCall: Bool = true, askingFor collector: Subscriptions.ID? = nil,
         start: ATTLink.Start
-    ) async -> Result<GATTOutcome, OperationFailure> {
+    ) async -> ATTLink.OperationResult {
         if end != nil { return .failure(.linkLost) }
         let id = link.nextID()
-        return await onLoop {
+        let wait = await onLoop {
+            // Not by `Waiters.wait`: another asynchronous function would cost a task that is not on the loop two more
+            // turns of the loop for each request.
             await withTaskCancellationHandler {
                 await withCheckedContinuation { (caller: ATTLink.Caller) in
                     // A later cancellation finds the caller: its job enters the actor after this one.
-                    if Task.isCancelled || isOfCall && scheduler.isClearing {
-                        return caller.resume(returning: .failure(.cancelled))
+                    link.wait(for: id, caller) {
+                        // Both may have changed since the call's own check.
+                        if isOfCall, scheduler.isClearing { return .failure(.cancelled) }
+                        if end != nil { return .failure(.linkLost) }
+                        if let collector { subscriptionHub.requestBegan(id, for: collector) }
+                        link.start(
+                            id, until: deadline, isOfCall: isOfCall, isCollected: collector != nil, happened, start)
+                        if peerDatabase.isServiceChangedDue { enableServiceChangedAfterCurrent() }
+                        return nil
                     }
-                    if let collector { subscriptionHub.requestBegan(id, for: collector) }
-                    link.start(
-                        id, until: deadline, isOfCall: isOfCall, isCollected: collector != nil, caller, happened, start)
-                    if peerDatabase.isServiceChangedDue { enableServiceChangedAfterCurrent() }
                 }
             } onCancel: {
                 Task(executorPreference: loop) { await self.cancel(id) }
             }
         }
+        guard case .resumed(let result) = wait else { return .failure(.cancelled) }
+        return result
     }
 
     /// Lets the task prefer the loop while it waits. Otherwise its resumption would pass through the global pool: two

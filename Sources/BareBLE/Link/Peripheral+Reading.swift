@@ -24,11 +24,10 @@ extension Peripheral {
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         if case .handle(let handle) = characteristic {
-            return try await recovering(
-                within: timeout ?? Self.valueTimeout, during: "read \(characteristic)",
-                repeating: .sameHandles([handle])
-            ) { (deadline) async throws(BLEError) in
-                try await readValue(handle, until: deadline, during: "read \(characteristic)")
+            let context = context(
+                .read(characteristic), within: timeout ?? Self.valueTimeout, repeating: .sameHandle(handle))
+            return try await recovering(context) { () async throws(BLEError) in
+                try await readValue(handle, in: context)
             }
         }
         return try await readAttribute(characteristic, timeout: timeout).value
@@ -47,26 +46,26 @@ extension Peripheral {
     public func read(
         _ characteristic: CharacteristicReference, from offset: Int, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        let operation = "read \(characteristic) from byte \(offset)"
-        let start = try checked(offset, during: operation)
-        return try await recovering(
-            within: timeout ?? Self.valueTimeout, during: operation, repeating: Repetition(reading: characteristic)
-        ) { (deadline) async throws(BLEError) in
-            let handle = try await valueHandle(characteristic, until: deadline, during: operation)
-            let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let context = context(
+            "read \(characteristic) from byte \(offset)", within: timeout ?? Self.valueTimeout,
+            repeating: Repetition(reading: characteristic))
+        let start = try checked(offset, in: context)
+        return try await recovering(context) { () async throws(BLEError) in
+            let handle = try await valueHandle(characteristic, in: context)
+            let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadLong(handle: handle, from: start, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
             }
-            guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation) }
+            guard case .value(let value) = outcome else { throw unexpected(outcome, in: context) }
             return value
         }
     }
 
     /// Refuses an offset that no value has.
-    func checked(_ offset: Int, during operation: String) throws(BLEError) -> UInt16 {
+    func checked(_ offset: Int, in context: CallContext) throws(BLEError) -> UInt16 {
         guard (0...GATTLimits.value).contains(offset) else {
             throw BLEError(
-                .invalidArgument, subject: name, during: operation, because: "the offset is \(offset)",
+                .invalidArgument, subject: name, during: context.operation, because: "the offset is \(offset)",
                 hint: "A value has at most 512 bytes.")
         }
         return UInt16(truncatingIfNeeded: offset)
@@ -74,37 +73,37 @@ extension Peripheral {
 
     /// Returns the handle of the value that `reference` means.
     func valueHandle(
-        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
+        _ reference: CharacteristicReference, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         if case .handle(let handle) = reference { return handle }
-        return try await resolve(reference, until: deadline, during: operation).valueHandle
+        return try await resolve(reference, in: context).valueHandle
     }
 
     /// Reads a value, and returns it with its handle and its type, as far as they are known.
     package func readAttribute(
         _ characteristic: CharacteristicReference, timeout: Duration? = nil
     ) async throws(BLEError) -> (handle: AttributeHandle, uuid: BluetoothUUID?, value: [UInt8]) {
-        let operation = "read \(characteristic)"
-        return try await recovering(
-            within: timeout ?? Self.valueTimeout, during: operation, repeating: Repetition(reading: characteristic)
-        ) { (deadline) async throws(BLEError) in
+        let context = context(
+            .read(characteristic), within: timeout ?? Self.valueTimeout,
+            repeating: Repetition(reading: characteristic))
+        return try await recovering(context) { () async throws(BLEError) in
             switch characteristic {
             case .handle(let handle):
-                let value = try await readValue(handle, until: deadline, during: operation)
+                let value = try await readValue(handle, in: context)
                 return (handle, peerDatabase.database?.type(at: handle), value)
             case .uuid(let uuid, nil, nil)
             where !peerDatabase.coverage.includesAll(to: .structure):
                 if let found = peerDatabase.known(characteristic, soFar: true) {
-                    let value = try await readValue(found.valueHandle, until: deadline, during: operation)
+                    let value = try await readValue(found.valueHandle, in: context)
                     return (found.valueHandle, found.uuid, value)
                 }
-                let (handle, value) = try await readByType(uuid, until: deadline, during: operation)
+                let (handle, value) = try await readByType(uuid, in: context)
                 return (handle, uuid, value)
             case .uuid, .characteristic:
                 while true {
-                    let found = try await resolve(characteristic, until: deadline, during: operation)
+                    let found = try await resolve(characteristic, in: context)
                     let changes = peerDatabase.changeCount
-                    let value = try await readValue(found.valueHandle, until: deadline, during: operation)
+                    let value = try await readValue(found.valueHandle, in: context)
                     // The peer may have announced during the call that the handle now belongs to another
                     // characteristic.
                     if changes == peerDatabase.changeCount || peerDatabase.confirms(found) {
@@ -117,38 +116,39 @@ extension Peripheral {
 
     @inline(__always)
     func readValue(
-        _ handle: AttributeHandle, until deadline: BootInstant, during operation: @autoclosure () -> String
+        _ handle: AttributeHandle, in context: CallContext
     ) async throws(BLEError) -> [UInt8] {
-        let outcome = try await run(until: deadline, during: operation()) { client, id, deadline, now in
+        let outcome = try await run(in: context) { client, id, deadline, now in
             client.startRead(handle, id: id, deadline: deadline, at: now)
         }
-        guard case .value(let value) = outcome else { throw unexpected(outcome, during: operation()) }
+        guard case .value(let value) = outcome else { throw unexpected(outcome, in: context) }
         return value
     }
 
     private func readByType(
-        _ uuid: BluetoothUUID, until deadline: BootInstant, during operation: String
+        _ uuid: BluetoothUUID, in context: CallContext
     ) async throws(BLEError) -> (handle: AttributeHandle, value: [UInt8]) {
-        let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let outcome = try await run(in: context) { client, id, deadline, now in
             let procedure = ReadByUUID(uuid, mtu: client.mtu, limit: 1)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
         }
         guard case .attributes(let attributes) = outcome, let first = attributes.first else {
-            throw unexpected(outcome, during: operation)
+            throw unexpected(outcome, in: context)
         }
         guard attributes.count == 1 else {
             let handles = attributes.map { CharacteristicReference.handle($0.handle).description }
             throw BLEError(
-                .ambiguous, subject: name, during: operation,
+                .ambiguous, subject: name, during: context.operation,
                 because: "\(attributes.count) attributes are \(uuid): \(handles.joined(separator: ", "))",
                 hint: "Name one of them by its handle, or by its service and index.")
         }
         guard first.mayBeCut else { return (first.handle, first.value) }
-        return (first.handle, try await readValue(first.handle, until: deadline, during: operation))
+        return (first.handle, try await readValue(first.handle, in: context))
     }
 
     /// Returns the error for an outcome that does not match the procedure, which is a bug in this library.
-    func unexpected(_ outcome: GATTOutcome, during operation: String) -> BLEError {
-        BLEError(.malformedReply, subject: name, during: operation, because: "the procedure ended with \(outcome)")
+    func unexpected(_ outcome: GATTOutcome, in context: CallContext) -> BLEError {
+        BLEError(
+            .malformedReply, subject: name, during: context.operation, because: "the procedure ended with \(outcome)")
     }
 }

@@ -28,17 +28,16 @@ extension Peripheral {
         _ uuid: BluetoothUUID, in range: ClosedRange<AttributeHandle> = 1...0xFFFF, limit: Int? = nil,
         timeout: Duration? = nil
     ) async throws(BLEError) -> [AttributeReading] {
-        let operation = "read all \(uuid)"
-        try check(handle: range.lowerBound, during: operation)
-        let limit = try count(limit, during: operation)
-        return try await recovering(within: timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let context = context("read all \(uuid)", within: timeout ?? Self.valueTimeout)
+        try check(handle: range.lowerBound, in: context)
+        let limit = try count(limit, in: context)
+        return try await recovering(context) { () async throws(BLEError) in
+            let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadByUUID(uuid, in: range, mtu: client.mtu, limit: limit)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
             }
-            guard case .attributes(let found) = outcome else { throw unexpected(outcome, during: operation) }
-            return try await complete(Array(found.prefix(limit)), until: deadline, during: operation)
+            guard case .attributes(let found) = outcome else { throw unexpected(outcome, in: context) }
+            return try await complete(Array(found.prefix(limit)), in: context)
         }
     }
 
@@ -54,15 +53,14 @@ extension Peripheral {
     public func readMultiple(
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        let operation = "read \(handles.count) values"
-        return try await recovering(
-            within: timeout ?? Self.valueTimeout, during: operation, repeating: .sameHandles(handles)
-        ) { (deadline) async throws(BLEError) in
-            let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let context = context(
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+        return try await recovering(context) { () async throws(BLEError) in
+            let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadMultiple(handles: handles, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
             }
-            guard case .value(let values) = outcome else { throw unexpected(outcome, during: operation) }
+            guard case .value(let values) = outcome else { throw unexpected(outcome, in: context) }
             return values
         }
     }
@@ -130,27 +128,26 @@ extension Peripheral {
     public func readMultipleVariable(
         _ handles: [AttributeHandle], timeout: Duration? = nil
     ) async throws(BLEError) -> [[UInt8]] {
-        let operation = "read \(handles.count) values"
-        return try await recovering(
-            within: timeout ?? Self.valueTimeout, during: operation, repeating: .sameHandles(handles)
-        ) { (deadline) async throws(BLEError) in
+        let context = context(
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+        return try await recovering(context) { () async throws(BLEError) in
             var readings: [AttributeReading] = []
             repeat {
                 let missing = Array(handles.dropFirst(readings.count))
                 // The request requires at least two handles.
                 if missing.count == 1, let last = missing.first {
-                    let bytes = try await readValue(last, until: deadline, during: operation)
+                    let bytes = try await readValue(last, in: context)
                     readings.append(AttributeReading(handle: last, bytes: bytes))
                     break
                 }
-                let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+                let outcome = try await run(in: context) { client, id, deadline, now in
                     let procedure = ReadMultipleVariable(handles: missing, mtu: client.mtu)
                     return client.start(procedure, id: id, deadline: deadline, at: now) { .attributes($0) }
                 }
                 guard case .attributes(let found) = outcome, !found.isEmpty else {
-                    throw unexpected(outcome, during: operation)
+                    throw unexpected(outcome, in: context)
                 }
-                readings += try await complete(found, until: deadline, during: operation)
+                readings += try await complete(found, in: context)
             } while readings.count < handles.count
             return readings.map(\.bytes)
         }
@@ -158,7 +155,7 @@ extension Peripheral {
 
     /// Reads the rest of values that may have been truncated.
     private func complete(
-        _ found: [AttributeValue], until deadline: BootInstant, during operation: String
+        _ found: [AttributeValue], in context: CallContext
     ) async throws(BLEError) -> [AttributeReading] {
         var readings: [AttributeReading] = []
         for attribute in found {
@@ -166,11 +163,11 @@ extension Peripheral {
                 readings.append(AttributeReading(handle: attribute.handle, bytes: attribute.value))
                 continue
             }
-            let outcome = try await run(until: deadline, during: operation) { client, id, deadline, now in
+            let outcome = try await run(in: context) { client, id, deadline, now in
                 let procedure = ReadLong(handle: attribute.handle, continuing: attribute.value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
             }
-            guard case .value(let bytes) = outcome else { throw unexpected(outcome, during: operation) }
+            guard case .value(let bytes) = outcome else { throw unexpected(outcome, in: context) }
             readings.append(AttributeReading(handle: attribute.handle, bytes: bytes))
         }
         return readings

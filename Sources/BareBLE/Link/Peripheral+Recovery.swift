@@ -33,42 +33,37 @@ extension Peripheral {
     /// Makes a call when its turn comes, and repeats it after each recovery action.
     ///
     /// `attempt` must look up everything again, handles too: a recovery action may have changed the known database. If
-    /// it cannot do so, or must not be repeated after a change of the peer's services, `repetition` reports that.
+    /// it cannot do so, or must not be repeated after a change of the peer's services, the context's `repetition`
+    /// reports that.
     // Inlined, so that a call without a failure consists of its attempt alone: each additional asynchronous function
     // measurably prolongs a read.
     @inline(__always)
     func recovering<Value: Sendable>(
-        within timeout: Duration, during operation: @autoclosure () -> String,
-        repeating repetition: @autoclosure () -> Repetition = .always,
-        _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
+        _ context: CallContext, _ attempt: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
-        let deadline = loop.now() + timeout
-        let scopes = scheduler.enterFreely() ? [] : try await beginCall(until: deadline, during: operation())
+        let scopes = scheduler.enterFreely() ? [] : try await beginCall(in: context)
         defer { scheduler.callEnds(scopes) }
         do {
-            return try await recovering(
-                until: deadline, during: operation(), repeating: repetition(), attempt)
+            return try await repeating(context, attempt)
         } catch {
-            throw interrupted(error, during: operation())
+            throw interrupted(error, in: context)
         }
     }
 
     /// Makes a call, or a part of one that can be repeated separately, and repeats it after each recovery action.
     @inline(__always)
-    func recovering<Value: Sendable>(
-        until deadline: BootInstant, during operation: @autoclosure () -> String,
-        repeating repetition: @autoclosure () -> Repetition = .always,
-        _ attempt: (_ deadline: BootInstant) async throws(BLEError) -> Value
+    func repeating<Value: Sendable>(
+        _ context: CallContext, _ attempt: () async throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         var recovery = Recovery(knowing: peerDatabase.database)
         while true {
             let failure: BLEError
             do {
-                return try await attempt(deadline)
+                return try await attempt()
             } catch {
                 failure = error
             }
-            try await recover(&recovery, from: failure, until: deadline, during: operation(), repeating: repetition())
+            try await recover(&recovery, from: failure, in: context)
         }
     }
 
@@ -76,17 +71,16 @@ extension Peripheral {
     ///
     /// - Throws: The failure itself if it has no action, or if an action of this kind has been applied already.
     private func recover(
-        _ recovery: inout Recovery, from failure: BLEError, until deadline: BootInstant, during operation: String,
-        repeating repetition: Repetition
+        _ recovery: inout Recovery, from failure: BLEError, in context: CallContext
     ) async throws(BLEError) {
         let known = recovery.known ?? peerDatabase.database
         noteExhausted(recovery.applied, after: failure)
         guard let action = action(for: failure), !recovery.applied.contains(where: { $0.kind == action.kind }) else {
             throw failure
         }
-        let isRecovered = try await apply(action, to: repetition, knowing: known, of: operation, until: deadline)
-        if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: operation) }
-        if end != nil { throw endError(during: operation) }
+        let isRecovered = try await apply(action, knowing: known, in: context)
+        if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: context.operation) }
+        if end != nil { throw endError(during: context.operation) }
         guard isRecovered else { throw failure }
         recovery.applied.insert(action)
         recovery.known = peerDatabase.database
@@ -112,17 +106,15 @@ extension Peripheral {
 
     /// Returns whether the call may be repeated.
     private func apply(
-        _ action: RecoveryAction, to repetition: Repetition, knowing known: GATTDatabase?, of operation: String,
-        until deadline: BootInstant
+        _ action: RecoveryAction, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
         switch action {
         case .upgradeSecurity(let level, let handle):
             let request = SecurityRequest(
-                peer: id, name: name, level: level, attribute: handle, operation: operation)
-            return await upgradeSecurity(request, until: deadline)
+                peer: id, name: name, level: level, attribute: handle, operation: context.operation)
+            return await upgradeSecurity(request, until: context.deadline)
         case .resynchronize(let contradiction):
-            return try await resynchronize(
-                contradiction, for: repetition, knowing: known, of: operation, until: deadline)
+            return try await resynchronize(contradiction, knowing: known, in: context)
         }
     }
 
@@ -138,16 +130,17 @@ extension Peripheral {
 
 extension Peripheral {
     /// Waits for the hook's result on `request`; a call shares a pending upgrade to the same level.
-    private func upgradeSecurity(_ request: SecurityRequest, until deadline: BootInstant) async -> Bool {
+    private func upgradeSecurity(_ request: SecurityRequest, until deadline: BootInstant?) async -> Bool {
         if scheduler.isCallOfHook(from: CallScopes.current) { return false }
         let ticket = scheduler.nextTicket()
-        return await suspend(
-            until: deadline,
-            giveUp: { (peripheral: isolated Peripheral, _) in peripheral.scheduler.stopWaitingForUpgrade(ticket) },
-            { (waiter: CallScheduler.UpgradeWaiter) in
-                if Task.isCancelled || end != nil || scheduler.isClearing { return waiter.resume(returning: false) }
-                callHook(scheduler.waitForUpgrade(request, as: ticket, waiter))
-            })
+        let interruption = WaitInterruption.handled { [self] ticket, _ in
+            assumeIsolated { $0.scheduler.stopWaitingForUpgrade(ticket) }
+        }
+        return await scheduler.waitForUpgrade(as: ticket, until: deadline, interruption: interruption) {
+            if end != nil || scheduler.isClearing { return false }
+            callHook(scheduler.requestUpgrade(request, as: ticket))
+            return nil
+        }
     }
 
     private func callHook(_ call: CallScheduler.HookCall?) {

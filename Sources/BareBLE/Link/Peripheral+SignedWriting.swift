@@ -22,36 +22,36 @@ extension Peripheral {
         _ value: [UInt8], to characteristic: CharacteristicReference, signedBy signer: inout WriteSigner,
         timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") signed to \(characteristic)"
-        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
-        let scopes = scheduler.enterFreely() ? [] : try await beginCall(until: deadline, during: operation)
+        let bytes = value.count == 1 ? "1 byte" : "\(value.count) bytes"
+        let context = context("write \(bytes) signed to \(characteristic)", within: timeout ?? Self.valueTimeout)
+        let scopes = scheduler.enterFreely() ? [] : try await beginCall(in: context)
         defer { scheduler.callEnds(scopes) }
-        let handle = try await signedHandle(characteristic, until: deadline, during: operation)
+        let handle = try await signedHandle(characteristic, in: context)
         let room = mtu - 3 - ATTSignedWriteCommand.signatureLength
         guard value.count <= room else {
             throw BLEError(
-                .tooLong, subject: name, during: operation,
+                .tooLong, subject: name, during: context.operation,
                 because: "a signed write carries at most \(room) bytes on this link")
         }
         guard let command = signer.sign(value, for: handle) else {
             throw BLEError(
-                .invalidArgument, subject: name, during: operation,
+                .invalidArgument, subject: name, during: context.operation,
                 because: "the signer has used all counters, or all that were set aside, or gave no code of 8 bytes",
                 hint: "Set more aside with reserve(_:); a key whose counters are used up needs a new bonding.")
         }
-        _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        _ = try await run(in: context) { client, id, deadline, now in
             client.startCommand(command.bytes, id: id, deadline: deadline, at: now)
         }
     }
 
     private func signedHandle(
-        _ reference: CharacteristicReference, until deadline: BootInstant, during operation: String
+        _ reference: CharacteristicReference, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         if case .handle(let handle) = reference { return handle }
-        let found = try await resolve(reference, until: deadline, during: operation)
+        let found = try await resolve(reference, in: context)
         guard found.properties.contains(.authenticatedSignedWrites) else {
             throw BLEError(
-                .notSupported, subject: name, during: operation,
+                .notSupported, subject: name, during: context.operation,
                 because: "the characteristic takes no signed writes", hint: "Its properties are: \(found.properties).")
         }
         return found.valueHandle

@@ -29,15 +29,16 @@ extension Peripheral {
         _ value: [UInt8], to characteristic: CharacteristicReference, _ kind: WriteKind = .withResponse,
         timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
-            (deadline) async throws(BLEError) in
-            let handle = try await writableHandle(characteristic, kind, until: deadline, during: operation)
+        let context = context(
+            .write(byteCount: value.count, to: characteristic), within: timeout ?? Self.valueTimeout,
+            repeating: .never)
+        try await recovering(context) { () async throws(BLEError) in
+            let handle = try await writableHandle(characteristic, kind, in: context)
             switch kind {
             case .withResponse:
-                try await writeOnce(value, to: handle, until: deadline, during: operation)
+                try await writeOnce(value, to: handle, in: context)
             case .withoutResponse:
-                try await sendCommand(value, to: handle, until: deadline, during: operation)
+                try await sendCommand(value, to: handle, in: context)
             }
         }
     }
@@ -58,12 +59,13 @@ extension Peripheral {
     public func write(
         _ value: [UInt8], to characteristic: CharacteristicReference, at offset: Int, timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write \(value.count == 1 ? "1 byte" : "\(value.count) bytes") to \(characteristic)"
-        let start = try checked(offset, during: operation)
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
-            (deadline) async throws(BLEError) in
-            let handle = try await writableHandle(characteristic, .withResponse, until: deadline, during: operation)
-            _ = try await run(until: deadline, during: operation) { client, id, deadline, now in
+        let context = context(
+            .write(byteCount: value.count, to: characteristic), within: timeout ?? Self.valueTimeout,
+            repeating: .never)
+        let start = try checked(offset, in: context)
+        try await recovering(context) { () async throws(BLEError) in
+            let handle = try await writableHandle(characteristic, .withResponse, in: context)
+            _ = try await run(in: context) { client, id, deadline, now in
                 let procedure = WriteLong(handle: handle, value: value, offset: start, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
             }
@@ -82,11 +84,11 @@ extension Peripheral {
     }
 
     func writeOnce(
-        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
+        _ value: [UInt8], to handle: AttributeHandle, in context: CallContext,
         askingFor collector: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         let isLong = value.count > mtu - 3
-        _ = try await run(until: deadline, during: operation, askingFor: collector) { client, id, deadline, now in
+        _ = try await run(in: context, askingFor: collector) { client, id, deadline, now in
             if isLong {
                 let procedure = WriteLong(handle: handle, value: value, mtu: client.mtu)
                 return client.start(procedure, id: id, deadline: deadline, at: now) { .done }
@@ -97,17 +99,17 @@ extension Peripheral {
     }
 
     func sendCommand(
-        _ value: [UInt8], to handle: AttributeHandle, until deadline: BootInstant, during operation: String,
+        _ value: [UInt8], to handle: AttributeHandle, in context: CallContext,
         askingFor collector: Subscriptions.ID? = nil
     ) async throws(BLEError) {
         guard value.count <= mtu - 3 else {
             throw BLEError(
-                .tooLong, subject: name, during: operation,
+                .tooLong, subject: name, during: context.operation,
                 because: "a write without response carries at most \(mtu - 3) bytes on this link",
                 hint: "Split the value as the device's documentation says, or write with response.")
         }
         let command = ATTWriteCommand(handle: handle, value: value).bytes
-        _ = try await run(until: deadline, during: operation, askingFor: collector) { client, id, deadline, now in
+        _ = try await run(in: context, askingFor: collector) { client, id, deadline, now in
             client.startCommand(command, id: id, deadline: deadline, at: now)
         }
     }
@@ -119,45 +121,45 @@ extension Peripheral {
     public func writeReliably(
         _ values: [(value: [UInt8], characteristic: CharacteristicReference)], timeout: Duration? = nil
     ) async throws(BLEError) {
-        let operation = "write \(values.count) values reliably"
-        try await recovering(within: timeout ?? Self.valueTimeout, during: operation, repeating: .never) {
-            (deadline) async throws(BLEError) in
+        let context = context(
+            "write \(values.count) values reliably", within: timeout ?? Self.valueTimeout, repeating: .never)
+        try await recovering(context) { () async throws(BLEError) in
             var parts: [ReliableWrite.Part] = []
             for (value, characteristic) in values {
-                try checkReliableWrite(to: characteristic, during: operation)
+                try checkReliableWrite(to: characteristic, in: context)
                 let handle = try await writableHandle(
-                    characteristic, .withResponse, until: deadline, during: operation)
+                    characteristic, .withResponse, in: context)
                 parts.append(ReliableWrite.Part(handle: handle, value: value))
             }
-            _ = try await run(until: deadline, during: operation) { [parts] client, id, deadline, now in
+            _ = try await run(in: context) { [parts] client, id, deadline, now in
                 client.start(ReliableWrite(parts, mtu: client.mtu), id: id, deadline: deadline, at: now) { .done }
             }
         }
     }
 
     /// Refuses a write that would disable the values of an existing subscription.
-    func checkConfiguration(_ handle: AttributeHandle, during operation: String) throws(BLEError) {
+    func checkConfiguration(_ handle: AttributeHandle, in context: CallContext) throws(BLEError) {
         guard subscriptionHub.ownsConfiguration(at: handle) else { return }
         throw BLEError(
-            .busy, subject: name, during: operation, because: "a subscription keeps this client configuration",
+            .busy, subject: name, during: context.operation, because: "a subscription keeps this client configuration",
             hint: "End the subscription first.")
     }
 
     func writableHandle(
-        _ reference: CharacteristicReference, _ kind: WriteKind, until deadline: BootInstant, during operation: String
+        _ reference: CharacteristicReference, _ kind: WriteKind, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         if case .handle(let handle) = reference {
-            try checkConfiguration(handle, during: operation)
+            try checkConfiguration(handle, in: context)
             return handle
         }
-        let found = try await resolve(reference, until: deadline, during: operation)
+        let found = try await resolve(reference, in: context)
         let allowed: CharacteristicProperties = kind == .withResponse ? .write : .writeWithoutResponse
         if found.properties.contains(allowed) || found.properties.contains(.extendedProperties) {
             return found.valueHandle
         }
         let other: CharacteristicProperties = kind == .withResponse ? .writeWithoutResponse : .write
         throw BLEError(
-            .notSupported, subject: name, during: operation,
+            .notSupported, subject: name, during: context.operation,
             because: "the characteristic cannot be written \(kind == .withResponse ? "with" : "without") response",
             hint: found.properties.contains(other)
                 ? "It can be written \(kind == .withResponse ? "without" : "with") response."

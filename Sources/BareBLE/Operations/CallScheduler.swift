@@ -1,4 +1,5 @@
 internal import BLECore
+internal import BLELinux
 
 // Schedules the calls of one link: owns the gate, the callers that wait, the security upgrades that calls wait for, and
 // the recovery actions that have not helped.
@@ -10,10 +11,11 @@ internal import BLECore
 // - Starts one security upgrade at a time, for all calls that need its level.
 //
 // Invariants
-// - A caller is in `waiters` exactly while the gate keeps its ticket.
-// - A wait for the security hook is in `upgrades` until it has been resumed, exactly once. The hook runs for the first
-//   upgrade.
-// - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines, cancellation and tasks.
+// - A caller is in `waiters`, under its ticket, exactly while the gate keeps that ticket.
+// - A call that waits for the security hook is in `upgradeWaiters` exactly while its ticket is in `upgrades`. The hook
+//   runs for the first upgrade.
+// - Only the peripheral uses it, on its event loop. The peripheral reports what the deadlines and the cancellation of
+//   waiting tasks mean.
 
 /// The recovery actions that can be applied to a failed call before it is repeated.
 enum RecoveryAction: Hashable, Sendable {
@@ -46,8 +48,8 @@ enum RecoveryAction: Hashable, Sendable {
 final class CallScheduler {
     typealias Ticket = OperationGate.Ticket
     typealias Scope = OperationGate.Scope
-    typealias Waiter = CheckedContinuation<Result<Void, OperationGate.Refusal>, Never>
-    typealias UpgradeWaiter = CheckedContinuation<Bool, Never>
+    /// The gate's decision about one caller.
+    typealias Decision = Result<Void, OperationGate.Refusal>
 
     /// A call of the security hook that must be made.
     struct HookCall: Sendable {
@@ -60,7 +62,7 @@ final class CallScheduler {
     private struct PlacedTurn {
         let ticket: Ticket
         /// The gate's decision; `nil` while it waits.
-        var result: Result<Void, OperationGate.Refusal>?
+        var result: Decision?
     }
 
     /// A level of security, and the calls that wait for it.
@@ -68,19 +70,22 @@ final class CallScheduler {
         let request: SecurityRequest
         /// The scope of the hook's own calls, once the hook runs.
         var scope: Scope?
-        var waiters: [(ticket: Ticket, waiter: UpgradeWaiter)] = []
+        var tickets: [Ticket] = []
     }
 
     private let places: QueuePlaces
     private var gate = OperationGate()
-    private var waiters: [Ticket: Waiter] = [:]
+    private let waiters: Waiters<Decision>
     private var turns: [Scope: PlacedTurn] = [:]
     private var lastTicket: Ticket = 0
     private var upgrades: [SecurityUpgrade] = []
+    private let upgradeWaiters: Waiters<Bool>
     private var exhaustedRecoveries: Set<RecoveryAction> = []
 
-    init(places: QueuePlaces) {
+    init(places: QueuePlaces, on loop: EventLoop) {
         self.places = places
+        waiters = Waiters(on: loop)
+        upgradeWaiters = Waiters(on: loop)
     }
 
     /// Whether all calls are being cancelled.
@@ -109,12 +114,27 @@ extension CallScheduler {
         return lastTicket
     }
 
-    /// Resumes `waiter` when its caller is admitted or refused.
-    func enter(_ ticket: Ticket, as entry: OperationGate.Entry, from scopes: [Scope], _ waiter: Waiter) {
+    /// Waits until the caller with this ticket is admitted or refused. `begin` enters it, and returns the decision if
+    /// that has been made.
+    func wait(
+        as ticket: Ticket, until deadline: BootInstant?, interruption: WaitInterruption,
+        isolation: isolated (any Actor)? = #isolation, _ begin: () -> Decision?
+    ) async -> Decision {
+        let end = await waiters.wait(
+            as: ticket, until: deadline, interruption: interruption, isolation: isolation, { _ in begin() })
+        switch end {
+        case .resumed(let decision): return decision
+        case .timedOut: return .failure(.timedOut)
+        case .cancelled: return .failure(.cancelled)
+        }
+    }
+
+    /// Lets a caller enter. Returns the decision about it; `nil` if it must wait.
+    func enter(_ ticket: Ticket, as entry: OperationGate.Entry, from scopes: [Scope]) -> Decision? {
         switch gate.enter(ticket, as: entry, from: scopes) {
-        case .admitted: waiter.resume(returning: .success(()))
-        case .refused(let refusal): waiter.resume(returning: .failure(refusal))
-        case .waits: waiters[ticket] = waiter
+        case .admitted: .success(())
+        case .refused(let refusal): .failure(refusal)
+        case .waits: nil
         }
     }
 
@@ -151,9 +171,9 @@ extension CallScheduler {
     /// Releases everything that waits: the link is lost.
     func linkLost() {
         perform(gate.linkLost())
-        let waiting = upgrades.flatMap(\.waiters)
+        let tickets = upgrades.flatMap(\.tickets)
         upgrades = []
-        for (_, waiter) in waiting { waiter.resume(returning: false) }
+        release(tickets, false)
     }
 
     private func perform(_ actions: [OperationGate.Action]) {
@@ -165,8 +185,8 @@ extension CallScheduler {
         }
     }
 
-    private func decided(_ ticket: Ticket, _ result: Result<Void, OperationGate.Refusal>) {
-        if let waiter = waiters.removeValue(forKey: ticket) { return waiter.resume(returning: result) }
+    private func decided(_ ticket: Ticket, _ result: Decision) {
+        if waiters.contains(ticket) { return waiters.resume(ticket, result) }
         // The task of a turn does not wait for it yet.
         guard let index = turns.firstIndex(where: { $0.value.ticket == ticket }) else { return }
         turns.values[index].result = result
@@ -180,12 +200,7 @@ extension CallScheduler {
     private func takePlaces() {
         for place in places.takeAll() {
             lastTicket &+= 1
-            let result: Result<Void, OperationGate.Refusal>? =
-                switch gate.enter(lastTicket, as: .turn(place.scope), from: place.outer) {
-                case .admitted: .success(())
-                case .refused(let refusal): .failure(refusal)
-                case .waits: nil
-                }
+            let result = enter(lastTicket, as: .turn(place.scope), from: place.outer)
             turns[place.scope] = PlacedTurn(ticket: lastTicket, result: result)
         }
     }
@@ -196,10 +211,9 @@ extension CallScheduler {
         return turns[scope]?.ticket
     }
 
-    /// Resumes `waiter` when the turn comes or is refused.
-    func waitForTurn(_ scope: Scope, as ticket: Ticket, _ waiter: Waiter) {
-        if let result = turns.removeValue(forKey: scope)?.result { return waiter.resume(returning: result) }
-        waiters[ticket] = waiter
+    /// Makes the turn one that its task awaits. Returns the decision about it; `nil` if it must wait.
+    func awaitTurn(_ scope: Scope) -> Decision? {
+        turns.removeValue(forKey: scope)?.result
     }
 
     /// Ends a turn that failed before its calls were made.
@@ -230,15 +244,26 @@ extension CallScheduler {
         upgrades.first?.scope.map(scopes.contains) ?? false
     }
 
-    /// Resumes `waiter` with the hook's result; a call shares a pending upgrade to the same level.
+    /// Waits for the hook's result, which the call with this ticket requests in `begin`.
+    func waitForUpgrade(
+        as ticket: Ticket, until deadline: BootInstant?, interruption: WaitInterruption,
+        isolation: isolated (any Actor)? = #isolation, _ begin: () -> Bool?
+    ) async -> Bool {
+        let end = await upgradeWaiters.wait(
+            as: ticket, until: deadline, interruption: interruption, isolation: isolation, { _ in begin() })
+        if case .resumed(let isUpgraded) = end { return isUpgraded }
+        return false
+    }
+
+    /// Requests an upgrade; a call shares a pending one to the same level.
     ///
     /// - Returns: The call of the hook that must be made now.
-    func waitForUpgrade(_ request: SecurityRequest, as ticket: Ticket, _ waiter: UpgradeWaiter) -> HookCall? {
+    func requestUpgrade(_ request: SecurityRequest, as ticket: Ticket) -> HookCall? {
         if let index = upgrades.firstIndex(where: { $0.request.level == request.level }) {
-            upgrades[index].waiters.append((ticket, waiter))
+            upgrades[index].tickets.append(ticket)
             return nil
         }
-        upgrades.append(SecurityUpgrade(request: request, waiters: [(ticket, waiter)]))
+        upgrades.append(SecurityUpgrade(request: request, tickets: [ticket]))
         return upgrades.count == 1 ? nextHookCall() : nil
     }
 
@@ -248,13 +273,13 @@ extension CallScheduler {
     func hookReturned(_ isUpgraded: Bool, from scope: Scope) -> HookCall? {
         close(scope)
         guard !upgrades.isEmpty else { return nil }
-        for (_, waiter) in upgrades.removeFirst().waiters { waiter.resume(returning: isUpgraded) }
+        release(upgrades.removeFirst().tickets, isUpgraded)
         return nextHookCall()
     }
 
     /// Begins the first upgrade that a call still waits for.
     private func nextHookCall() -> HookCall? {
-        while let first = upgrades.first, first.waiters.isEmpty { upgrades.removeFirst() }
+        while let first = upgrades.first, first.tickets.isEmpty { upgrades.removeFirst() }
         guard let request = upgrades.first?.request else { return nil }
         // The hook's calls on this link must not wait for the calls that wait for the hook.
         let scope = CallScopes.next()
@@ -264,18 +289,20 @@ extension CallScheduler {
     }
 
     func stopWaitingForUpgrade(_ ticket: Ticket) {
-        for index in upgrades.indices {
-            guard let position = upgrades[index].waiters.firstIndex(where: { $0.ticket == ticket }) else { continue }
-            return upgrades[index].waiters.remove(at: position).waiter.resume(returning: false)
-        }
+        for index in upgrades.indices { upgrades[index].tickets.removeAll { $0 == ticket } }
+        upgradeWaiters.resume(ticket, false)
     }
 
     /// Releases all calls that wait for an upgrade; later calls may still use the hook's result.
     func stopWaitingForUpgrades() {
         for index in upgrades.indices {
-            let waiting = upgrades[index].waiters
-            upgrades[index].waiters = []
-            for (_, waiter) in waiting { waiter.resume(returning: false) }
+            let tickets = upgrades[index].tickets
+            upgrades[index].tickets = []
+            release(tickets, false)
         }
+    }
+
+    private func release(_ tickets: [Ticket], _ isUpgraded: Bool) {
+        for ticket in tickets { upgradeWaiters.resume(ticket, isUpgraded) }
     }
 }

@@ -130,11 +130,9 @@ extension Peripheral {
 
     private func waitForTurn(_ scope: CallScheduler.Scope, within timeout: Duration?) async throws(BLEError) {
         guard let ticket = scheduler.ticket(ofTurn: scope) else { return }
-        let deadline = timeout.map { loop.now() + $0 }
+        let context = context("queue a call", within: timeout)
         do throws(BLEError) {
-            try await wait(as: ticket, until: deadline, during: "queue a call") { waiter in
-                scheduler.waitForTurn(scope, as: ticket, waiter)
-            }
+            try await wait(as: ticket, in: context) { scheduler.awaitTurn(scope) }
         } catch {
             scheduler.abandonTurn(scope, as: ticket)
             throw error

@@ -57,15 +57,14 @@ extension Peripheral {
         _ scope: OperationGate.Scope, _ others: ExclusiveEntry, from outer: [OperationGate.Scope],
         within timeout: Duration?
     ) async throws(BLEError) {
-        let operation = "get exclusive access to the link"
-        let deadline = timeout.map { loop.now() + $0 }
-        try await enter(as: .exclusive(scope, others: others), from: outer, until: deadline, during: operation)
+        let context = context("get exclusive access to the link", within: timeout)
+        try await enter(as: .exclusive(scope, others: others), from: outer, in: context)
         // The task may have been cancelled, or the link lost, after the admission.
         let failure: BLEError? =
             if Task.isCancelled {
-                BLEError(.cancelled, subject: name, during: operation, because: "the task was cancelled")
+                BLEError(.cancelled, subject: name, during: context.operation, because: "the task was cancelled")
             } else {
-                end == nil ? nil : endError(during: operation)
+                end == nil ? nil : endError(during: context.operation)
             }
         guard let failure else { return scheduler.exclusiveAccessBegins(from: outer) }
         release(scope)

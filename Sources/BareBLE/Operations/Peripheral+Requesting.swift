@@ -33,16 +33,14 @@ extension Peripheral {
         matching: @escaping @Sendable (_ value: [UInt8]) -> Bool = { _ in true }, timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
         let source = reply ?? characteristic
-        let operation = "get a response from \(source)"
-        let deadline = loop.now() + (timeout ?? Self.valueTimeout)
+        let context = context("get a response from \(source)", within: timeout ?? Self.valueTimeout)
         let (outcome, collector) = try await collect(
-            ResponseCollector(.match(matching), deadline: deadline), from: source,
-            after: CollectedRequest(value: value, characteristic: characteristic, kind: kind), until: deadline,
-            during: operation)
+            ResponseCollector(.match(matching), deadline: context.deadline), from: source,
+            after: CollectedRequest(value: value, characteristic: characteristic, kind: kind), in: context)
         if case .matched(let answer) = outcome { return answer }
         let count = collector.count
         throw BLEError(
-            .timedOut, subject: name, during: operation,
+            .timedOut, subject: name, during: context.operation,
             because: count == 0 ? "the peer sent no value in time" : "none of \(count) values was the response",
             hint: "The link is still up; the peer may have carried out the request.")
     }
@@ -70,27 +68,29 @@ extension Peripheral {
         assembling source: CharacteristicReference, _ assembly: ReplyFraming, idleTimeout: Duration = .seconds(10),
         timeout: Duration? = nil
     ) async throws(BLEError) -> [UInt8] {
-        let operation = "assemble a response from \(source)"
-        if case .length(let length) = assembly.measure, length < 0 {
-            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the length is \(length)")
-        }
         let now = loop.now()
+        let context = CallContext(
+            "assemble a response from \(source)", until: now + (timeout ?? Self.valueTimeout))
+        if case .length(let length) = assembly.measure, length < 0 {
+            throw BLEError(
+                .invalidArgument, subject: name, during: context.operation, because: "the length is \(length)")
+        }
         let (outcome, collector) = try await collect(
             ResponseCollector(
                 .assemble(assembly), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
             from: source, after: CollectedRequest(value: value, characteristic: characteristic, kind: kind),
-            until: now + (timeout ?? Self.valueTimeout), during: operation)
+            in: context)
         let count = collector.bytes.count
         switch outcome {
         case .assembled(let bytes): return bytes
         case .tooMuch:
             throw BLEError(
-                .tooLong, subject: name, during: operation,
+                .tooLong, subject: name, during: context.operation,
                 because: "\(count) bytes came, where at most \(assembly.mostBytes) were expected",
                 hint: "All of them are in the error.", partialValue: collector.bytes, origin: .peer)
         case .idle, .timedOut, .silent, .matched, .collected:
             throw BLEError(
-                .timedOut, subject: name, during: operation,
+                .timedOut, subject: name, during: context.operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) after \(count) bytes"
                     : "the response was not complete in time, with \(count) bytes",
@@ -125,26 +125,28 @@ extension Peripheral {
         collecting source: CharacteristicReference, _ count: ResponseCount, idleTimeout: Duration = .seconds(10),
         timeout: Duration? = nil
     ) async throws(BLEError) -> [[UInt8]] {
-        let operation = "collect responses from \(source)"
-        if case .exactly(let count) = count.measure, count < 0 {
-            throw BLEError(.invalidArgument, subject: name, during: operation, because: "the count is \(count)")
-        }
         let now = loop.now()
+        let context = CallContext(
+            "collect responses from \(source)", until: now + (timeout ?? Self.valueTimeout))
+        if case .exactly(let count) = count.measure, count < 0 {
+            throw BLEError(.invalidArgument, subject: name, during: context.operation, because: "the count is \(count)")
+        }
         let (outcome, collector) = try await collect(
             ResponseCollector(
                 .collect(count), idleTime: idleTimeout, deadline: now + (timeout ?? Self.assemblyTimeout)),
             from: source, after: CollectedRequest(value: value, characteristic: characteristic, kind: kind),
-            until: now + (timeout ?? Self.valueTimeout), during: operation)
+            in: context)
         let values = collector.count == 1 ? "1 value" : "\(collector.count) values"
         switch outcome {
         case .collected(let values): return values
         case .tooMuch:
             throw BLEError(
-                .tooLong, subject: name, during: operation, because: "\(values) came, and none was the last one",
+                .tooLong, subject: name, during: context.operation,
+                because: "\(values) came, and none was the last one",
                 hint: "All of them are in the error.", partialValue: collector.bytes)
         case .idle, .timedOut, .silent, .matched, .assembled:
             throw BLEError(
-                .timedOut, subject: name, during: operation,
+                .timedOut, subject: name, during: context.operation,
                 because: outcome == .idle
                     ? "the peer was silent for \(idleTimeout) after \(values)"
                     : "the responses were not complete in time, with \(values)",
@@ -169,15 +171,14 @@ extension Peripheral {
     public func drain(
         _ source: CharacteristicReference, quietFor silence: Duration, timeout: Duration? = nil
     ) async throws(BLEError) -> Int {
-        let operation = "wait until \(source) is silent"
-        let deadline = loop.now() + (timeout ?? silence + Self.valueTimeout)
+        let context = context(
+            "wait until \(source) is silent", within: timeout ?? silence + Self.valueTimeout)
         let (outcome, collector) = try await collect(
-            ResponseCollector(.silence, idleTime: silence, deadline: deadline), from: source, after: nil,
-            until: deadline,
-            during: operation)
+            ResponseCollector(.silence, idleTime: silence, deadline: context.deadline), from: source, after: nil,
+            in: context)
         if outcome == .silent { return collector.count }
         throw BLEError(
-            .timedOut, subject: name, during: operation,
+            .timedOut, subject: name, during: context.operation,
             because: "\(collector.count) values came, never \(silence) apart",
             hint: "Tell the device to stop, or allow more time.")
     }

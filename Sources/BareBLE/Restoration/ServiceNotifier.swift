@@ -59,6 +59,7 @@ public struct ServiceNotifier: Hashable, Sendable {
     public func barrier(timeout: Duration = .seconds(5)) async throws(BLEError) {
         let socket = socket
         let (subject, operation) = (environment.notifySocket, "notify the service manager")
+        // Not `Waiters`: another thread resumes it, once, and there is no loop.
         let failure = await withCheckedContinuation { (waiter: CheckedContinuation<BLEError?, Never>) in
             let isBegun = ShortThread.begin {
                 do throws(SystemCallError) {

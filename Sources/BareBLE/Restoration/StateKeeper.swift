@@ -104,7 +104,7 @@ package actor StateKeeper {
             let failures = status.failures
             begin()
             // A cancelled task waits too: what it wants written is to be on the disk when it returns.
-            _ = await waiters.wait(until: deadline, cancellation: .ignored) { _ in work == nil ? () : nil }
+            _ = await waiters.wait(until: deadline, interruption: .ignoresCancellation) { _ in work == nil ? () : nil }
             if let failure = status.failure, status.failures != failures { throw failure }
         }
         guard status.isPending else { return }

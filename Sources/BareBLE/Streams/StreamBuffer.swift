@@ -121,6 +121,8 @@ final class StreamBuffer<Element: Sendable>: Sendable {
             if let batch = try takeBatch() { return batch }
             if Task.isCancelled { return [] }
             let isAlone = await withTaskCancellationHandler {
+                // Not `Waiters`, which one loop owns: the consumer is on any thread, and the wait is part of what the
+                // lock protects.
                 await withCheckedContinuation { (continuation: Waiter) in
                     let answer = state.withLock { state -> Bool? in
                         if state.hasNews || Task.isCancelled { return true }

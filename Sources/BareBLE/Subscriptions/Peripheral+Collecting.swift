@@ -17,24 +17,24 @@ extension Peripheral {
     ///
     /// - Parameters:
     ///   - request: The request to write after the subscription; `nil` for none.
-    ///   - deadline: The time by which the peer must have accepted the subscription and confirmed the request.
+    ///   - context: Its deadline is for the peer's consent to the subscription and its confirmation of the request.
     /// - Returns: The outcome, and the collected values.
     func collect(
         _ collector: ResponseCollector, from source: CharacteristicReference, after request: CollectedRequest?,
-        until deadline: BootInstant, during operation: String
+        in context: CallContext
     ) async throws(BLEError) -> (outcome: ResponseCollector.Outcome, collector: ResponseCollector) {
-        try await calling(until: deadline, during: operation) { () async throws(BLEError) in
+        try await calling(context) { () async throws(BLEError) in
             let id = subscriptionHub.nextID()
-            subscriptionHub.beginCollecting(id, collector, during: operation)
+            subscriptionHub.beginCollecting(id, collector, in: context)
             defer { write(subscriptionHub.endCollecting(id)) }
             do throws(BLEError) {
-                _ = try await recovering(until: deadline, during: operation) { (deadline) async throws(BLEError) in
+                _ = try await repeating(context) { () async throws(BLEError) in
                     try await listen(
                         to: source, as: id, into: .collector, preferring: .notifications, sharing: nil,
-                        until: deadline, during: operation)
+                        in: context)
                 }
-                try await ask(request, for: id, until: deadline, during: operation)
-                let outcome = try await outcome(of: id)
+                try await ask(request, for: id, in: context)
+                let outcome = try await outcome(of: id, in: context)
                 return (outcome, subscriptionHub.collector(id) ?? collector)
             } catch {
                 let bytes = subscriptionHub.collector(id)?.bytes ?? []
@@ -44,18 +44,17 @@ extension Peripheral {
     }
 
     private func ask(
-        _ request: CollectedRequest?, for id: Subscriptions.ID, until deadline: BootInstant, during operation: String
+        _ request: CollectedRequest?, for id: Subscriptions.ID, in context: CallContext
     ) async throws(BLEError) {
         if let request {
-            try await recovering(until: deadline, during: operation, repeating: .never) {
-                (deadline) async throws(BLEError) in
+            try await repeating(context.repeating(.never)) { () async throws(BLEError) in
                 let handle = try await writableHandle(
-                    request.characteristic, request.kind, until: deadline, during: operation)
+                    request.characteristic, request.kind, in: context)
                 switch request.kind {
                 case .withResponse:
-                    try await writeOnce(request.value, to: handle, until: deadline, during: operation, askingFor: id)
+                    try await writeOnce(request.value, to: handle, in: context, askingFor: id)
                 case .withoutResponse:
-                    try await sendCommand(request.value, to: handle, until: deadline, during: operation, askingFor: id)
+                    try await sendCommand(request.value, to: handle, in: context, askingFor: id)
                 }
             }
         } else {
@@ -64,26 +63,24 @@ extension Peripheral {
         subscriptionHub.requestConfirmed(for: id, at: loop.now())
     }
 
-    private func outcome(of id: Subscriptions.ID) async throws(BLEError) -> ResponseCollector.Outcome {
-        let result = await suspend(
-            until: nil,
-            giveUp: { (peripheral: isolated Peripheral, _) in
-                peripheral.subscriptionHub.interruptCollector(id, with: peripheral.cancellation(of: id))
-            },
-            { (waiter: SubscriptionHub.CollectorWaiter) in
-                guard !Task.isCancelled, !scheduler.isClearing else {
-                    return waiter.resume(returning: .failure(cancellation(of: id)))
-                }
-                subscriptionHub.waitForCollector(id, waiter)
-                armCollectorTimer()
-            })
+    private func outcome(
+        of id: Subscriptions.ID, in context: CallContext
+    ) async throws(BLEError) -> ResponseCollector.Outcome {
+        let interruption = WaitInterruption.handled { [self] _, _ in
+            assumeIsolated { $0.subscriptionHub.interruptCollector(id, with: $0.cancellation(in: context)) }
+        }
+        let result = await subscriptionHub.waitForCollector(interruption: interruption) { waiter in
+            if scheduler.isClearing { return .failure(cancellation(in: context)) }
+            if let result = subscriptionHub.awaitCollector(id, waiter) { return result }
+            armCollectorTimer()
+            return nil
+        }
+        guard let result else { throw cancellation(in: context) }
         return try result.get()
     }
 
-    private func cancellation(of id: Subscriptions.ID) -> BLEError {
-        BLEError(
-            .cancelled as OperationFailure, subject: name,
-            during: subscriptionHub.operation(of: id) ?? "wait for values")
+    private func cancellation(in context: CallContext) -> BLEError {
+        BLEError(.cancelled as OperationFailure, subject: name, during: context.operation)
     }
 
     /// Ends the collection of all calls: everything is cancelled, or the link is lost.

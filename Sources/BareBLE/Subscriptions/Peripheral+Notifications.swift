@@ -51,21 +51,21 @@ extension Peripheral {
     public func notifications(
         of characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> NotificationSequence {
-        let operation = "subscribe to \(characteristics.count) characteristics"
-        let deadline = loop.now() + (options.timeout ?? Self.valueTimeout)
+        let context = context(
+            "subscribe to \(characteristics.count) characteristics", within: options.timeout ?? Self.valueTimeout)
         let buffer = subscriptionHub.makeBuffer(options)
-        return try await calling(until: deadline, during: operation) { () async throws(BLEError) in
+        return try await calling(context) { () async throws(BLEError) in
             var ids: [Subscriptions.ID] = []
             var handles: [AttributeHandle] = []
             do throws(BLEError) {
                 for characteristic in characteristics {
                     let id = subscriptionHub.nextID()
-                    let operation = "subscribe to \(characteristic)"
+                    let context = context.named("subscribe to \(characteristic)")
                     handles.append(
-                        try await recovering(until: deadline, during: operation) { (deadline) async throws(BLEError) in
+                        try await repeating(context) { () async throws(BLEError) in
                             try await listen(
                                 to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
-                                sharing: options.sharing, until: deadline, during: operation)
+                                sharing: options.sharing, in: context)
                         })
                     ids.append(id)
                 }

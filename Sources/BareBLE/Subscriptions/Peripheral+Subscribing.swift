@@ -31,10 +31,9 @@ extension Peripheral {
     public func subscribe(
         to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> ValueSequence {
-        let operation = "subscribe to \(characteristic)"
-        return try await recovering(within: options.timeout ?? Self.valueTimeout, during: operation) {
-            (deadline) async throws(BLEError) in
-            let found = try await resolve(characteristic, until: deadline, during: operation)
+        let context = context("subscribe to \(characteristic)", within: options.timeout ?? Self.valueTimeout)
+        return try await recovering(context) { () async throws(BLEError) in
+            let found = try await resolve(characteristic, in: context)
             if !peerDatabase.contradicts(found), let held = subscriptionHub.takeHeldIfListening(found.valueHandle) {
                 return sequence(of: held, at: found.valueHandle)
             }
@@ -42,7 +41,7 @@ extension Peripheral {
             let id = subscriptionHub.nextID()
             let handle = try await listen(
                 to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
-                sharing: options.sharing, until: deadline, during: operation)
+                sharing: options.sharing, in: context)
             return ValueSequence(
                 subscription: Subscription(ids: [id.number], handle: handle, buffer: buffer, peripheral: self))
         }
@@ -51,13 +50,12 @@ extension Peripheral {
     /// Adds `id` as a listener; returns the handle of the value.
     func listen(
         to characteristic: CharacteristicReference, as id: Subscriptions.ID, into destination: Listener.Destination,
-        preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, until deadline: BootInstant,
-        during operation: String
+        preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
-        let found = try await resolve(characteristic, until: deadline, during: operation)
+        let found = try await resolve(characteristic, in: context)
         guard found.properties.canSubscribe else {
             throw BLEError(
-                .notSupported, subject: name, during: operation,
+                .notSupported, subject: name, during: context.operation,
                 because: "the characteristic neither notifies nor indicates",
                 hint: "Its properties are: \(found.properties).")
         }
@@ -65,35 +63,34 @@ extension Peripheral {
             do {
                 try await listen(
                     to: found, by: descriptor, as: id, into: destination, preferring: kind, sharing: sharing,
-                    until: deadline, during: operation)
+                    in: context)
                 return found.valueHandle
             } catch  where error.code == .notSupported && descriptor.isInferred {
                 // The inferred descriptor does not exist: discover it.
             }
         }
-        let actual = try await findDescriptors(of: found, until: deadline, during: operation)
+        let actual = try await findDescriptors(of: found, in: context)
             .first { $0.uuid == .clientCharacteristicConfiguration }
         try await listen(
-            to: found, by: actual, as: id, into: destination, preferring: kind, sharing: sharing, until: deadline,
-            during: operation)
+            to: found, by: actual, as: id, into: destination, preferring: kind, sharing: sharing, in: context)
         return found.valueHandle
     }
 
     private func listen(
         to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?, as id: Subscriptions.ID,
         into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
-        until deadline: BootInstant, during operation: String
+        in context: CallContext
     ) async throws(BLEError) {
         // The characteristic may have changed while its descriptors were discovered.
-        if peerDatabase.contradicts(characteristic) { throw changed(during: operation) }
+        if peerDatabase.contradicts(characteristic) { throw changed(during: context.operation) }
         let result = await begin(
             id, to: characteristic, by: descriptor,
             preferring: kind == .notifications ? .notification : .indication, into: destination, sharing: sharing,
-            until: deadline)
+            in: context)
         switch result {
         case .success: return
-        case .failure(.operation(.linkLost)): throw endError(during: operation)
-        case .failure(let failure): throw BLEError(failure, subject: name, during: operation)
+        case .failure(.operation(.linkLost)): throw endError(during: context.operation)
+        case .failure(let failure): throw BLEError(failure, subject: name, during: context.operation)
         }
     }
 
@@ -101,22 +98,23 @@ extension Peripheral {
     func begin(
         _ id: Subscriptions.ID, to characteristic: GATTCharacteristic, by descriptor: GATTDescriptor?,
         preferring kind: Subscriptions.Kind, into destination: Listener.Destination,
-        sharing: SubscriptionSharing? = nil, until deadline: BootInstant
+        sharing: SubscriptionSharing? = nil, in context: CallContext
     ) async -> Result<Void, SubscribeFailure> {
-        await suspend(
-            until: deadline,
-            giveUp: { (peripheral: isolated Peripheral, end) in
-                peripheral.write(peripheral.subscriptionHub.giveUp(id, end.failure))
-            },
-            { (pending: PendingSubscribe) in
-                if Task.isCancelled || scheduler.isClearing {
-                    return pending.resume(returning: .failure(.operation(.cancelled)))
-                }
-                write(
-                    subscriptionHub.subscribe(
-                        id, to: characteristic, by: descriptor, preferring: kind, into: destination, sharing: sharing,
-                        pending))
-            })
+        let interruption = WaitInterruption.handled { [self] pending, failure in
+            assumeIsolated { peripheral in
+                _ = peripheral.write(peripheral.subscriptionHub.giveUp(id, pending, failure.failure))
+            }
+        }
+        return await subscriptionHub.waitForSubscription(until: context.deadline, interruption: interruption) {
+            pending in
+            if scheduler.isClearing { return .failure(.operation(.cancelled)) }
+            if end != nil { return .failure(.operation(.linkLost)) }
+            write(
+                subscriptionHub.subscribe(
+                    id, to: characteristic, by: descriptor, preferring: kind, into: destination, sharing: sharing,
+                    pending))
+            return nil
+        }
     }
 
     // MARK: Configurations in the peer

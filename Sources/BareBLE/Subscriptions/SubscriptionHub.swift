@@ -15,8 +15,9 @@ internal import BLELinux
 // - A listener exists for every tap and for every subscriber of the machine, except the library's own once it has
 //   begun, and for nothing else.
 // - A collector is in `collectors` from the beginning of its call to the end; its listener may end earlier.
-// - Only the peripheral uses it, on its event loop. The peripheral keeps deadlines and the cancellation of waiting
-//   tasks.
+// - A call that waits is known by the number of its waiter, in its listener or in its collector.
+// - Only the peripheral uses it, on its event loop. The peripheral reports what the deadlines and the cancellation of
+//   waiting tasks mean.
 
 /// The consumer of one subscription.
 struct Listener {
@@ -30,13 +31,10 @@ struct Listener {
     let destination: Destination
     /// The access that others have to the value; `nil` for a listener that shares with all, whatever they allow.
     let sharing: SubscriptionSharing?
-    /// The call that waits for the subscription to begin; `nil` once it has.
-    var pending: PendingSubscribe?
+    /// The number of the call that waits for the subscription to begin; `nil` once it has. The write to the peer has no
+    /// deadline of its own, because several calls share it.
+    var pending: UInt64?
 }
-
-/// The continuation of a call that waits for its subscription to begin. The write to the peer has no deadline of its
-/// own, because several calls share it.
-typealias PendingSubscribe = CheckedContinuation<Result<Void, SubscribeFailure>, Never>
 
 /// The reason that a subscription did not begin.
 enum SubscribeFailure: Error {
@@ -51,7 +49,8 @@ enum SubscribeFailure: Error {
 /// The subscriptions of one link.
 final class SubscriptionHub {
     typealias ID = Subscriptions.ID
-    typealias CollectorWaiter = CheckedContinuation<Result<ResponseCollector.Outcome, BLEError>, Never>
+    typealias SubscribeResult = Result<Void, SubscribeFailure>
+    typealias CollectorResult = Result<ResponseCollector.Outcome, BLEError>
 
     /// A configuration descriptor that must be written; `configured` takes the result.
     struct CCCDWrite: Sendable {
@@ -69,18 +68,18 @@ final class SubscriptionHub {
         let buffer: StreamBuffer<ReceivedValue>
     }
 
-    /// A call that collects values, with its task once that waits.
+    /// A call that collects values, with the number of its task once that waits.
     private struct RunningCollector {
         /// The operation's name in messages.
         let operation: String
         var collector: ResponseCollector
         /// The operation that writes the request, in its last attempt.
         var request: OperationID?
-        var waiter: CollectorWaiter?
+        var waiter: UInt64?
         /// The error that ended the collection from outside.
         var failure: BLEError?
 
-        var result: Result<ResponseCollector.Outcome, BLEError>? {
+        var result: CollectorResult? {
             if let failure { return .failure(failure) }
             return collector.outcome.map { .success($0) }
         }
@@ -100,12 +99,16 @@ final class SubscriptionHub {
     private var taps: [ID] = []
     private var held: [AttributeHandle: HeldValues] = [:]
     private var collectors: [ID: RunningCollector] = [:]
+    private let subscribeWaiters: Waiters<SubscribeResult>
+    private let collectorWaiters: Waiters<CollectorResult>
     private var timer = DeadlineTimer()
     private var unsolicitedCount = 0
 
     init(of subject: String, on loop: EventLoop) {
         self.subject = subject
         self.loop = loop
+        subscribeWaiters = Waiters(on: loop)
+        collectorWaiters = Waiters(on: loop)
     }
 
     /// The number of subscriptions that have not ended.
@@ -151,15 +154,31 @@ extension SubscriptionHub {
         return id
     }
 
-    /// Adds `id` as a subscriber; `pending` is resumed when the subscription has begun or failed.
+    /// Waits until a subscription has begun or failed. `begin` adds the subscriber, or returns the result if it must
+    /// not be added.
+    func waitForSubscription(
+        until deadline: BootInstant?, interruption: WaitInterruption,
+        isolation: isolated (any Actor)? = #isolation, _ begin: (UInt64) -> SubscribeResult?
+    ) async -> SubscribeResult {
+        switch await subscribeWaiters.wait(
+            until: deadline, interruption: interruption, isolation: isolation, begin)
+        {
+        case .resumed(let result): result
+        case .timedOut: .failure(.operation(.timedOut))
+        case .cancelled: .failure(.operation(.cancelled))
+        }
+    }
+
+    /// Adds `id` as a subscriber; the task with the number `pending` is resumed when the subscription has begun or
+    /// failed.
     func subscribe(
         _ id: ID, to characteristic: GATTCharacteristic, by cccd: GATTDescriptor?, preferring kind: Subscriptions.Kind,
-        into destination: Listener.Destination, sharing: SubscriptionSharing?, _ pending: PendingSubscribe
+        into destination: Listener.Destination, sharing: SubscriptionSharing?, _ pending: UInt64
     ) -> [CCCDWrite] {
         let handle = characteristic.valueHandle
         let others = others(at: handle)
         if mustNotShare(sharing, with: others) {
-            pending.resume(returning: .failure(.taken))
+            subscribeWaiters.resume(pending, .failure(.taken))
             return []
         }
         listeners[id] = Listener(handle: handle, destination: destination, sharing: sharing, pending: pending)
@@ -176,9 +195,13 @@ extension SubscriptionHub {
         perform(machine.configured(valueHandle, result))
     }
 
+    /// Removes a subscriber for which the task with this number waits; does nothing if it no longer does.
+    func giveUp(_ id: ID, _ pending: UInt64, _ failure: OperationFailure) -> [CCCDWrite] {
+        listeners[id]?.pending == pending ? giveUp(id, failure) : []
+    }
+
     /// Removes a subscriber whose subscription has not begun.
-    func giveUp(_ id: ID, _ failure: OperationFailure) -> [CCCDWrite] {
-        guard listeners[id]?.pending != nil else { return [] }
+    private func giveUp(_ id: ID, _ failure: OperationFailure) -> [CCCDWrite] {
         resumePending(id, .failure(.operation(failure)))
         listeners[id] = nil
         return perform(machine.unsubscribe(id))
@@ -242,10 +265,10 @@ extension SubscriptionHub {
         return writes
     }
 
-    private func resumePending(_ id: ID, _ result: Result<Void, SubscribeFailure>) {
+    private func resumePending(_ id: ID, _ result: SubscribeResult) {
         guard let pending = listeners[id]?.pending else { return }
         listeners[id]?.pending = nil
-        pending.resume(returning: result)
+        subscribeWaiters.resume(pending, result)
     }
 
     /// Ends one sequence or collection, and the call that waits for it to begin.
@@ -317,8 +340,8 @@ extension SubscriptionHub {
     /// Whether any call collects values.
     var isCollecting: Bool { !collectors.isEmpty }
 
-    func beginCollecting(_ id: ID, _ collector: ResponseCollector, during operation: String) {
-        collectors[id] = RunningCollector(operation: operation, collector: collector)
+    func beginCollecting(_ id: ID, _ collector: ResponseCollector, in context: CallContext) {
+        collectors[id] = RunningCollector(operation: context.operation, collector: collector)
     }
 
     /// Ends the subscription of a call that collected values.
@@ -330,9 +353,6 @@ extension SubscriptionHub {
 
     /// Returns the collector of a call; `nil` if it has ended.
     func collector(_ id: ID) -> ResponseCollector? { collectors[id]?.collector }
-
-    /// Returns the name of a call that collects values.
-    func operation(of id: ID) -> String? { collectors[id]?.operation }
 
     /// Records that `operation` writes the request of a call.
     func requestBegan(_ operation: OperationID, for id: ID) {
@@ -355,10 +375,22 @@ extension SubscriptionHub {
         collectors[id]?.collector.confirmed(at: now)
     }
 
-    /// Resumes `waiter` when the collection of a call is complete.
-    func waitForCollector(_ id: ID, _ waiter: CollectorWaiter) {
+    /// Waits until a collection is complete, or has been ended from outside; `nil` if the task was cancelled before.
+    /// `begin` calls `awaitCollector`, or returns the result.
+    func waitForCollector(
+        interruption: WaitInterruption, isolation: isolated (any Actor)? = #isolation,
+        _ begin: (UInt64) -> CollectorResult?
+    ) async -> CollectorResult? {
+        let end = await collectorWaiters.wait(interruption: interruption, isolation: isolation, begin)
+        if case .resumed(let result) = end { return result }
+        return nil
+    }
+
+    /// Makes the task with this number wait for the collection. Returns its result, if it is complete.
+    func awaitCollector(_ id: ID, _ waiter: UInt64) -> CollectorResult? {
+        if let result = collectors[id]?.result { return result }
         collectors[id]?.waiter = waiter
-        resumeCollector(id)
+        return nil
     }
 
     /// Ends the collection of a call from outside.
@@ -397,7 +429,7 @@ extension SubscriptionHub {
     private func resumeCollector(_ id: ID) {
         guard let running = collectors[id], let waiter = running.waiter, let result = running.result else { return }
         collectors[id]?.waiter = nil
-        waiter.resume(returning: result)
+        collectorWaiters.resume(waiter, result)
     }
 }
 

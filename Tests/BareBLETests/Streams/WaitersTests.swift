@@ -24,9 +24,12 @@ import Testing
         var count: Int { waiters.count }
 
         func wait(
-            _ name: String, for time: Duration? = nil, cancellation: WaitCancellation = .ends, unless value: Int? = nil
+            _ name: String, as given: UInt64? = nil, for time: Duration? = nil,
+            interruption: WaitInterruption = .ends, unless value: Int? = nil
         ) async {
-            let end = await waiters.wait(until: time.map { loop.now() + $0 }, cancellation: cancellation) { number in
+            let end = await waiters.wait(
+                as: given, until: time.map { loop.now() + $0 }, interruption: interruption
+            ) { number in
                 numbers.append(number)
                 hasBegunOnTheLoop.append(loop.isOnThread)
                 return value
@@ -34,7 +37,9 @@ import Testing
             ends.append("\(name) \(end)")
         }
 
-        func resume(_ index: Int, _ value: Int) { waiters.resume(numbers[index], value) }
+        func resume(_ index: Int, _ value: Int) { resume(number: numbers[index], value) }
+
+        func resume(number: UInt64, _ value: Int) { waiters.resume(number, value) }
 
         func resumeAll(_ value: Int) { waiters.resumeAll(value) }
     }
@@ -101,7 +106,7 @@ import Testing
             }
             late.cancel()
             _ = await late.result
-            let patient = time.task { await owner.wait("third", cancellation: .ignored) }
+            let patient = time.task { await owner.wait("third", interruption: .ignoresCancellation) }
             while await owner.count < 1 { await Task.yield() }
             patient.cancel()
             for _ in 0..<10 { await Task.yield() }
@@ -113,13 +118,13 @@ import Testing
     }
 
     /// The state of the waiters belongs to the loop's thread.
-    @Test(arguments: [WaitCancellation.ends, .ignored]) func aTaskOffTheLoopBeginsToWaitOnIt(
-        cancellation: WaitCancellation
+    @Test(arguments: [WaitInterruption.ends, .ignoresCancellation]) func aTaskOffTheLoopBeginsToWaitOnIt(
+        interruption: WaitInterruption
     ) async throws {
         let loop = EventLoop()
         loop.start()
         let owner = Owner(on: loop)
-        let task = Task.detached { await owner.wait("only", cancellation: cancellation) }
+        let task = Task.detached { await owner.wait("only", interruption: interruption) }
         while await owner.count < 1 { await Task.yield() }
         #expect(await owner.hasBegunOnTheLoop == [true])
         await owner.resumeAll(1)
@@ -128,20 +133,44 @@ import Testing
         loop.stop()
     }
 
-    @Test func aHandledCancellationIsForTheOwnerToEnd() async throws {
+    @Test(arguments: [WaitFailure.cancelled, .timedOut]) func aHandledInterruptionIsForTheOwnerToEnd(
+        failure: WaitFailure
+    ) async throws {
         await VirtualTime.run { time in
             let owner = Owner(on: time.loop)
             let handled = Lock<[UInt64]>([])
-            let cancellation = WaitCancellation.handled { number in handled.withLock { $0.append(number) } }
-            let task = time.task { await owner.wait("only", cancellation: cancellation) }
+            let interruption = WaitInterruption.handled { number, reason in
+                if reason == failure { handled.withLock { $0.append(number) } }
+            }
+            let limit: Duration? = failure == .timedOut ? .seconds(5) : nil
+            let task = time.task { await owner.wait("only", for: limit, interruption: interruption) }
             while await owner.count < 1 { await Task.yield() }
-            task.cancel()
+            if failure == .cancelled { task.cancel() } else { try? await time.clock.sleep(for: .seconds(6)) }
             while handled.withLock({ $0.isEmpty }) { await Task.yield() }
             #expect(await owner.count == 1)
             #expect(await owner.numbers == handled.withLock { $0 })
             await owner.resume(0, 5)
             _ = await task.result
             #expect(await owner.ends == ["only resumed(5)"])
+            #expect(time.loop.timerCount == 0)
+        }
+    }
+
+    @Test func aMachineMayNumberTheWaitersInAnyOrder() async throws {
+        await VirtualTime.run { time in
+            let owner = Owner(on: time.loop)
+            await withTaskGroup(of: Void.self) { group in
+                let given: [UInt64] = [30, 10, 40, 20]
+                await begin(given.count, of: owner) { index in
+                    group.addTask { await owner.wait("\(given[index])", as: given[index]) }
+                }
+                #expect(await owner.numbers == given)
+                // No task has this number.
+                await owner.resume(number: 25, 1)
+                await owner.resume(number: 20, 2)
+                await owner.resumeAll(3)
+            }
+            #expect(await owner.ends == ["20 resumed(2)", "10 resumed(3)", "30 resumed(3)", "40 resumed(3)"])
         }
     }
 }

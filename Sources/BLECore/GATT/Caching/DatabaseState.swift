@@ -504,7 +504,9 @@ extension DatabaseState {
 package enum Repetition: Hashable, Sendable {
     /// It looks everything up again.
     case always
-    /// It has handles from its caller, which must have the same meaning as before.
+    /// It has a handle from its caller, which must have the same meaning as before.
+    case sameHandle(AttributeHandle)
+    /// It has several handles from its caller, which must all have the same meaning as before.
     case sameHandles([AttributeHandle])
     /// It must not be repeated: it could write to another attribute.
     case never
@@ -516,8 +518,13 @@ extension DatabaseState {
         switch repetition {
         case .always: true
         case .never: false
-        case .sameHandles(let handles): handles.allSatisfy { old.type(at: $0) == database?.type(at: $0) }
+        case .sameHandle(let handle): isSame(handle, since: old)
+        case .sameHandles(let handles): handles.allSatisfy { isSame($0, since: old) }
         }
+    }
+
+    private func isSame(_ handle: AttributeHandle, since old: GATTDatabase) -> Bool {
+        old.type(at: handle) == database?.type(at: handle)
     }
 }
 

@@ -100,7 +100,7 @@ extension DatabaseStateTests {
 
     @Test(arguments: [
         (Repetition.always, true), (.never, false), (.sameHandles([3]), true), (.sameHandles([3, 13]), false),
-        (.sameHandles([0x7777]), true),
+        (.sameHandles([0x7777]), true), (.sameHandle(3), true), (.sameHandle(13), false),
     ])
     func aCallIsRepeatedWhereItsHandlesMeanTheSame(repetition: Repetition, isAllowed: Bool) throws {
         let old = Self.database()
