@@ -134,3 +134,66 @@ extension CharacteristicKey where Value == CyclingPowerControlPointResponse {
     /// Cycling Power Control Point, 0x2A66, to subscribe to before a request is written.
     public static var cyclingPowerControlPointResponse: Self { Self(0x2A66) }
 }
+
+/// The fields of a power measurement that can be omitted.
+///
+/// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5, Mask Cycling Power Measurement
+/// Characteristic Content.
+public struct CyclingPowerMeasurementContent: OptionSet, Hashable, Sendable {
+    /// The raw bits.
+    public let rawValue: UInt16
+
+    /// Creates a set of fields from raw bits.
+    public init(rawValue: UInt16) {
+        self.rawValue = rawValue
+    }
+
+    /// The pedal power balance.
+    public static let pedalPowerBalance = Self(rawValue: 1 << 0)
+    /// The accumulated torque.
+    public static let accumulatedTorque = Self(rawValue: 1 << 1)
+    /// The wheel revolutions.
+    public static let wheelRevolutions = Self(rawValue: 1 << 2)
+    /// The crank revolutions.
+    public static let crankRevolutions = Self(rawValue: 1 << 3)
+    /// The extreme forces or torques.
+    public static let extremeMagnitudes = Self(rawValue: 1 << 4)
+    /// The angles of the extremes.
+    public static let extremeAngles = Self(rawValue: 1 << 5)
+    /// The angle of the top dead spot.
+    public static let topDeadSpotAngle = Self(rawValue: 1 << 6)
+    /// The angle of the bottom dead spot.
+    public static let bottomDeadSpotAngle = Self(rawValue: 1 << 7)
+    /// The accumulated energy.
+    public static let accumulatedEnergy = Self(rawValue: 1 << 8)
+}
+
+/// The result of an enhanced offset compensation.
+///
+///     force or torque 2 | company 2 | length 1 | manufacturer data
+///
+/// Bytes after the manufacturer data are skipped: some meters append a zero byte.
+///
+/// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5, Start Enhanced Offset Compensation.
+public struct EnhancedOffset: GATTReadable, Hashable, Sendable {
+    /// The raw offset used as zero, in newtons, or in 1/32 Nm for a torque-based meter.
+    public let offset: Int16
+    /// The manufacturer's company identifier.
+    public let company: UInt16
+    /// The manufacturer-specific data.
+    public let manufacturerData: [UInt8]
+    /// The specification's name for the procedure.
+    public static var formatName: String { "Enhanced Offset Compensation" }
+
+    /// Reads the parameter of the response.
+    ///
+    /// - Throws: `MalformedPacket` if the bytes end too early.
+    public init(reading reader: inout ByteReader) throws(MalformedPacket) {
+        offset = try reader.read()
+        company = try reader.read()
+        let length: UInt8 = try reader.read()
+        guard let data = reader.array(Int(length)) else { throw reader.tooShort }
+        manufacturerData = data
+        _ = reader.rest()
+    }
+}

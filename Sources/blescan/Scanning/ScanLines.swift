@@ -1,5 +1,5 @@
-import BLECore
-import BLEProfiles
+internal import BLECore
+internal import BLEProfiles
 
 /// Makes the lines of a live or recorded scan, with their counts and origin.
 struct ScanLines {
@@ -86,5 +86,59 @@ extension JSONLine {
             Member(key: "seq", value: .integer(origin.sequence)),
             Member(key: "dropped", value: .integer(origin.dropped)),
         ]
+    }
+}
+
+/// One report of a scan on one line, for users and for `grep`.
+enum PlainLine {
+    static func text(of scanResult: ScanResult, at time: String) -> String {
+        let rssi = scanResult.rssi.map(String.init) ?? "?"
+        var parts = [
+            time, String(repeating: " ", count: max(0, 4 - rssi.count)) + rssi,
+            (scanResult.peer?.address.description ?? "anonymous").padded(to: 17),
+            (scanResult.peer?.kind.rawValue ?? "-").padded(to: 7), (scanResult.name?.printable ?? "-").padded(to: 16),
+        ]
+        let services = scanResult.serviceUUIDs.map(\.description)
+        if !services.isEmpty { parts.append("uuids=" + services.joined(separator: ",")) }
+        for data in scanResult.serviceData { parts.append("\(data.service)=\(Hex.encode(data.data))") }
+        for data in scanResult.manufacturerData {
+            parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
+        }
+        if scanResult.isConnectable { parts.append("connectable") }
+        for meaning in scanResult.decoded { parts.append(meaning.line) }
+        return parts.joined(separator: "  ")
+    }
+}
+
+/// The format in which OpenMQTTGateway publishes on `…/BTtoMQTT/undecoded` for Theengs Gateway to decode: one object
+/// for each entry of service data.
+///
+/// The keys, their spelling and their values are those of TheengsDecoder: data in hexadecimal digits, manufacturer
+/// data after the company identifier as sent on air, 16-bit services as four digits, `mac_type` 0 for a public address
+/// and 1 for a random one.
+enum TheengsLine {
+    /// Returns the objects of one scan result; none for a device without an address, which Theengs cannot handle.
+    static func lines(of scanResult: ScanResult) -> [JSONLine] {
+        guard let peer = scanResult.peer else { return [] }
+        let (services, companies) = (scanResult.serviceData, scanResult.manufacturerData)
+        return (0..<max(services.count, companies.count, 1)).map { index in
+            // If there are fewer of one kind, the last of them is repeated in the remaining lines.
+            let service = services.dropFirst(index).first ?? services.last
+            let company = companies.dropFirst(index).first ?? companies.last
+            return .object([
+                "id": .string(peer.address.description),
+                "mac_type": peer.type == .public ? 0 : 1,
+                "rssi": scanResult.rssi.map { .integer(Int($0)) },
+                "name": scanResult.name.map { .string($0) },
+                "servicedatauuid": service.map { .string($0.service.description) },
+                "servicedata": service.map { .string(Hex.encode($0.data)) },
+                "manufacturerdata": company.map { .string(Hex.encode(bytes(of: $0))) },
+                "txpower": scanResult.txPower.map { .integer(Int($0)) },
+            ])
+        }
+    }
+
+    private static func bytes(of data: AdvertisingData.ManufacturerData) -> [UInt8] {
+        [UInt8(truncatingIfNeeded: data.company), UInt8(truncatingIfNeeded: data.company >> 8)] + data.data
     }
 }
