@@ -6,7 +6,7 @@
 // - It begins at zero, and it moves only in `leap`: when no job is queued, no watched descriptor is ready and no work
 //   is under way on other threads. Two events with a deadline between them can therefore not change their order.
 // - That is exact only for what runs on the loop: a peer of the code under test must run on it as well. Work on other
-//   threads goes through `elsewhere(_:)`, so that no deadline passes meanwhile.
+//   threads goes through `offload(_:)`, so that no deadline passes meanwhile.
 // - Without any timer the loop waits in real time, for another thread or for a descriptor from outside.
 
 package import BLECore
@@ -87,20 +87,19 @@ package enum WorkFailure: Error {
 
 extension EventLoop {
     /// Does blocking work on another thread; virtual time stands still until the caller resumes.
-    package func elsewhere<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async throws(WorkFailure) -> Value
-    {
+    package func offload<Value: Sendable>(_ work: @Sendable @escaping () -> Value) async throws(WorkFailure) -> Value {
         hold()
         defer { release() }
         let result: Result<Value, WorkFailure> = await withCheckedContinuation { continuation in
             // Never on this thread instead: work that hangs would stop every link and every clock.
-            let isBegun = ShortThread.begin { continuation.resume(returning: .success(work())) }
+            let isBegun = BlockingThread.begin { continuation.resume(returning: .success(work())) }
             if !isBegun { continuation.resume(returning: .failure(.noRoom)) }
         }
         return try result.get()
     }
 
     /// Does the same, but waits until `deadline` at most, and not in a cancelled task. Call it on the loop.
-    package func elsewhere<Value: Sendable>(
+    package func offload<Value: Sendable>(
         until deadline: BootInstant, _ work: @Sendable @escaping () -> Value
     ) async throws(WorkFailure) -> Value {
         hold()
@@ -115,7 +114,7 @@ extension EventLoop {
             await withCheckedContinuation { continuation in
                 waiter.withLock { $0 = continuation }
                 if Task.isCancelled { return end(.failure(.cancelled)) }
-                if !ShortThread.begin({ end(.success(work())) }) { end(.failure(.noRoom)) }
+                if !BlockingThread.begin({ end(.success(work())) }) { end(.failure(.noRoom)) }
             }
         } onCancel: {
             end(.failure(.cancelled))
@@ -125,12 +124,12 @@ extension EventLoop {
 
     /// Stops virtual time until `release` has been called as often.
     package func hold() {
-        elsewhere.add(1, ordering: .relaxed)
+        offloaded.add(1, ordering: .relaxed)
     }
 
     /// Ends `hold`.
     package func release() {
-        elsewhere.subtract(1, ordering: .releasing)
+        offloaded.subtract(1, ordering: .releasing)
         if time == .virtual, !isOnThread { _ = ble_wake(wakefd) }
     }
 
@@ -143,7 +142,7 @@ extension EventLoop {
 
     /// Whether time may leap to the next deadline; one at the end of all time counts as none.
     var mayLeap: Bool {
-        guard time == .virtual, elsewhere.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {
+        guard time == .virtual, offloaded.load(ordering: .acquiring) == 0, let earliest = timers.earliest else {
             return false
         }
         return earliest.nanoseconds < .max

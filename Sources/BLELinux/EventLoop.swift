@@ -66,13 +66,13 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// The current virtual time, in nanoseconds.
     let virtualTime = Atomic<Int64>(0)
     /// The number of pieces of work of this loop on other threads; virtual time stands still meanwhile.
-    let elsewhere = Atomic<Int>(0)
+    let offloaded = Atomic<Int>(0)
     private let epoll: Int32
     let wakefd: Int32
     let timerfd: Int32
     private var watched: [Int32: Watch] = [:]
     private var nextGeneration: UInt32 = 0
-    private var behindJobs: [Handler] = []
+    private var jobsAfterPoll: [Handler] = []
     var timers = TimerList()
     var armedFor: BootInstant?
     /// The number of times that the loop returned from sleep; for tests of its idleness. Read it on the loop.
@@ -107,7 +107,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         var ready = [ble_ready](repeating: ble_ready(), count: 64)
         while !takeStop() && !done() {
             runJobs(&batch)
-            while !behindJobs.isEmpty {
+            while !jobsAfterPoll.isEmpty {
                 runBehindJobs()
                 runJobs(&batch)
             }
@@ -149,12 +149,12 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// before `handler`.
     package func afterJobs(_ handler: @escaping Handler) {
         checkAccess()
-        behindJobs.append(handler)
+        jobsAfterPoll.append(handler)
     }
 
     private func runBehindJobs() {
         var handlers: [Handler] = []
-        swap(&handlers, &behindJobs)
+        swap(&handlers, &jobsAfterPoll)
         for handler in handlers { handler() }
     }
 

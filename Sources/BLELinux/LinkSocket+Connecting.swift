@@ -104,7 +104,11 @@ extension LinkSocket {
         // A socket that was shut down polls as writable and has no reason.
         if reason == 0 {
             let peer = ble_peer_name(descriptor)
-            if peer < 0 { reason = -peer } else if state & BLE_HANG_UP != 0 { reason = toldReason?() ?? ECONNABORTED }
+            if peer < 0 {
+                reason = -peer
+            } else if state & BLE_HANG_UP != 0 {
+                reason = reportedReason?() ?? ECONNABORTED
+            }
         }
         isConnecting = false
         return reason == 0 ? .connected : .failed(errno: reason)

@@ -52,7 +52,7 @@ package struct LinkSocket: ~Copyable, Sendable {
     package var isConnecting = false
 
     /// The reason of the link's end from a simulated radio, because the other end of a socketpair cannot report one.
-    package var toldReason: (@Sendable () -> Int32?)?
+    package var reportedReason: (@Sendable () -> Int32?)?
 
     private let isBluetooth: Bool
     private var endReason: Int32?
@@ -98,7 +98,7 @@ package struct LinkSocket: ~Copyable, Sendable {
                 shortages = 0
                 return .packet(count: min(length, buffer.count), length: length)
             case 0:
-                if isEnd() { return .ended(errno: endReason ?? toldReason?() ?? 0) }
+                if isEnd() { return .ended(errno: endReason ?? reportedReason?() ?? 0) }
                 wokenForNothing = false
                 return .packet(count: 0, length: 0)
             case -Int(EAGAIN):

@@ -87,17 +87,17 @@ public actor ScriptedPeripheral {
                 }
             }
         }
-        if player.isOver || hasEnded { tellEnd() }
+        if player.isOver || hasEnded { reportEnd() }
     }
 
     private func disconnect() {
         link?.close()
         link = nil
         hasEnded = true
-        tellEnd()
+        reportEnd()
     }
 
-    private func tellEnd() {
+    private func reportEnd() {
         for continuation in waiting { continuation.resume(returning: player.report) }
         waiting = []
     }

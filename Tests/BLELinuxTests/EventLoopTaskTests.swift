@@ -181,7 +181,7 @@ private func expectWakes(_ resident: Resident, after pause: Duration) async thro
             let outcome = Lock<Int?>(nil)
             Task(executorPreference: loop) {
                 var sum = 0
-                for number in 1...10 { sum += try await loop.elsewhere { number } }
+                for number in 1...10 { sum += try await loop.offload { number } }
                 let result = sum
                 outcome.withLock { $0 = result }
             }

@@ -93,7 +93,7 @@ struct VirtualTimeTests {
             // Long enough for the loop to find nothing to do.
             let value = await time.hold { await Task.detached { (0..<200_000).reduce(0, ^) }.value }
             #expect(time.now == .zero, "\(value)")
-            #expect(try await time.loop.elsewhere { 7 } == 7)
+            #expect(try await time.loop.offload { 7 } == 7)
             try await asleep
             #expect(time.now == .zero + .seconds(1))
         }

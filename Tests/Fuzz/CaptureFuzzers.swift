@@ -32,7 +32,7 @@ func fuzzCapture(_ input: [UInt8]) {
 func fuzzTraffic(_ input: [UInt8]) {
     var script = Script(input)
     var tools = CaptureTools()
-    var air = AirTraffic()
+    var air = LinkLayerDecoder()
     var time = Duration.zero
     while !script.isAtEnd {
         let head = script.byte()

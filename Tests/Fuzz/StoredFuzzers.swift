@@ -5,7 +5,7 @@
 
 func fuzzCache(_ input: [UInt8]) {
     use(try? GATTCache(bytes: input))
-    let form = StoredForm("GATT cache", signature: [0x42, 0x4C, 0x45, 0x43], version: 1, limit: GATTCache.byteLimit)
+    let form = FileEnvelope("GATT cache", signature: [0x42, 0x4C, 0x45, 0x43], version: 1, limit: GATTCache.byteLimit)
     guard let cache = try? GATTCache(bytes: form.enclose(input)) else { return }
     require(cache.database.attributeCount <= GATTDatabase.attributeLimit, "a database from a file is bounded")
     require((try? GATTCache(bytes: cache.bytes)) == cache, "a stored cache reads as itself")
@@ -23,7 +23,7 @@ func fuzzDaemonState(_ input: [UInt8]) {
 
 func fuzzLinkState(_ input: [UInt8]) {
     use(try? LinkState(bytes: input))
-    let form = StoredForm("link state", signature: [0x42, 0x4C, 0x45, 0x4C], version: 1, limit: 1 << 19)
+    let form = FileEnvelope("link state", signature: [0x42, 0x4C, 0x45, 0x4C], version: 1, limit: 1 << 19)
     guard let state = try? LinkState(bytes: form.enclose(input)) else { return }
     require((try? LinkState(bytes: state.bytes)) == state, "a link's state reads as itself")
     let now = BootInstant(nanoseconds: 1_000_000_000)

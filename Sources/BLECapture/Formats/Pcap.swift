@@ -51,7 +51,9 @@ enum PcapContent: Hashable, Sendable {
     }
 
     /// Decodes the packet of a record that lacks `missing` bytes. Returns `nil` if it is not a packet.
-    func packet(_ bytes: [UInt8], missing: Int, timestamp: Duration, _ traffic: inout AirTraffic) -> CapturedPacket? {
+    func packet(_ bytes: [UInt8], missing: Int, timestamp: Duration, _ traffic: inout LinkLayerDecoder)
+        -> CapturedPacket?
+    {
         switch self {
         case .host(let linkType):
             guard var packet = linkType.packet(bytes, timestamp: timestamp) else { return nil }
@@ -74,7 +76,7 @@ struct PcapParser: Sendable {
     private let isBigEndian: Bool
     private let isNanoseconds: Bool
     private var content: PcapContent?
-    private var traffic = AirTraffic()
+    private var traffic = LinkLayerDecoder()
     private var packetsRead = 0
 
     /// Creates a parser if `magic`, read little-endian, is that of a pcap file.

@@ -20,7 +20,7 @@ struct PcapNGParser: Sendable {
 
     private var isBigEndian = false
     private var interfaces: [Interface] = []
-    private var traffic = AirTraffic()
+    private var traffic = LinkLayerDecoder()
     private var packetsRead = 0
     private var sawSection = false
 

@@ -4,7 +4,7 @@
 // Invariants:
 // - Fragments belong together if address type, address, SID and both PHYs agree. A fragment with other properties (an
 //   advertisement next to a scan response) abandons the open chain with its key: chains are never merged.
-// - Fragments are not numbered, so a lost one is not detectable. A chain that was idle for `patience` is therefore
+// - Fragments are not numbered, so a lost one is not detectable. A chain that was idle for `chainTimeout` is therefore
 //   abandoned: its last fragment was lost, and what follows is a new advertisement.
 // - At most `capacity` chains are open. One more evicts the oldest.
 // - A chain ends at `limit` bytes: it is delivered as truncated, and its remaining fragments are discarded, because
@@ -116,7 +116,7 @@ package struct ReportAssembler: ~Copyable {
         var lastHeard: BootInstant
 
         func accepts(_ report: AdvertisingReport, at now: BootInstant) -> Bool {
-            properties == report.properties && now - lastHeard <= ReportAssembler.patience
+            properties == report.properties && now - lastHeard <= ReportAssembler.chainTimeout
         }
     }
 
@@ -125,5 +125,5 @@ package struct ReportAssembler: ~Copyable {
     /// The maximum length of advertising data, in bytes: Core Vol 4 Part E, 7.8.57.
     package static let limit = 1650
     /// The maximum time between fragments. Controllers deliver them within one advertising event.
-    package static let patience: Duration = .seconds(2)
+    package static let chainTimeout: Duration = .seconds(2)
 }

@@ -33,13 +33,13 @@ package struct HCICommandComplete: Hashable, Sendable {
     /// Decodes the return parameters of a query after the status.
     ///
     /// - Throws: `HCICommandFailure` with the controller's status, or with the defect of the parameters.
-    package func answer<Query: HCIQuery>(to query: Query.Type) throws(HCICommandFailure) -> Query.Answer {
+    package func parameters<Query: HCIQuery>(of query: Query.Type) throws(HCICommandFailure) -> Query.ReturnParameters {
         guard opcode == Query.opcode, let status else {
             throw HCICommandFailure(opcode: Query.opcode, reason: .noAnswer)
         }
         guard status.isSuccess else { throw HCICommandFailure(opcode: opcode, reason: .status(status)) }
         do throws(MalformedPacket) {
-            return try Query.answer(from: returnParameters.span.extracting(droppingFirst: 1))
+            return try Query.parameters(from: returnParameters.span.extracting(droppingFirst: 1))
         } catch {
             throw HCICommandFailure(opcode: opcode, reason: .malformed(error))
         }

@@ -23,12 +23,12 @@ extension HCICommand {
 /// A command whose Command Complete carries more than a status.
 package protocol HCIQuery: HCICommand {
     /// The decoded return parameters.
-    associatedtype Answer: Hashable, Sendable
+    associatedtype ReturnParameters: Hashable, Sendable
 
     /// Decodes the return parameters after the status.
     ///
     /// - Throws: `MalformedPacket` if the bytes do not match the layout exactly.
-    static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer
+    static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> ReturnParameters
 }
 
 /// Any command as opcode and parameters, for queues, printers and servers that need not interpret it.

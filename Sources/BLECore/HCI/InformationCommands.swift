@@ -13,7 +13,7 @@ package struct HCIReadLocalVersion: HCIQuery {
     package init() {}
 
     /// Decodes the return parameters: HCI version 1, HCI revision 2, LMP version 1, company 2, LMP subversion 2.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> HCIVersion {
         var reader = ByteReader(returned)
         guard let version = reader.u8(), let revision = reader.u16(), let link = reader.u8(),
             let company = reader.u16(), let subversion = reader.u16()
@@ -81,7 +81,7 @@ package struct HCIReadLocalSupportedCommands: HCIQuery {
     package init() {}
 
     /// Decodes the return parameters: a bit field of 64 bytes.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> HCISupportedCommands {
         var reader = ByteReader(returned)
         guard let octets = reader.array(64) else {
             throw MalformedPacket("HCI_Read_Local_Supported_Commands", at: returned.count, .tooShort)
@@ -130,7 +130,7 @@ package struct HCIReadAddress: HCIQuery {
     package init() {}
 
     /// Decodes the return parameters: the address.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> BluetoothAddress {
         var reader = ByteReader(returned)
         guard let address = reader.address() else {
             throw MalformedPacket("HCI_Read_BD_ADDR", at: returned.count, .tooShort)
@@ -155,7 +155,7 @@ package struct LEReadLocalFeatures: HCIQuery {
     package init() {}
 
     /// Decodes the return parameters: 64 bits.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> LEFeatures {
         var reader = ByteReader(returned)
         guard let bits = reader.u64() else {
             throw MalformedPacket("HCI_LE_Read_Local_Supported_Features", at: returned.count, .tooShort)

@@ -69,7 +69,7 @@ package struct HCIReadRSSI: HCIQuery {
     package var parameters: [UInt8] { littleEndian(handle) }
 
     /// The return parameters of the command.
-    package struct Answer: Hashable, Sendable {
+    package struct ReturnParameters: Hashable, Sendable {
         /// The connection handle.
         package let handle: ConnectionHandle
         /// The signal strength in dBm, or `nil` if not available (127).
@@ -77,13 +77,13 @@ package struct HCIReadRSSI: HCIQuery {
     }
 
     /// Decodes the return parameters: handle and signal strength.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> ReturnParameters {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let rssi = reader.i8() else {
             throw MalformedPacket("HCI_Read_RSSI", at: returned.count, .tooShort)
         }
         try reader.finish("HCI_Read_RSSI")
-        return Answer(handle: handle & 0x0FFF, rssi: rssi == 127 ? nil : rssi)
+        return ReturnParameters(handle: handle & 0x0FFF, rssi: rssi == 127 ? nil : rssi)
     }
 }
 
@@ -188,7 +188,7 @@ package struct LEReadPHY: HCIQuery {
     package var parameters: [UInt8] { littleEndian(handle) }
 
     /// The return parameters of the command.
-    package struct Answer: Hashable, Sendable {
+    package struct ReturnParameters: Hashable, Sendable {
         /// The connection handle.
         package let handle: ConnectionHandle
         /// The PHY of the transmitter.
@@ -198,13 +198,13 @@ package struct LEReadPHY: HCIQuery {
     }
 
     /// Decodes the return parameters: handle and the two PHYs.
-    package static func answer(from returned: Span<UInt8>) throws(MalformedPacket) -> Answer {
+    package static func parameters(from returned: Span<UInt8>) throws(MalformedPacket) -> ReturnParameters {
         var reader = ByteReader(returned)
         guard let handle = reader.u16(), let transmit = reader.u8(), let receive = reader.u8() else {
             throw MalformedPacket("HCI_LE_Read_PHY", at: returned.count, .tooShort)
         }
         try reader.finish("HCI_LE_Read_PHY")
-        return Answer(
+        return ReturnParameters(
             handle: handle & 0x0FFF, transmit: PHY(rawValue: transmit), receive: PHY(rawValue: receive))
     }
 }

@@ -1,4 +1,4 @@
-/// The layout of a link's state inside its frame (`StoredForm`, "BLEL"). Numbers are little-endian:
+/// The layout of a link's state inside its frame (`FileEnvelope`, "BLEL"). Numbers are little-endian:
 ///
 ///     peer: kind 1 (0 none, 1 public, 2 random), address 6 | name: length 1, UTF-8
 ///     MTU 2, receive limit 2, own MTU 2, exchanged MTU 2 (0: not), MTU the peer asked for 2 (0: not)
@@ -7,12 +7,12 @@
 ///     subscriptions 2, each: value 2, descriptor 2, flags 1 (1 wanted, 2 own, 4 inferred, 8 indication), UUID
 ///     cache: length 4 (0: none), bytes
 private enum Layout {
-    static let form = StoredForm(
+    static let form = FileEnvelope(
         "link state", signature: [0x42, 0x4C, 0x45, 0x4C], version: 1, limit: 1 << 19)
     /// More than a peer can have; a hostile file might claim as many as it likes.
     static let subscriptionLimit = 4_096
     /// The longest response to a peer's request is an Error Response.
-    static let answerLimit: UInt8 = 5
+    static let responseLimit: UInt8 = 5
 }
 
 extension LinkState {
@@ -54,7 +54,7 @@ extension LinkState {
     package init(bytes: [UInt8]) throws(MalformedPacket) {
         let end = try Layout.form.check(bytes)
         var reader = ByteReader(bytes.span)
-        _ = reader.skip(StoredForm.headerLength)
+        _ = reader.skip(FileEnvelope.headerLength)
         let peer = try reader.storedPeer(in: Layout.form)
         self.init(peer: peer, name: try reader.storedText("name", in: Layout.form))
         client = try reader.client()
@@ -63,7 +63,7 @@ extension LinkState {
         guard Int(count) <= Layout.subscriptionLimit else {
             throw .link(at: start, .invalidField("number of subscriptions"))
         }
-        for _ in 0..<count { subscriptions.append(try reader.subscription(behind: subscriptions.last)) }
+        for _ in 0..<count { subscriptions.append(try reader.subscription(after: subscriptions.last)) }
         cache = try reader.cache()
         guard reader.offset == end else { throw .link(at: reader.offset, .trailingBytes(end - reader.offset)) }
     }
@@ -98,7 +98,7 @@ extension ByteReader {
         client.largestMTU = try mtu()
         let start = offset
         guard let exchanged = u16(), let asked = u16(), let opcode = u8(), let handle = u16(), let offered = u16(),
-            let end = u64(), let confirmations = u8(), let answerLength = u8()
+            let end = u64(), let confirmations = u8(), let responseLength = u8()
         else { throw .link(at: start, .tooShort) }
         client.queue.exchangedMTU = exchanged == 0 ? nil : exchanged
         client.queue.peerMTU = asked == 0 ? nil : asked
@@ -113,8 +113,8 @@ extension ByteReader {
             throw .link(at: start, .invalidField("confirmations due"))
         }
         client.queue.confirmationsDue = confirmations
-        guard answerLength <= Layout.answerLimit else { throw .link(at: start, .invalidField("answer due")) }
-        guard let answer = array(Int(answerLength)) else { throw .link(at: offset, .tooShort) }
+        guard responseLength <= Layout.responseLimit else { throw .link(at: start, .invalidField("answer due")) }
+        guard let answer = array(Int(responseLength)) else { throw .link(at: offset, .tooShort) }
         client.queue.response = answer.isEmpty ? nil : answer
         client.mayHoldPreparedWrites = try storedFlag("prepared writes", in: Layout.form)
         return client
@@ -132,7 +132,7 @@ extension ByteReader {
 
     @_lifetime(self: copy self)
     fileprivate mutating func subscription(
-        behind last: LinkState.Subscription?
+        after last: LinkState.Subscription?
     ) throws(MalformedPacket) -> LinkState.Subscription {
         let start = offset
         guard let value = u16(), let descriptor = u16(), let flags = u8() else { throw .link(at: start, .tooShort) }

@@ -1,4 +1,4 @@
-/// The layout of a daemon's state inside its frame (`StoredForm`, "BLES"). Numbers are little-endian, durations are
+/// The layout of a daemon's state inside its frame (`FileEnvelope`, "BLES"). Numbers are little-endian, durations are
 /// nanoseconds in 8 bytes (-1: none), a UUID is its length 1 and bytes, a peer is as in `LinkState+Bytes.swift`:
 ///
 ///     adapter: flag 1, address 6
@@ -16,7 +16,7 @@ private enum Layout {
 }
 
 extension RestorationState {
-    static let form = StoredForm("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
+    static let form = FileEnvelope("daemon state", signature: [0x42, 0x4C, 0x45, 0x53], version: 1, limit: 1 << 20)
 
     /// The maximum length of `bytes` that `init(bytes:)` accepts.
     public static var byteLimit: Int { form.byteLimit }
@@ -40,7 +40,7 @@ extension RestorationState {
     public init(bytes: [UInt8]) throws(MalformedPacket) {
         let end = try Self.form.check(bytes)
         var reader = ByteReader(bytes.span)
-        _ = reader.skip(StoredForm.headerLength)
+        _ = reader.skip(FileEnvelope.headerLength)
         self.init()
         if try reader.storedFlag("adapter", in: Self.form) {
             guard let address = reader.u48() else { throw .state(at: reader.offset, .tooShort) }
@@ -53,7 +53,7 @@ extension RestorationState {
 
     /// Whether `error` says that the bytes are intact, but of a version that this library does not know.
     package static func isOtherVersion(_ error: MalformedPacket) -> Bool {
-        StoredForm.isOtherVersion(error)
+        FileEnvelope.isOtherVersion(error)
     }
 }
 

@@ -19,10 +19,10 @@ package struct DeviceList {
         var device: MonitoredDevice
         /// Orders the entries by their arrival.
         let number: UInt64
-        var toldPresent = false
-        var toldLevel: Proximity.Level?
+        var reportedPresent = false
+        var reportedLevel: Proximity.Level?
 
-        var differsFromTold: Bool { device.isPresent != toldPresent || device.proximity.level != toldLevel }
+        var differsFromReported: Bool { device.isPresent != reportedPresent || device.proximity.level != reportedLevel }
     }
 
     private let settings: Proximity.Settings
@@ -114,20 +114,20 @@ package struct DeviceList {
         guard hasNews else { return nil }
         var change = DeviceListChange()
         var left = Array(departed.values)
-        let differing = changed.compactMap { entries[$0] }.filter { $0.differsFromTold }
+        let differing = changed.compactMap { entries[$0] }.filter { $0.differsFromReported }
         departed = [:]
         changed = []
         for entry in Self.inOrder(differing) {
             let device = entry.device
-            if device.isPresent != entry.toldPresent {
+            if device.isPresent != entry.reportedPresent {
                 if device.isPresent { change.arrived.append(device) } else { left.append(entry) }
-            } else if device.isPresent, device.proximity.level != entry.toldLevel {
+            } else if device.isPresent, device.proximity.level != entry.reportedLevel {
                 change.moved.append(device)
             }
-            var told = entry
-            told.toldPresent = device.isPresent
-            told.toldLevel = device.proximity.level
-            entries[device.scanResult.id] = told
+            var reported = entry
+            reported.reportedPresent = device.isPresent
+            reported.reportedLevel = device.proximity.level
+            entries[device.scanResult.id] = reported
         }
         change.left = Self.inOrder(left).map { $0.device }
         return change.isEmpty ? nil : change
@@ -137,7 +137,7 @@ package struct DeviceList {
         let id = entry.device.scanResult.id
         entries[id] = nil
         changed.remove(id)
-        if entry.toldPresent { departed[id] = entry }
+        if entry.reportedPresent { departed[id] = entry }
     }
 
     private static func inOrder(_ entries: some Sequence<Entry>) -> [Entry] {

@@ -63,14 +63,14 @@ package struct ScanGate {
     /// A peer in `linked` is present, though it need not advertise: its silence counts from the last call that named
     /// it.
     package mutating func lost(
-        silentFor patience: Duration, listened: Duration, linked: Set<PeerID> = []
+        silentFor limit: Duration, listened: Duration, linked: Set<PeerID> = []
     ) -> [AdvertiserID] {
         if !linked.isEmpty {
             let present = passed.keys.filter { id in id.peer.map { linked.contains($0) } ?? false }
             for id in present { passed[id]?.lastHeard = listened }
         }
         var lost: [(id: AdvertiserID, lastHeard: Duration)] = []
-        for (id, known) in passed where listened - known.lastHeard > patience { lost.append((id, known.lastHeard)) }
+        for (id, known) in passed where listened - known.lastHeard > limit { lost.append((id, known.lastHeard)) }
         lost.sort { ($0.lastHeard, $0.id.place) < ($1.lastHeard, $1.id.place) }
         for (id, _) in lost { passed[id] = nil }
         return lost.map { $0.id }

@@ -59,7 +59,7 @@ public struct SCControlPointResponse: ControlPointAnswer {
 }
 
 extension SCControlPointResponse: DescribedValue {
-    package var fields: [ValueField] { answerFields().fields }
+    package var fields: [ValueField] { responseFields().fields }
 }
 
 extension CharacteristicKey where Value == SCControlPointRequest {

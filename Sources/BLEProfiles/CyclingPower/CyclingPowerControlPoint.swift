@@ -122,7 +122,7 @@ public struct CyclingPowerControlPointResponse: ControlPointAnswer {
 }
 
 extension CyclingPowerControlPointResponse: DescribedValue {
-    package var fields: [ValueField] { answerFields().fields }
+    package var fields: [ValueField] { responseFields().fields }
 }
 
 extension CharacteristicKey where Value == CyclingPowerControlPointRequest {

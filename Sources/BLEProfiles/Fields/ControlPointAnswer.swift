@@ -43,7 +43,7 @@ extension ControlPointAnswer {
         return bytes.map { SensorLocation(rawValue: $0) }
     }
 
-    package func answerFields() -> FieldList {
+    package func responseFields() -> FieldList {
         var list = FieldList()
         list.add("answer to request", request)
         list.add("result", result)

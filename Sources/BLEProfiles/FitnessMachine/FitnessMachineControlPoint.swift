@@ -98,7 +98,7 @@ public struct FitnessMachineControlPointResponse: ControlPointAnswer {
 }
 
 extension FitnessMachineControlPointResponse: DescribedValue {
-    package var fields: [ValueField] { answerFields().fields }
+    package var fields: [ValueField] { responseFields().fields }
 }
 
 extension CharacteristicKey where Value == FitnessMachineControlPointRequest {

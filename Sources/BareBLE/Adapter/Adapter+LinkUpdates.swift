@@ -30,7 +30,7 @@ extension Adapter {
         guard mayCommand else { throw notPermittedError(during: operation) }
         let command = HCICommandPacket(LEReadPHY(handle: try current(link, during: operation)))
         do throws(HCICommandFailure) {
-            let answer = try await run(command).get().answer(to: LEReadPHY.self)
+            let answer = try await run(command).get().parameters(of: LEReadPHY.self)
             return LinkPHY(transmit: answer.transmit, receive: answer.receive)
         } catch {
             throw updateError(error, of: link, during: operation)

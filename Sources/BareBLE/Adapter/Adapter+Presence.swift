@@ -61,7 +61,7 @@ extension Adapter {
         // The kernel takes up to half a second; the loop goes on meanwhile.
         let failure: SystemCallError?
         do throws(WorkFailure) {
-            failure = try await loop.elsewhere { () -> SystemCallError? in
+            failure = try await loop.offload { () -> SystemCallError? in
                 do throws(SystemCallError) {
                     try system.powerUp(index)
                     return nil
@@ -161,9 +161,9 @@ extension Adapter {
     /// says nothing of the controller.
     private func askIfKnown<Query: HCIQuery>(
         _ query: Query, during operation: String
-    ) async throws(BLEError) -> Query.Answer? {
+    ) async throws(BLEError) -> Query.ReturnParameters? {
         do throws(HCICommandFailure) {
-            return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
+            return try await run(HCICommandPacket(query)).get().parameters(of: Query.self)
         } catch {
             switch error.reason {
             case .status, .malformed, .noAnswer: return nil

@@ -55,7 +55,7 @@ package actor Adapter {
     let waiting: Waiters<Wake>
     /// The task that waits for the initiator.
     var connectWaiter: UInt64?
-    var troubleLog = TroubleLog()
+    var troubleLog = WarningThrottle()
     private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -240,9 +240,10 @@ extension Adapter {
     }
 
     /// Sends a query, and reads its response.
-    func ask<Query: HCIQuery>(_ query: Query, during operation: String) async throws(BLEError) -> Query.Answer {
+    func ask<Query: HCIQuery>(_ query: Query, during operation: String) async throws(BLEError) -> Query.ReturnParameters
+    {
         do throws(HCICommandFailure) {
-            return try await run(HCICommandPacket(query)).get().answer(to: Query.self)
+            return try await run(HCICommandPacket(query)).get().parameters(of: Query.self)
         } catch {
             throw self.error(error, during: operation)
         }

@@ -79,7 +79,7 @@ extension Adapter {
         guard troubleLog.isDue(counts: statistics.forEachTrouble, at: loop.now()) else { return }
         logger.warning(
             "trouble with the adapter",
-            metadata: ["adapter": "\(name)", "so far": "\(TroubleLog.text(statistics.forEachTrouble))"])
+            metadata: ["adapter": "\(name)", "so far": "\(WarningThrottle.text(statistics.forEachTrouble))"])
     }
 }
 

@@ -17,8 +17,8 @@ extension Central {
             return try await disk.run(on: loop, until: end, load)
         } catch {
             switch error {
-            case .noRoom: tellTrouble(with: peer)("a cache is not used", .noRoom(during: "read a cache"))
-            case .late: tellTrouble(with: peer)("the disk did not return a cache in time", nil)
+            case .noRoom: logProblem(with: peer)("a cache is not used", .noRoom(during: "read a cache"))
+            case .late: logProblem(with: peer)("the disk did not return a cache in time", nil)
             case .cancelled: break
             }
             return nil
@@ -31,7 +31,7 @@ extension Central {
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard directory.file(for: peer) != nil else { return policy }
-        let tell = tellTrouble(with: peer)
+        let tell = logProblem(with: peer)
         policy.load = { Self.load(peer, from: directory, tell) }
         policy.store = { [loop, disk] cache in
             do throws(WorkFailure) {
@@ -45,10 +45,10 @@ extension Central {
     }
 
     /// Logs a problem with a peer's cache, and the reason where it is known.
-    private func tellTrouble(with peer: PeerID) -> @Sendable (_ message: String, BLEError?) -> Void {
-        { [loop, logger = configuration.logger, troubles = troubles.page(of: "\(peer)")] message, error in
+    private func logProblem(with peer: PeerID) -> @Sendable (_ message: String, BLEError?) -> Void {
+        { [loop, logger = configuration.logger, warnings = warnings.page(of: "\(peer)")] message, error in
             // A peer that comes and goes reads and writes each time.
-            guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
+            guard let leftOut = warnings.admit(message, at: loop.now()) else { return }
             var metadata: Logger.Metadata = ["peer": "\(peer)"]
             if let error { metadata["reason"] = "\(error)" }
             if leftOut > 0 { metadata["left out"] = "\(leftOut)" }

@@ -19,8 +19,8 @@ package final class DiskGate: Sendable {
     ) async throws(WorkFailure) -> Value {
         guard let place = enter() else { throw .noRoom }
         let work: @Sendable () -> Value = { withExtendedLifetime(place) { work() } }
-        guard let deadline else { return try await loop.elsewhere(work) }
-        return try await loop.elsewhere(until: deadline, work)
+        guard let deadline else { return try await loop.offload(work) }
+        return try await loop.offload(until: deadline, work)
     }
 
     private func enter() -> Place? {

@@ -63,7 +63,7 @@ public struct GATTCacheFile: Hashable, Sendable {
 
     /// Returns why a file without our heading is refused.
     private static func whyNotOurs(_ bytes: [UInt8]) -> String {
-        if GATTCache.isStoredForm(bytes) { return "it does not name its peer" }
+        if GATTCache.isEnvelope(bytes) { return "it does not name its peer" }
         guard bytes.starts(with: headingStart) else { return "it is not a cache" }
         let name = bytes.dropFirst(headingStart.count).prefix(256).prefix { $0 != 0x0A }
         return "it is the cache of another peer, \(String(decoding: name, as: UTF8.self))"
@@ -71,7 +71,7 @@ public struct GATTCacheFile: Hashable, Sendable {
 
     /// Whether `bytes` are this peer's cache, damaged or not.
     private func isOurs(_ bytes: [UInt8]) -> Bool {
-        owner == nil ? GATTCache.isStoredForm(bytes) : bytes.starts(with: heading)
+        owner == nil ? GATTCache.isEnvelope(bytes) : bytes.starts(with: heading)
     }
 
     /// Whether saving a cache here loses nothing else: there is no file, or an empty one, or one with a cache of the

@@ -38,7 +38,7 @@ extension Central {
         policy.cache = await cache(of: peer, policy, until: deadline)
         let peripheral = Peripheral(
             socket: socket, id: peer, name: "\(peer)", mtu: mtu, loop: loop, configuration: configuration,
-            troubles: troubles, policy: policy, controls: controls)
+            warnings: warnings, policy: policy, controls: controls)
         try await peripheral.open(timeout: deadline.map { max(.seconds(1), $0 - loop.now()) })
         return peripheral
     }

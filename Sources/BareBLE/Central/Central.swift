@@ -20,7 +20,7 @@ public actor Central {
     var hasRestored = false
     var hasNoticedMissingRestore = false
     /// What was logged of each peer.
-    nonisolated let troubles = TroubleBook()
+    nonisolated let warnings = PeerWarningTable()
     nonisolated let disk = DiskGate()
 
     /// The event loop: all of the actor's code runs there.
@@ -120,7 +120,7 @@ extension Central {
         }
         let peripheral = Peripheral(
             socket: socket, id: nil, name: "unix:\(path)", mtu: mtu, loop: loop, configuration: configuration,
-            troubles: troubles,
+            warnings: warnings,
             policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral
@@ -138,7 +138,7 @@ extension Central {
         let socket = LinkSocket(adopting: descriptor)
         let mtu = try mtu(options, connectingTo: name)
         let peripheral = Peripheral(
-            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration, troubles: troubles,
+            socket: socket, id: nil, name: name, mtu: mtu, loop: loop, configuration: configuration, warnings: warnings,
             policy: CachePolicy(options))
         try await peripheral.open(timeout: options.timeout)
         return peripheral

@@ -420,6 +420,6 @@ extension PeerDatabase {
 
     private func countWrongHash(_ message: String) {
         wrongHashes += 1
-        log.tell(.warning, message)
+        log.report(.warning, message)
     }
 }

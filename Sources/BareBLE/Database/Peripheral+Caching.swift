@@ -111,7 +111,7 @@ extension Peripheral {
                 .servicesChanged, subject: name, during: context.operation,
                 because: "the peer keeps saying that its services have changed", hint: "Try again in some seconds.")
         }
-        log.tell(.notice, "what was known of the services is wrong")
+        log.report(.notice, "what was known of the services is wrong")
         if let reading { peerDatabase.hashRead(reading) }
         link.servicesChanged(in: 1...0xFFFF, happened)
         scheduler.forgetExhaustedRecoveries()

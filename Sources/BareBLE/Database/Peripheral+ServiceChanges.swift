@@ -138,10 +138,10 @@ extension Peripheral {
     func serviceChanged(_ value: [UInt8]) {
         do throws(MalformedPacket) {
             let change = try ServiceChanged(value)
-            log.tell(.info, "services changed", ["handles": "\(change.handles)"])
+            log.report(.info, "services changed", ["handles": "\(change.handles)"])
             obey(change.handles)
         } catch {
-            log.tell(.warning, "a change of services makes no sense", ["reason": "\(error)"])
+            log.report(.warning, "a change of services makes no sense", ["reason": "\(error)"])
         }
     }
 

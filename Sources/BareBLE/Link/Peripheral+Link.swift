@@ -36,7 +36,7 @@ extension Peripheral {
             if let collector = subscriptionHub.collector(for: operation) {
                 subscriptionHub.requestWritten(for: collector)
             }
-        case .read: tellTroubles()
+        case .read: logWarnings()
         case .ended(let errno): linkEnded(errno)
         case .unusable(let reason): close(reason)
         }
@@ -141,8 +141,8 @@ extension Peripheral {
         guard let (reason, handlers) = ending.end(cause) else { return }
         for handler in handlers { handler(reason) }
         link.traceEnd(reason)
-        tellEnding(reason)
-        tellTroubles(isEnd: true)
+        logEnd(reason)
+        logWarnings(isEnd: true)
         link.close(code, happened)
         interruptCollectors()
         scheduler.linkLost()
@@ -171,16 +171,16 @@ extension Peripheral {
 
     /// Logs troubles of links to this peer, within the rate limit of the log. At the end of a link the rest is logged,
     /// unless the peer connects and disconnects repeatedly.
-    private func tellTroubles(isEnd: Bool = false) {
+    private func logWarnings(isEnd: Bool = false) {
         let statistics = statistics
-        guard let text = troubles.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
+        guard let text = warnings.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
         logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
     }
 
     /// Logs the end of a link, as a warning if the peer has caused it.
-    private func tellEnding(_ reason: DisconnectReason) {
+    private func logEnd(_ reason: DisconnectReason) {
         switch reason {
-        case .protocolViolation, .attTimeout: log.tell(.warning, "link closed", ["reason": "\(reason)"])
+        case .protocolViolation, .attTimeout: log.report(.warning, "link closed", ["reason": "\(reason)"])
         case .requested, .detached, .byPeer, .supervisionTimeout, .adapterLost, .other:
             logger.debug("link ended", metadata: ["peer": "\(name)", "reason": "\(reason)"])
         }

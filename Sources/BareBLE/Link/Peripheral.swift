@@ -42,7 +42,7 @@ public actor Peripheral {
     let subscriptionHub: SubscriptionHub
     var channels = OpenChannels()
     var ending: LinkEnding
-    var troubles: LinkTroubles
+    var warnings: LinkWarnings
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -53,15 +53,15 @@ public actor Peripheral {
 
     init(
         socket: consuming LinkSocket, id: PeerID?, name: String, mtu: UInt16, loop: EventLoop,
-        configuration: Configuration, troubles: TroubleBook, policy: CachePolicy, controls: LinkControls? = nil
+        configuration: Configuration, warnings: PeerWarningTable, policy: CachePolicy, controls: LinkControls? = nil
     ) {
         self.id = id
         self.name = name
         self.loop = loop
         ending = LinkEnding(on: loop)
-        let page = troubles.page(of: name)
-        self.troubles = LinkTroubles(of: page)
-        log = LinkLog(logger: configuration.logger, peer: name, troubles: page, loop: loop)
+        let page = warnings.page(of: name)
+        self.warnings = LinkWarnings(of: page)
+        log = LinkLog(logger: configuration.logger, peer: name, warnings: page, loop: loop)
         self.controls = controls
         raiseSecurity = configuration.raiseSecurity
         places = QueuePlaces()

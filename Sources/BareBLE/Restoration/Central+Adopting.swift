@@ -54,7 +54,7 @@ extension Central {
         }
         let peripheral = Peripheral(
             socket: socket, id: state.peer, name: state.name, mtu: state.client.largestMTU, loop: loop,
-            configuration: configuration, troubles: troubles, policy: policy, controls: controls)
+            configuration: configuration, warnings: warnings, policy: policy, controls: controls)
         try await peripheral.resume(state, holding: options)
         return peripheral
     }

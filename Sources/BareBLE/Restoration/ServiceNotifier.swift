@@ -61,7 +61,7 @@ public struct ServiceNotifier: Hashable, Sendable {
         let (subject, operation) = (environment.notifySocket, "notify the service manager")
         // Not `Waiters`: another thread resumes it, once, and there is no loop.
         let failure = await withCheckedContinuation { (waiter: CheckedContinuation<BLEError?, Never>) in
-            let isBegun = ShortThread.begin {
+            let isBegun = BlockingThread.begin {
                 do throws(SystemCallError) {
                     try socket.barrier(timeout: timeout)
                     waiter.resume(returning: nil)

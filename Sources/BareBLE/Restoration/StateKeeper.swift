@@ -139,7 +139,7 @@ package actor StateKeeper {
             let state = state
             let result: Result<Void, BLEError>
             do throws(WorkFailure) {
-                result = try await loop.elsewhere { write(state) }
+                result = try await loop.offload { write(state) }
             } catch {
                 result = .failure(.noRoom(during: "save the state"))
             }

@@ -54,13 +54,13 @@ public actor Session {
     ///
     /// - Parameter keeper: Stores the restoration state of the peer for the next start.
     init(
-        _ target: SessionTarget, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger, troubles: PeerTroubles,
+        _ target: SessionTarget, _ handlers: SessionHandlers, loop: EventLoop, logger: Logger, warnings: PeerWarnings,
         keeper: StateKeeper?
     ) {
         self.loop = loop
         self.target = target
         let options = target.options
-        log = SessionLog(of: target.name, in: logger, troubles)
+        log = SessionLog(of: target.name, in: logger, warnings)
         self.handlers = handlers
         machine = ReconnectMachine(
             options.reconnect, resetBackoffAfter: options.resetBackoffAfter, preparation: options.readyTimeout)

@@ -14,12 +14,12 @@ struct SessionSetback: Sendable {
 struct SessionLog: Sendable {
     private let peer: String
     private let logger: Logger
-    private let troubles: PeerTroubles
+    private let warnings: PeerWarnings
 
-    init(of peer: String, in logger: Logger, _ troubles: PeerTroubles) {
+    init(of peer: String, in logger: Logger, _ warnings: PeerWarnings) {
         self.peer = peer
         self.logger = logger
-        self.troubles = troubles
+        self.warnings = warnings
     }
 
     /// Logs an event of the links.
@@ -46,7 +46,7 @@ struct SessionLog: Sendable {
         let reason = setback == nil ? "first connect" : Self.words(setback)
         // The record must be bounded: the reason of an error may be any text.
         let kind = setback.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
-        guard let leftOut = troubles.admit("\(message): \(kind)", at: now) else { return }
+        guard let leftOut = warnings.admit("\(message): \(kind)", at: now) else { return }
         var metadata = details
         metadata["peer"] = "\(peer)"
         metadata["reason"] = "\(reason)"
@@ -70,6 +70,6 @@ struct SessionLog: Sendable {
 
     /// The log for values that are left out.
     func ofValues(on loop: EventLoop) -> LinkLog {
-        LinkLog(logger: logger, peer: peer, troubles: PeerTroubles(), loop: loop)
+        LinkLog(logger: logger, peer: peer, warnings: PeerWarnings(), loop: loop)
     }
 }

@@ -136,7 +136,7 @@ extension StandingSubscription {
                 while let value = try await values.next() {
                     reportedLosses += value.droppedBefore
                     let goesOn = buffer.yield(
-                        .value(value, epoch), bytes: value.bytes.count, behind: value.droppedBefore)
+                        .value(value, epoch), bytes: value.bytes.count, after: value.droppedBefore)
                     guard goesOn else { return .over(nil) }
                 }
                 if Task.isCancelled {
@@ -146,7 +146,7 @@ extension StandingSubscription {
                     return .untilNextLink
                 }
                 let error = await link.endError(during: "go on with a subscription")
-                return buffer.yield(.interrupted(error, epoch), behind: losses()) ? .untilNextLink : .over(nil)
+                return buffer.yield(.interrupted(error, epoch), after: losses()) ? .untilNextLink : .over(nil)
             } catch {
                 if Task.isCancelled { return .untilNextLink }
                 let isLinkUp = await link.isConnected
@@ -161,12 +161,12 @@ extension StandingSubscription {
                     buffer.lost(losses())
                     return .over(error)
                 case .awaitLink:
-                    guard begun == nil || buffer.yield(.interrupted(error, epoch), behind: losses()) else {
+                    guard begun == nil || buffer.yield(.interrupted(error, epoch), after: losses()) else {
                         return .over(nil)
                     }
                     return .untilNextLink
                 case .subscribe(let pause):
-                    guard begun == nil || buffer.yield(.interrupted(error, epoch), behind: losses()) else {
+                    guard begun == nil || buffer.yield(.interrupted(error, epoch), after: losses()) else {
                         return .over(nil)
                     }
                     guard pause > .zero else { continue }

@@ -77,7 +77,7 @@ public final class DeviceMonitor: Sendable {
     /// Removes the pin of a device, which leaves the list once it is absent.
     public func unpin(_ peer: PeerID) {
         broadcaster.state.withLock { $0.list.unpin(peer) }
-        broadcaster.tellNews()
+        broadcaster.notifyChanges()
         lease.pinsChanged()
     }
 
@@ -149,10 +149,10 @@ private final class DeviceBroadcaster: Sendable {
             case .notice: return
             }
         }
-        tellNews()
+        notifyChanges()
     }
 
-    func tellNews() {
+    func notifyChanges() {
         if state.withLock({ $0.list.hasNews }) { signal.yield(()) }
     }
 

@@ -62,7 +62,7 @@ final class StreamBuffer<Element: Sendable>: Sendable {
     ///
     /// `losses` is the number of elements lost right before it, on the way to this buffer.
     @discardableResult
-    func yield(_ element: Element, bytes: Int = 0, behind losses: Int = 0) -> Bool {
+    func yield(_ element: Element, bytes: Int = 0, after losses: Int = 0) -> Bool {
         let (waiter, goesOn, dropped) = state.withLock { state -> (Waiter?, Bool, Int) in
             guard !state.isFinished else { return (nil, true, 0) }
             let droppedSoFar = state.droppedInTotal

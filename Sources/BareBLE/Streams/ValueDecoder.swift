@@ -36,7 +36,7 @@ struct ValueDecoder<Value: Sendable>: Sendable {
 
     /// A peer that sends malformed values a thousand times a second fills no disk.
     private func note(_ failure: BLEError) {
-        log.tell(
+        log.report(
             .warning, "malformed value left out", ["reason": "\(failure.reason)", "so far": "\(malformedInTotal)"])
     }
 }

@@ -122,7 +122,7 @@ extension VirtualRadio {
     /// Ends the activities of an adapter without events; only the kernel knows.
     private func fallSilent(_ index: UInt16) {
         for handle in (controllers[index]?.links.keys.sorted() ?? []) {
-            end(index, handle, .localHostTerminated, tell: false)
+            end(index, handle, .localHostTerminated, reporting: false)
         }
         for call in controllers[index]?.kernelCalls ?? [] { call.fate.withLock { $0 = ECONNABORTED } }
         controllers[index]?.kernelCalls = []
@@ -171,7 +171,7 @@ extension VirtualRadio {
             switch action {
             case .send(let packet): send(packet, index)
             case .listeningChanged: scheduleAdvertisements()
-            case .disconnect(let handle): end(index, handle, .localHostTerminated, tell: true)
+            case .disconnect(let handle): end(index, handle, .localHostTerminated, reporting: true)
             case .update(let handle, let parameters):
                 controllers[index]?.controller.links[handle]?.parameters = parameters
                 send(VirtualController.updateComplete(handle, parameters), index)

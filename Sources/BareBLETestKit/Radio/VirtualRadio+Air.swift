@@ -85,11 +85,11 @@ extension VirtualRadio {
             if let handle { begin(handle, adapter, peripheral, peer) }
             perform(actions, adapter)
         } else {
-            answerKernelCall(status, peer, peripheral, adapter, rssi)
+            completeKernelConnect(status, peer, peripheral, adapter, rssi)
         }
     }
 
-    private func answerKernelCall(
+    private func completeKernelConnect(
         _ status: HCIStatus, _ peer: PeerID, _ peripheral: VirtualPeripheral, _ adapter: UInt16, _ rssi: Int8
     ) {
         guard let position = controllers[adapter]?.kernelCalls.firstIndex(where: { $0.peer == peer }),

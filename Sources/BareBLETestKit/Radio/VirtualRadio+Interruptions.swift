@@ -64,7 +64,7 @@ extension VirtualRadio {
     }
 
     package func finishEnd(of peripheral: VirtualPeripheral, because reason: HCIStatus) {
-        forEachLink(of: peripheral) { adapter, handle in end(adapter, handle, reason, tell: false) }
+        forEachLink(of: peripheral) { adapter, handle in end(adapter, handle, reason, reporting: false) }
     }
 
     /// Calls a handler on the loop with each HCI packet: before a command is handled, and after an event was sent.

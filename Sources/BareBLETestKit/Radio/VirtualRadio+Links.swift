@@ -23,7 +23,7 @@ extension VirtualRadio {
         let isHeld = placement(of: link.peripheral).map { placements[$0].proximity.rssi == nil } ?? true
         link.peripheral.assumeIsolated { peripheral in
             peripheral.connect(over: descriptor) { [weak self] in
-                self?.assumeIsolated { $0.end(adapter, handle, .remoteUserTerminated, tell: true) }
+                self?.assumeIsolated { $0.end(adapter, handle, .remoteUserTerminated, reporting: true) }
             } clientGone: { [weak self] in
                 // The kernel keeps a link without a socket for a while.
                 self?.assumeIsolated { $0.end(adapter, handle, .localHostTerminated, after: Self.unattachedTime) }
@@ -50,17 +50,17 @@ extension VirtualRadio {
     private func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, after pause: Duration) {
         keepUp(adapter, handle)
         controllers[adapter]?.links[handle]?.timer = loop.schedule(at: loop.now() + pause) { [weak self] in
-            self?.assumeIsolated { $0.end(adapter, handle, reason, tell: true) }
+            self?.assumeIsolated { $0.end(adapter, handle, reason, reporting: true) }
         }
     }
 
-    /// Ends a link. Pass true for `tell` unless the controller cannot report it, because it was reset or removed.
-    func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, tell: Bool) {
+    /// Ends a link. Pass true for `reporting` unless the controller cannot report it, because it was reset or removed.
+    func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, reporting: Bool) {
         keepUp(adapter, handle)
         guard let link = controllers[adapter]?.links.removeValue(forKey: handle) else { return }
         controllers[adapter]?.controller.links[handle] = nil
         link.fate.withLock { $0 = Self.errno(of: reason) }
-        if tell { send(VirtualController.disconnectionComplete(handle, reason), adapter) }
+        if reporting { send(VirtualController.disconnectionComplete(handle, reason), adapter) }
         guard !link.isForgotten else {
             return link.peripheral.assumeIsolated { $0.forgottenConnectionLost() }
         }

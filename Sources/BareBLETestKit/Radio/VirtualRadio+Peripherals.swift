@@ -79,7 +79,7 @@ extension VirtualRadio {
 
     /// Makes a peripheral disconnect, with the reason that the controller then reports.
     public func disconnect(_ peripheral: VirtualPeripheral, because reason: HCIStatus = .remoteUserTerminated) {
-        forEachLink(of: peripheral) { index, handle in end(index, handle, reason, tell: true) }
+        forEachLink(of: peripheral) { index, handle in end(index, handle, reason, reporting: true) }
     }
 
     /// The former name of `disconnect(_:because:)`.

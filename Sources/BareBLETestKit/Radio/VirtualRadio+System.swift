@@ -24,7 +24,7 @@ extension VirtualRadio {
             let answer = try self.assumeIsolated { $0.connect(from: own, to: peer, timeout: timeout) }.get()
             var socket = LinkSocket(adopting: answer.descriptor)
             let fate = answer.fate
-            socket.toldReason = { fate.withLock(\.self) }
+            socket.reportedReason = { fate.withLock(\.self) }
             // A full socket polls like one that is connecting.
             while answer.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
             socket.isConnecting = answer.isConnecting

@@ -64,9 +64,9 @@ struct Notify: AsyncParsableCommand {
                 values.handles.map { ($0, known?.type(at: $0)) }, isAlone: values.handles.count == 1)
             let received = await command.printed(values, labels)
             // After ^C the task is cancelled, but the peer must still be asked to stop.
-            let farewell = await Task { try await values.unsubscribe() }.result
+            let unsubscription = await Task { try await values.unsubscribe() }.result
             let count = try received.get()
-            try farewell.get()
+            try unsubscription.get()
             // A reader of objects sees the end of them.
             if !command.options.json { Console.note("unsubscribed") }
             return (count, Task.isCancelled)

@@ -14,8 +14,8 @@ extension Check {
             let why = facts.radio.controllerSocket == 0 ? "needs CAP_NET_RAW" : "no sockets to ask"
             return findings + [.skip("other-users", "other programs' sockets: \(why)")]
         }
-        var told: Set<SocketOpener> = []
-        for opener in openers where opener.program != "bluetoothd" && told.insert(opener).inserted {
+        var reported: Set<SocketOpener> = []
+        for opener in openers where opener.program != "bluetoothd" && reported.insert(opener).inserted {
             let name = opener.adapter.map { "hci\($0)" }
             guard name == nil || facts.radio.adapters.contains(where: { $0.name == name }) else { continue }
             findings.append(finding(opener, name))

@@ -9,10 +9,10 @@ extension ControllerDialogue {
     mutating func describe() async -> (ControllerFacts, ScanSession.Controller?) {
         var facts = ControllerFacts()
         let features = await values(of: HCICommandPacket(LEReadLocalFeatures()), &facts)
-            .flatMap { try? LEReadLocalFeatures.answer(from: $0.span) }
+            .flatMap { try? LEReadLocalFeatures.parameters(from: $0.span) }
         facts.features = features?.rawValue
         let commands = await values(of: HCICommandPacket(HCIReadLocalSupportedCommands()), &facts)
-            .flatMap { try? HCIReadLocalSupportedCommands.answer(from: $0.span) }
+            .flatMap { try? HCIReadLocalSupportedCommands.parameters(from: $0.span) }
         facts.listsExtendedScan = commands?.hasExtendedScan
         facts.acceptListSize = await values(of: HCICommandPacket(opcode: Self.acceptListSize, parameters: []), &facts)?
             .first
@@ -26,7 +26,7 @@ extension ControllerDialogue {
             facts.bufferCount = reader.u8()
         }
         let address = await values(of: HCICommandPacket(HCIReadAddress()), &facts)
-            .flatMap { try? HCIReadAddress.answer(from: $0.span) }
+            .flatMap { try? HCIReadAddress.parameters(from: $0.span) }
         guard let features else { return (facts, nil) }
         let type: AddressType = address == .zero ? .random : .public
         return (facts, ScanSession.Controller(features: features, commands: commands, ownAddressType: type))

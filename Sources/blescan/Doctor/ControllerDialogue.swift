@@ -9,14 +9,14 @@ import BLELinux
 /// A raw channel to a controller, for commands and events.
 struct ControllerDialogue: ~Copyable {
     /// The result of a command.
-    struct Answer: Hashable, Sendable {
+    struct Response: Hashable, Sendable {
         let result: CommandResult
         /// The return parameters after the status; empty unless the command succeeded.
         let values: [UInt8]
     }
 
     /// The kernel's timeout for a command is two seconds.
-    private static let patience: Duration = .milliseconds(2500)
+    private static let commandTimeout: Duration = .milliseconds(2500)
     private static let pause: Duration = .milliseconds(2)
 
     private var socket: HCISocket
@@ -30,12 +30,12 @@ struct ControllerDialogue: ~Copyable {
     }
 
     /// Sends a command and waits for its response, even in a cancelled task: a scan has to be ended all the same.
-    mutating func ask(_ packet: HCICommandPacket) async -> Answer {
+    mutating func ask(_ packet: HCICommandPacket) async -> Response {
         let command = packet.opcode.rawValue
-        let none = Answer(result: CommandResult(command: command, status: nil), values: [])
+        let none = Response(result: CommandResult(command: command, status: nil), values: [])
         guard case .sent = socket.send(packet.bytes) else { return none }
         let clock = ContinuousClock()
-        let end = clock.now + Self.patience
+        let end = clock.now + Self.commandTimeout
         while clock.now < end {
             guard let event = next() else {
                 await Self.rest()
@@ -44,10 +44,10 @@ struct ControllerDialogue: ~Copyable {
             if case .commandComplete(let complete) = event, complete.opcode == packet.opcode {
                 guard let status = complete.returnParameters.first else { return none }
                 let values = status == 0 ? Array(complete.returnParameters.dropFirst()) : []
-                return Answer(result: CommandResult(command: command, status: status), values: values)
+                return Response(result: CommandResult(command: command, status: status), values: values)
             }
             if case .commandStatus(let status) = event, status.opcode == packet.opcode {
-                return Answer(result: CommandResult(command: command, status: status.status.rawValue), values: [])
+                return Response(result: CommandResult(command: command, status: status.status.rawValue), values: [])
             }
         }
         return none

@@ -8,7 +8,7 @@ import BLELinux
 
 /// Queries the kernel's management interface and its monitor.
 enum ManagementInterface {
-    private static let patience: Duration = .seconds(2)
+    private static let commandTimeout: Duration = .seconds(2)
 
     /// Returns the kernel's description of an adapter; `nil` if it does not respond, or not for this one.
     static func facts(of index: UInt16) async -> ManagementFacts? {
@@ -19,7 +19,7 @@ enum ManagementInterface {
     static func facts(of index: UInt16, from socket: inout ManagementSocket) async -> ManagementFacts? {
         guard case .sent = socket.send(ManagementReadControllerInformation(), adapter: index) else { return nil }
         let clock = ContinuousClock()
-        let end = clock.now + patience
+        let end = clock.now + commandTimeout
         while clock.now < end, !Task.isCancelled {
             switch socket.receive() {
             case .event(let event):
@@ -45,7 +45,7 @@ enum ManagementInterface {
         var buffer = [UInt8](repeating: 0, count: HCISocket.bufferSize)
         var found: [SocketOpener] = []
         let clock = ContinuousClock()
-        let end = clock.now + patience
+        let end = clock.now + commandTimeout
         // The existing ones are reported at once; events of adapters may go on without end.
         while clock.now < end, case .packet(let count, _) = monitor.receive(into: &buffer) {
             guard case .controlOpen(let socket)? = try? MonitorPacket(buffer.span.extracting(first: count)) else {

@@ -49,7 +49,7 @@ enum RadioProbe {
             return RadioFacts(controllerSocket: 97, managementSocket: 97, linkSocket: 97)
         }
         guard var facts = try? JSONDecoder().decode(RadioFacts.self, from: Data(text.utf8)) else {
-            throw Failure(message: "\(path) is not in the form of what sockets tell.", status: .usage)
+            throw Failure(message: "\(path) does not have the form of what the sockets report.", status: .usage)
         }
         try facts.choose(selector)
         return facts

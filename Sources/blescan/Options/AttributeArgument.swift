@@ -54,10 +54,10 @@ extension NotAnAttribute {
         } else if let service = AssignedNumbers.service(named: text) {
             return sentence(about: service)
         } else if AssignedNumbers.descriptor(named: text) != nil {
-            return "that is a descriptor. Name it by its handle; `blescan explore` tells it."
+            return "that is a descriptor. Name it by its handle; `blescan explore` shows it."
         } else if names.isEmpty {
             return
-                "no characteristic has such a name. `blescan explore` tells the UUIDs and handles of what a peer has."
+                "no characteristic has such a name. `blescan explore` shows the UUIDs and handles of what a peer has."
         } else {
             return "did you mean \(NearNames.list(names))?"
         }

@@ -40,26 +40,26 @@ final class LineOutput: Sendable {
     /// - Throws: `Failure` if the line cannot be written, such as on a full disk.
     func write(_ line: [UInt8]) async throws -> Outcome {
         var rest = (line + [0x0A])[...]
-        if waiting.withLock({ $0 == 0 }), let outcome = try write(&rest, patience: 0) { return outcome }
+        if waiting.withLock({ $0 == 0 }), let outcome = try write(&rest, timeout: 0) { return outcome }
         waiting.withLock { $0 += 1 }
         return try await withCheckedThrowingContinuation { [rest] continuation in
             queue.async { [self] in
                 var rest = rest
-                let result = Result { try write(&rest, patience: -1) ?? .givenUp }
+                let result = Result { try write(&rest, timeout: -1) ?? .givenUp }
                 waiting.withLock { $0 -= 1 }
                 continuation.resume(with: result)
             }
         }
     }
 
-    /// Writes what the reader takes; returns `nil` if it has taken nothing for `patience` milliseconds, -1 forever.
-    private func write(_ rest: inout ArraySlice<UInt8>, patience: Int32) throws(Failure) -> Outcome? {
+    /// Writes what the reader takes; returns `nil` if it has taken nothing for `timeout` milliseconds, -1 forever.
+    private func write(_ rest: inout ArraySlice<UInt8>, timeout: Int32) throws(Failure) -> Outcome? {
         while !rest.isEmpty {
             var wanted = [
                 pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
                 pollfd(fd: wake.reading, events: Int16(POLLIN), revents: 0),
             ]
-            let ready = unsafe poll(&wanted, 2, patience)
+            let ready = unsafe poll(&wanted, 2, timeout)
             if ready < 0, errno != EINTR { throw failure(errno) }
             if wanted[0].revents == 0 {
                 if wanted[1].revents != 0 { return .givenUp }

@@ -1,12 +1,12 @@
 /// The text of the progress line and its timing: values and times in, bytes for the terminal out.
 ///
-/// Work begins silently. Work that takes longer than `patience` gets a line, which is rewritten in place and contains
+/// Work begins silently. Work that takes longer than `firstLineDelay` gets a line, which is rewritten in place and contains
 /// its duration; other output replaces it, and then there is silence again for as long. The only escape sequence is
 /// the one that clears the line, and the line is never wider than the terminal, because a wider one could not be
 /// cleared.
 struct ProgressLine {
     /// The time without a line.
-    static let patience: Duration = .seconds(1)
+    static let firstLineDelay: Duration = .seconds(1)
 
     private static let erase = "\r\u{1B}[K"
     /// The width if the terminal does not report one.
@@ -27,7 +27,7 @@ struct ProgressLine {
 
     /// Begins work that may take long.
     mutating func begin(_ text: String, at now: ContinuousClock.Instant) {
-        work = Work(start: now, silentUntil: now + Self.patience, text: text)
+        work = Work(start: now, silentUntil: now + Self.firstLineDelay, text: text)
     }
 
     /// Changes the current activity.
@@ -48,7 +48,7 @@ struct ProgressLine {
 
     /// Other output follows. Returns the bytes that clear the line first.
     mutating func makeRoom(at now: ContinuousClock.Instant) -> String {
-        work?.silentUntil = now + Self.patience
+        work?.silentUntil = now + Self.firstLineDelay
         return clear()
     }
 

@@ -61,10 +61,10 @@ actor ScanReport {
     /// The number in the result counts the lines about devices.
     nonisolated func run(_ scan: ScanSequence, each verbosity: Verbosity, heartbeat: Duration?) async throws -> ScanEnd
     {
-        let (notices, teller) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
+        let (notices, continuation) = AsyncStream.makeStream(of: ScanNotice.self, bufferingPolicy: .bufferingNewest(16))
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
-                try await self.listen(to: scan.noticing { teller.yield($0) }, verbosity)
+                try await self.listen(to: scan.noticing { continuation.yield($0) }, verbosity)
                 return true
             }
             group.addTask {

@@ -137,7 +137,7 @@ final class LiveScreen: Sendable {
         guard let bytes = Terminal.read() else { return quit() }
         press { $0.read(bytes) }
         guard state.withLock({ $0.keys.isWaiting }) else { return }
-        queue.asyncAfter(deadline: .now() + (ScreenKeyReader.patience / .seconds(1))) { [self] in
+        queue.asyncAfter(deadline: .now() + (ScreenKeyReader.escapeTimeout / .seconds(1))) { [self] in
             press { $0.timePassed() }
         }
     }

@@ -11,7 +11,7 @@ enum ScreenKey: Hashable, Sendable {
 
 // Parses the bytes that a terminal sends. A key is one byte, a character of several, or a sequence that begins with
 // Escape; each may arrive in pieces. The Escape key itself looks like the beginning of a sequence: it is one if
-// nothing follows within `patience`, which the owner reports by `timePassed`.
+// nothing follows within `escapeTimeout`, which the owner reports by `timePassed`.
 
 /// Reads keys.
 struct ScreenKeyReader: Sendable {
@@ -28,7 +28,7 @@ struct ScreenKeyReader: Sendable {
     }
 
     /// The time for which an Escape waits for the rest of a sequence.
-    static let patience: Duration = .milliseconds(100)
+    static let escapeTimeout: Duration = .milliseconds(100)
     private static let longestSequence = 16
 
     private var state = State.idle

@@ -45,7 +45,7 @@ enum Terminal {
     /// The reason that text on the terminal cannot be overwritten, for users.
     static var limitation: String? {
         let type = ScreenLook.variable("TERM") ?? ""
-        if type.isEmpty { return "TERM is not set, which tells what the terminal can do" }
+        if type.isEmpty { return "TERM is not set" }
         return type == "dumb" ? "TERM is dumb, a terminal that can only print lines" : nil
     }
 
@@ -90,18 +90,18 @@ enum Terminal {
         }
         guard var settings else { return }
         _ = unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-        let farewell = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
-        if !write(farewell) {
+        let restoringSequence = "\u{1B}[0m\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
+        if !write(restoringSequence) {
             // Unread output would only delay this.
             tcflush(STDOUT_FILENO, TCOFLUSH)
-            _ = write(farewell)
+            _ = write(restoringSequence)
         }
-        let told = notes.withLock { notes in
+        let kept = notes.withLock { notes in
             defer { notes = ([], 0) }
             return notes
         }
-        for note in told.kept { Console.note(note) }
-        if told.moreCount > 0 { Console.warn("\(told.moreCount.counted("more message")) after these") }
+        for note in kept.kept { Console.note(note) }
+        if kept.moreCount > 0 { Console.warn("\(kept.moreCount.counted("more message")) after these") }
     }
 
     /// Returns the new input; `nil` if the terminal is gone.
@@ -116,13 +116,13 @@ enum Terminal {
     /// returns `false`.
     static func write(_ bytes: [UInt8], while isWanted: (() -> Bool)? = nil) -> Bool {
         var rest = bytes[...]
-        var patience = isWanted == nil ? 10 : Int.max
+        var attemptsLeft = isWanted == nil ? 10 : Int.max
         while !rest.isEmpty {
             var wanted = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
             let ready = unsafe poll(&wanted, 1, 100)
             if ready == 0 || (ready < 0 && errno == EINTR) {
-                patience -= 1
-                guard patience > 0, isWanted?() ?? true else { return false }
+                attemptsLeft -= 1
+                guard attemptsLeft > 0, isWanted?() ?? true else { return false }
                 continue
             }
             // The kernel stores output for a terminal in pieces of this size: if there is room, there is room for one,

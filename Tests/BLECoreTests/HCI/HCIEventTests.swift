@@ -15,38 +15,38 @@ import Testing
 
     @Test func commandAnswers() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:10, 62, 14, 12
-        let version = try complete("0e0c010110000bcb200b0f000100").answer(to: HCIReadLocalVersion.self)
+        let version = try complete("0e0c010110000bcb200b0f000100").parameters(of: HCIReadLocalVersion.self)
         #expect(version.specification == "5.2")
         #expect(version.company == 0x000F)
         #expect(version.hciRevision == 0x20CB)
-        let address = try complete("0e0a01091000d766dc5be5dc").answer(to: HCIReadAddress.self)
+        let address = try complete("0e0a01091000d766dc5be5dc").parameters(of: HCIReadAddress.self)
         #expect(address == BluetoothAddress("DC:E5:5B:DC:66:D7"))
-        let features = try complete("0e0c01032000eff9011f0e000000").answer(to: LEReadLocalFeatures.self)
+        let features = try complete("0e0c01032000eff9011f0e000000").parameters(of: LEReadLocalFeatures.self)
         #expect(features.contains([.encryption, .le2M, .coded, .extendedAdvertising, .dataLengthExtension]))
         let commands = try complete(
             "0e4401021000ffffff03ccffeffffffffc1ff20fe8fe3ff78fff1c00040061f7ffff7ff8ffffffffffffffffffe7e0ffffffffad"
                 + "000000000000000000000000000000000000"
-        ).answer(to: HCIReadLocalSupportedCommands.self)
+        ).parameters(of: HCIReadLocalSupportedCommands.self)
         #expect(commands.hasExtendedScan && commands.hasExtendedConnect && commands.hasLegacyScan)
         // Syed-Bipul-Rahman_bluethooth_light_controll__btsnoop_hci:34871
-        let rssi = try complete("0e0701051400b303bc").answer(to: HCIReadRSSI.self)
+        let rssi = try complete("0e0701051400b303bc").parameters(of: HCIReadRSSI.self)
         #expect(rssi.handle == 0x03B3)
         #expect(rssi.rssi == -68)
         // 127 is "not available", Core Vol 4 Part E, 7.5.4.
-        #expect(try complete("0e0701051400b3037f").answer(to: HCIReadRSSI.self).rssi == nil)
+        #expect(try complete("0e0701051400b3037f").parameters(of: HCIReadRSSI.self).rssi == nil)
     }
 
     @Test func answersThatAreNone() throws {
         let refused = try complete("0e0401051402")
         #expect(throws: HCICommandFailure(opcode: .readRSSI, reason: .status(.unknownConnection))) {
-            try refused.answer(to: HCIReadRSSI.self)
+            try refused.parameters(of: HCIReadRSSI.self)
         }
         let other = try complete("0e0401031000")
         #expect(throws: HCICommandFailure(opcode: .readRSSI, reason: .noAnswer)) {
-            try other.answer(to: HCIReadRSSI.self)
+            try other.parameters(of: HCIReadRSSI.self)
         }
         let short = try complete("0e0601051400b303")
-        #expect(throws: HCICommandFailure.self) { try short.answer(to: HCIReadRSSI.self) }
+        #expect(throws: HCICommandFailure.self) { try short.parameters(of: HCIReadRSSI.self) }
         #expect(try complete("0e03010514").status == nil)
     }
 

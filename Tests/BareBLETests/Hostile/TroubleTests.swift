@@ -119,37 +119,37 @@ import Testing
         ])
 
     @Test func aLinkThatEndsIsToldOfInFullUnlessItsPeerComesAndGoes() {
-        let book = TroubleBook()
+        let book = PeerWarningTable()
         let start = BootInstant.zero + .seconds(1_000)
-        func counts(_ count: Int) -> TroubleLog.Counts { { body in body(count, "faults") } }
-        var link = LinkTroubles(of: book.page(of: "peer"))
+        func counts(_ count: Int) -> WarningThrottle.Counts { { body in body(count, "faults") } }
+        var link = LinkWarnings(of: book.page(of: "peer"))
         #expect(link.line(counts: counts(0), isEnd: false, at: start) == nil)
         #expect(link.line(counts: counts(1), isEnd: false, at: start) == "faults: 1")
         #expect(link.line(counts: counts(5), isEnd: false, at: start + .seconds(1)) == nil)
         #expect(link.line(counts: counts(6), isEnd: true, at: start + .seconds(2)) == "faults: 6")
-        var next = LinkTroubles(of: book.page(of: "peer"))
+        var next = LinkWarnings(of: book.page(of: "peer"))
         #expect(next.line(counts: counts(2), isEnd: false, at: start + .seconds(3)) == nil)
         #expect(next.line(counts: counts(3), isEnd: true, at: start + .seconds(4)) == nil)
         // Beside it, another peer.
-        var other = LinkTroubles(of: book.page(of: "other"))
+        var other = LinkWarnings(of: book.page(of: "other"))
         #expect(other.line(counts: counts(1), isEnd: false, at: start + .seconds(4)) == "faults: 1")
-        var last = LinkTroubles(of: book.page(of: "peer"))
+        var last = LinkWarnings(of: book.page(of: "peer"))
         #expect(last.line(counts: counts(0), isEnd: false, at: start + .seconds(61)) == nil)
         #expect(last.line(counts: counts(1), isEnd: false, at: start + .seconds(62)) == "faults: 10")
         #expect(last.line(counts: counts(1), isEnd: true, at: start + .seconds(300)) == nil)
     }
 
     @Test func onlySoManyPeersAreRemembered() {
-        let book = TroubleBook()
+        let book = PeerWarningTable()
         let first = book.page(of: "0")
-        for number in 1..<TroubleBook.capacity { _ = book.page(of: "\(number)") }
+        for number in 1..<PeerWarningTable.capacity { _ = book.page(of: "\(number)") }
         #expect(book.page(of: "0") === first)
         // Met again, it is not the one that goes.
         let second = book.page(of: "1")
         _ = book.page(of: "one more")
         #expect(book.page(of: "0") === first)
         #expect(book.page(of: "1") === second)
-        for number in 0..<TroubleBook.capacity { _ = book.page(of: "new \(number)") }
+        for number in 0..<PeerWarningTable.capacity { _ = book.page(of: "new \(number)") }
         #expect(book.page(of: "0") !== first)
     }
 

@@ -12,7 +12,7 @@
 ///     descriptors 2, each: handle 2, inferred 1, UUID
 ///     quirks 2, each: kind 1, handle 2
 private enum Layout {
-    static let form = StoredForm(
+    static let form = FileEnvelope(
         "GATT cache", signature: [0x42, 0x4C, 0x45, 0x43], version: 1, limit: GATTCache.byteLimit)
     static let someServices: UInt8 = 255
 }
@@ -26,7 +26,7 @@ extension GATTCache {
     }
 
     /// Whether `bytes` begin like the stored form, intact or not.
-    package static func isStoredForm(_ bytes: [UInt8]) -> Bool {
+    package static func isEnvelope(_ bytes: [UInt8]) -> Bool {
         Layout.form.isBeginning(of: bytes)
     }
 
@@ -37,7 +37,7 @@ extension GATTCache {
     public init(bytes: [UInt8]) throws(MalformedPacket) {
         let end = try Layout.form.check(bytes)
         var reader = ByteReader(bytes.span)
-        _ = reader.skip(StoredForm.headerLength)
+        _ = reader.skip(FileEnvelope.headerLength)
         try self.init(reading: &reader, until: end)
     }
 
@@ -79,15 +79,15 @@ extension GATTCache {
         coverage = try reader.coverage()
         var services: [GATTService] = []
         for _ in 0..<(try reader.count("number of services")) {
-            services.append(try reader.service(behind: services.last))
+            services.append(try reader.service(after: services.last))
         }
         var characteristics: [GATTCharacteristic] = []
         for _ in 0..<(try reader.count("number of characteristics")) {
-            characteristics.append(try reader.characteristic(behind: characteristics.last))
+            characteristics.append(try reader.characteristic(after: characteristics.last))
         }
         var descriptors: [GATTDescriptor] = []
         for _ in 0..<(try reader.count("number of descriptors")) {
-            descriptors.append(try reader.descriptor(behind: descriptors.last))
+            descriptors.append(try reader.descriptor(after: descriptors.last))
         }
         var quirks: [GATTQuirk] = []
         for _ in 0..<(try reader.count("number of quirks")) { quirks.append(try reader.quirk()) }
@@ -193,7 +193,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func service(behind last: GATTService?) throws(MalformedPacket) -> GATTService {
+    fileprivate mutating func service(after last: GATTService?) throws(MalformedPacket) -> GATTService {
         let start = offset
         let handles = try handles("service handles")
         guard handles.lowerBound > last?.handles.upperBound ?? 0 else {
@@ -214,7 +214,7 @@ extension ByteReader {
 
     @_lifetime(self: copy self)
     fileprivate mutating func characteristic(
-        behind last: GATTCharacteristic?
+        after last: GATTCharacteristic?
     ) throws(MalformedPacket) -> GATTCharacteristic {
         let start = offset
         guard let declaration = u16(), let value = u16(), let end = u16(), let properties = u8() else {
@@ -229,7 +229,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    fileprivate mutating func descriptor(behind last: GATTDescriptor?) throws(MalformedPacket) -> GATTDescriptor {
+    fileprivate mutating func descriptor(after last: GATTDescriptor?) throws(MalformedPacket) -> GATTDescriptor {
         let start = offset
         guard let handle = u16() else { throw .cache(at: start, .tooShort) }
         guard handle > last?.handle ?? 0 else { throw .cache(at: start, .invalidField("order of descriptors")) }

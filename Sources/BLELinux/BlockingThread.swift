@@ -4,7 +4,7 @@ internal import Glibc
 /// A thread for one piece of work that blocks.
 ///
 /// Not the runtime's pool: its manager wakes up once a second from its first use on, for as long as the process lives.
-package enum ShortThread {
+package enum BlockingThread {
     private final class Work: Sendable {
         let run: @Sendable () -> Void
 

@@ -14,7 +14,7 @@ internal import BLECore
 // - data of links without direction, as in files of link type 251.
 
 /// Converts link layer packets into HCI packets.
-struct AirTraffic: Sendable {
+struct LinkLayerDecoder: Sendable {
     private struct Link: Sendable {
         var handle: ConnectionHandle
         var isEncrypted = false
@@ -107,8 +107,8 @@ struct AirTraffic: Sendable {
         if fields & 1 << 5 != 0, !header.skip(18) { return nil }
         var power: Int8 = 127
         if fields & 1 << 6 != 0 {
-            guard let told = header.i8() else { return nil }
-            power = told
+            guard let reported = header.i8() else { return nil }
+            power = reported
         }
         let kept = Array(data.prefix(longestReport))
         var kind = UInt16(lengthAndMode >> 6)

@@ -3,7 +3,7 @@
 ///     signature 4 | version 1 | payload length 4 | payload | CRC-32 of everything before 4
 ///
 /// The envelope is the same in every version, so a reader can distinguish damaged data from data of a newer program.
-package struct StoredForm: Sendable {
+package struct FileEnvelope: Sendable {
     /// The number of bytes before the payload.
     package static let headerLength = 9
     private static let checksumLength = 4
@@ -75,7 +75,7 @@ package struct StoredForm: Sendable {
 }
 
 extension MalformedPacket {
-    package static func stored(_ form: StoredForm, at offset: Int, _ reason: Reason) -> MalformedPacket {
+    package static func stored(_ form: FileEnvelope, at offset: Int, _ reason: Reason) -> MalformedPacket {
         MalformedPacket(form.name, at: offset, reason)
     }
 }
@@ -114,7 +114,7 @@ extension ByteWriter {
 extension ByteReader {
     /// Reads a UUID written by `storedUUID`; returns `nil` if the length is 0.
     @_lifetime(self: copy self)
-    mutating func storedUUID(_ field: String, in form: StoredForm) throws(MalformedPacket) -> BluetoothUUID? {
+    mutating func storedUUID(_ field: String, in form: FileEnvelope) throws(MalformedPacket) -> BluetoothUUID? {
         let start = offset
         guard let length = u8() else { throw .stored(form, at: start, .tooShort) }
         guard length > 0 else { return nil }
@@ -126,7 +126,7 @@ extension ByteReader {
     /// Reads text written by `storedText`. Invalid UTF-8 is rejected: repairing it would make the text longer than
     /// stored.
     @_lifetime(self: copy self)
-    mutating func storedText(_ field: String, in form: StoredForm) throws(MalformedPacket) -> String {
+    mutating func storedText(_ field: String, in form: FileEnvelope) throws(MalformedPacket) -> String {
         let start = offset
         guard let length = u8(), let bytes = array(Int(length)) else { throw .stored(form, at: start, .tooShort) }
         guard let text = String(validating: bytes, as: UTF8.self) else {
@@ -136,7 +136,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    mutating func storedPeer(in form: StoredForm) throws(MalformedPacket) -> PeerID? {
+    mutating func storedPeer(in form: FileEnvelope) throws(MalformedPacket) -> PeerID? {
         let start = offset
         guard let kind = u8() else { throw .stored(form, at: start, .tooShort) }
         guard kind > 0 else { return nil }
@@ -146,7 +146,7 @@ extension ByteReader {
     }
 
     @_lifetime(self: copy self)
-    mutating func storedFlag(_ field: String, in form: StoredForm) throws(MalformedPacket) -> Bool {
+    mutating func storedFlag(_ field: String, in form: FileEnvelope) throws(MalformedPacket) -> Bool {
         let start = offset
         guard let value = u8() else { throw .stored(form, at: start, .tooShort) }
         guard value <= 1 else { throw .stored(form, at: start, .invalidField(field)) }

@@ -9,14 +9,14 @@ internal import Logging
 // minute before.
 
 /// The state of the log for one peer.
-final class PeerTroubles: Sendable {
+final class PeerWarnings: Sendable {
     private struct Line {
         var lastTime: BootInstant
         var leftOut = 0
     }
 
     private struct State {
-        var log = TroubleLog()
+        var log = WarningThrottle()
         var counts: [(what: StaticString, count: Int)] = []
         var lastEnd: BootInstant?
         /// The lines by their text; a few at most.
@@ -41,11 +41,11 @@ final class PeerTroubles: Sendable {
             }
             var isExtra = false
             if isEnd {
-                isExtra = state.lastEnd.map { now - $0 >= TroubleLog.pause } ?? true
+                isExtra = state.lastEnd.map { now - $0 >= WarningThrottle.pause } ?? true
                 state.lastEnd = now
             }
             let isDue = state.log.isDue(counts: state.forEach, isExtra: isExtra, at: now)
-            return (isDue ? TroubleLog.text(state.forEach) : nil, state.log.hasRest(counts: state.forEach))
+            return (isDue ? WarningThrottle.text(state.forEach) : nil, state.log.hasRest(counts: state.forEach))
         }
     }
 
@@ -53,7 +53,7 @@ final class PeerTroubles: Sendable {
     /// suppressed since.
     func admit(_ line: String, at now: BootInstant) -> Int? {
         state.withLock { state in
-            if let known = state.lines[line], now - known.lastTime < TroubleLog.pause {
+            if let known = state.lines[line], now - known.lastTime < WarningThrottle.pause {
                 state.lines[line]?.leftOut += 1
                 return nil
             }
@@ -63,20 +63,20 @@ final class PeerTroubles: Sendable {
 }
 
 /// One link's part of it.
-struct LinkTroubles {
-    let peer: PeerTroubles
+struct LinkWarnings {
+    let peer: PeerWarnings
     private var seen: [Int] = []
     private var total = 0
     /// Whether something has not been logged yet.
     private var hasRest = false
 
-    init(of peer: PeerTroubles) {
+    init(of peer: PeerWarnings) {
         self.peer = peer
     }
 
     /// Returns the text of the line that is due now, if any.
-    mutating func line(counts: TroubleLog.Counts, isEnd: Bool, at now: BootInstant) -> String? {
-        let total = TroubleLog.sum(counts)
+    mutating func line(counts: WarningThrottle.Counts, isEnd: Bool, at now: BootInstant) -> String? {
+        let total = WarningThrottle.sum(counts)
         // Called with each packet, and nearly always there is nothing to log.
         guard total > self.total || hasRest || isEnd else { return nil }
         self.total = total
@@ -94,29 +94,29 @@ struct LinkTroubles {
 }
 
 /// The state of the log for the peers that were met last.
-final class TroubleBook: Sendable {
+final class PeerWarningTable: Sendable {
     /// The number of peers that are remembered; the one met least recently is dropped.
     static let capacity = 256
 
     private struct State {
-        var pages: [String: (troubles: PeerTroubles, number: UInt64)] = [:]
+        var pages: [String: (warnings: PeerWarnings, number: UInt64)] = [:]
         var lastNumber: UInt64 = 0
     }
 
     private let state = Lock(State())
 
     /// Returns the state for the peer with this name.
-    func page(of peer: String) -> PeerTroubles {
+    func page(of peer: String) -> PeerWarnings {
         state.withLock { state in
             state.lastNumber &+= 1
-            let troubles = state.pages[peer]?.troubles ?? PeerTroubles()
-            state.pages[peer] = (troubles, state.lastNumber)
+            let warnings = state.pages[peer]?.warnings ?? PeerWarnings()
+            state.pages[peer] = (warnings, state.lastNumber)
             if state.pages.count > Self.capacity,
                 let oldest = state.pages.min(by: { $0.value.number < $1.value.number })
             {
                 state.pages[oldest.key] = nil
             }
-            return troubles
+            return warnings
         }
     }
 }
@@ -126,11 +126,11 @@ struct LinkLog: Sendable {
     let logger: Logger
     let peer: String
     /// Knows how long ago the log had the last such line, on this link or an earlier one.
-    let troubles: PeerTroubles
+    let warnings: PeerWarnings
     let loop: EventLoop
 
-    func tell(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
-        guard let leftOut = troubles.admit(message, at: loop.now()) else { return }
+    func report(_ level: Logger.Level, _ message: String, _ details: Logger.Metadata = [:]) {
+        guard let leftOut = warnings.admit(message, at: loop.now()) else { return }
         var metadata = details
         metadata["peer"] = "\(peer)"
         if leftOut > 0 { metadata["left out"] = "\(leftOut)" }

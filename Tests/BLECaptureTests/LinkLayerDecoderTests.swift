@@ -4,7 +4,7 @@ import Testing
 
 /// Captures of a sniffer: `hci/sniffed-*.pcap`, the same packets in three link types; Fixtures/README.md tells where they are from.
 @Suite("What a sniffer hears")
-struct AirTrafficTests {
+struct LinkLayerDecoderTests {
     private static func packets(_ linkType: Int) throws -> [CapturedPacket] {
         let capture = ReadCapture(try CaptureFixtures.bytes("hci/sniffed-\(linkType).pcap"))
         #expect(capture.error == nil)
