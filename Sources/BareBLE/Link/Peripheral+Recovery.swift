@@ -15,8 +15,8 @@ internal import BLELinux
 // - A call is repeated only if its first attempt had no effect: a peer that refuses has not carried out the request.
 // - If an attribute still requires more security after a successful upgrade, the hook is not called for it again unless
 //   the services change.
-// - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait for
-//   ever.
+// - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait
+//   forever.
 
 /// The actions that have been applied for one call.
 struct Recovery {
@@ -123,6 +123,72 @@ extension Peripheral {
         if applied.contains(where: { $0.kind == .upgradeSecurity }) {
             scheduler.exhausted(.upgradeSecurity(level, for: handle))
         }
+    }
+}
+
+// MARK: - Operations
+
+extension Peripheral {
+    /// Runs one operation of the client to its end, once; `recovering` may repeat it.
+    func run(
+        in context: CallContext, askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
+    ) async throws(BLEError) -> GATTOutcome {
+        switch await runOperation(until: context.deadline, askingFor: collector, start: start) {
+        case .success(let outcome):
+            return outcome
+        case .failure(.linkLost):
+            throw endError(during: context.operation)
+        case .failure(let failure):
+            throw BLEError(failure, subject: name, during: context.operation)
+        }
+    }
+
+    /// Runs one operation of a call, or of the library itself, which `cancelAll()` does not affect.
+    ///
+    /// - Parameter collector: The call that collects the response, if values are the response.
+    func runOperation(
+        until deadline: BootInstant?, isOfCall: Bool = true, askingFor collector: Subscriptions.ID? = nil,
+        start: ATTLink.Start
+    ) async -> ATTLink.OperationResult {
+        if end != nil { return .failure(.linkLost) }
+        let id = link.nextID()
+        let wait = await onLoop {
+            // Not by `Waiters.wait`: another asynchronous function would cost a task that is not on the loop two more
+            // turns of the loop for each request.
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { (caller: ATTLink.Caller) in
+                    // A later cancellation finds the caller: its job enters the actor after this one.
+                    link.wait(for: id, caller) {
+                        // Both may have changed since the call's own check.
+                        if isOfCall, scheduler.isClearing { return .failure(.cancelled) }
+                        if end != nil { return .failure(.linkLost) }
+                        if let collector { subscriptionHub.requestBegan(id, for: collector) }
+                        link.start(
+                            id, until: deadline, isOfCall: isOfCall, isCollected: collector != nil, happened, start)
+                        if peerDatabase.isServiceChangedDue { enableServiceChangedAfterCurrent() }
+                        return nil
+                    }
+                }
+            } onCancel: {
+                Task(executorPreference: loop) { await self.cancel(id) }
+            }
+        }
+        guard case .resumed(let result) = wait else { return .failure(.cancelled) }
+        return result
+    }
+
+    /// Lets the task prefer the loop while it waits. Otherwise its resumption would pass through the global pool: two
+    /// more thread switches, in any order, and not before the program's own tasks leave a thread free there.
+    @inline(__always)
+    func onLoop<Value: Sendable>(_ wait: () async -> Value) async -> Value {
+        let isThere = unsafe withUnsafeCurrentTask { task in
+            unsafe task?.unownedTaskExecutor == loop.asUnownedTaskExecutor()
+        }
+        return isThere ? await wait() : await withTaskExecutorPreference(loop, operation: wait)
+    }
+
+    private func cancel(_ id: OperationID) {
+        link.cancel(id, happened)
     }
 }
 
