@@ -17,7 +17,7 @@ struct ExploredDialogueTests {
         let peer = ScriptedPeripheral(dialogue)
         let device = try await Central().attach(
             descriptor: try await peer.connect(), name: name, ConnectOptions(observesServiceChanges: false))
-        _ = try await device.discover(.full)
+        _ = try await device.discover(level: .full)
         for step in dialogue.steps {
             guard case .sent(let pdu) = step.event, let request = try? ATTReadRequest(pdu) else { continue }
             _ = try await device.read(.handle(request.handle))

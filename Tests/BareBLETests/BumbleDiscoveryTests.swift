@@ -35,7 +35,7 @@ struct BumbleDiscoveryTests {
             let database = random(&numbers)
             let peer = try BumblePeer(database: JSONEncoder().encode(database))
             let device = try await central.connect(toSocket: peer.path, ConnectOptions(mtu: mtu))
-            let found = try await device.discover(.full)
+            let found = try await device.discover(level: .full)
             #expect(try await tree(of: found, on: device) == database, "seed \(seed), MTU \(mtu)")
             #expect(found.quirks.isEmpty, "seed \(seed), MTU \(mtu)")
             let sent = await device.statistics.requestsSent

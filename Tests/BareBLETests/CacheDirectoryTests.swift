@@ -36,7 +36,7 @@ import Testing
     @Test func isUsedByItself() async throws {
         let (first, asked) = try await connect()
         #expect(asked == 1, "the hash, so that it can be stored")
-        let database = try await first.discover(.full)
+        let database = try await first.discover(level: .full)
         await disconnect(first)
         let (second, requests) = try await connect()
         #expect(requests == 1)
@@ -49,7 +49,7 @@ import Testing
 
     @Test func aDamagedFileIsReplaced() async throws {
         let (first, _) = try await connect()
-        try await first.discover(.full)
+        try await first.discover(level: .full)
         await disconnect(first)
         let file = URL(filePath: folder.path).appending(path: "C00000000007-random.gatt")
         var bytes = try Data(contentsOf: file)
@@ -57,7 +57,7 @@ import Testing
         try bytes.write(to: file)
         let (second, _) = try await connect()
         #expect(await second.database == nil)
-        try await second.discover(.full)
+        try await second.discover(level: .full)
         await disconnect(second)
         let (third, requests) = try await connect()
         #expect(requests == 1)
@@ -66,7 +66,7 @@ import Testing
 
     @Test func changesAreStored() async throws {
         let (first, _) = try await connect()
-        try await first.discover(.full)
+        try await first.discover(level: .full)
         var changes = try await first.serviceChanges().makeAsyncIterator()
         await peripheral.changeServices(
             to: CachingTests.device(.battery(level: 50), .deviceInformation(manufacturer: "M", model: "1")))
@@ -115,8 +115,8 @@ import Testing
         try await device.discover(services: [0x180F], level: .structure)
         while await disk.begun == 0 { await Task.yield() }
         try await device.discover(services: [0x1800], level: .structure)
-        try await device.discover(.structure)
-        try await device.discover(.full)
+        try await device.discover(level: .structure)
+        try await device.discover(level: .full)
         #expect(await disk.begun == 1)
         await disk.open()
         await disconnect(device)
@@ -126,7 +126,7 @@ import Testing
     @Test func disconnectWaitsForTheDiskAlsoBehindALostLink() async throws {
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         while await disk.begun == 0 { await Task.yield() }
         await peripheral.disconnect()
         _ = await device.disconnected()
@@ -139,7 +139,7 @@ import Testing
     @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         while await disk.begun == 0 { await Task.yield() }
         await device.disconnect()
         #expect(await disk.stored.isEmpty)

@@ -19,7 +19,7 @@ import Testing
         of peripheral: VirtualPeripheral, _ level: DiscoveryLevel = .full, through other: Central? = nil
     ) async throws -> GATTCache {
         let device = try await (other ?? central).attach(to: peripheral)
-        try await device.discover(level)
+        try await device.discover(level: level)
         let cache = try #require(try await device.cache())
         await device.disconnect()
         await peripheral.disconnect()
@@ -45,7 +45,7 @@ import Testing
         #expect(await device.database == cache.database)
         let before = await peripheral.transcript.requests.count
         #expect(try await device.read(0x2A19) == [50])
-        #expect(try await device.discover(.full) == cache.database)
+        #expect(try await device.discover(level: .full) == cache.database)
         try await isSettled(device, at: peripheral)
         // The read; after it, without a request: client features, and the configuration of Service Changed; and the
         // last read.
@@ -59,7 +59,7 @@ import Testing
         let (device, requests) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
         #expect(requests == 1)
         #expect(await device.database == nil)
-        #expect(try await device.discover(.full) != cache.database)
+        #expect(try await device.discover(level: .full) != cache.database)
         #expect(try await device.read(0x2A19) == [60])
         // The hash was read before the discovery, so the new cache has it without another request.
         #expect(try await device.cache()?.databaseHash != cache.databaseHash)
@@ -69,7 +69,7 @@ import Testing
     @Test func aHashOfAnotherSizeIsNone() async throws {
         let peripheral = VirtualPeripheral(Self.device(.battery(level: 1), hash: [1, 2, 3]))
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         var cache = try #require(try await device.cache())
         #expect(cache.databaseHash == nil)
         await device.disconnect()

@@ -30,7 +30,7 @@ import Testing
         of device: VirtualDevice, isChecking: Bool
     ) async throws -> (cache: GATTCache?, wrongHashes: Int) {
         let link = try await central(isChecking: isChecking).attach(to: VirtualPeripheral(device))
-        try await link.discover(.full)
+        try await link.discover(level: .full)
         let cache = try await link.cache()
         let count = await link.statistics.wrongDatabaseHashes
         await link.disconnect()
@@ -62,7 +62,7 @@ import Testing
             to: VirtualPeripheral(try Self.belt()), ConnectOptions(cache: forged))
         #expect(await link.database == nil)
         #expect(await link.statistics.wrongDatabaseHashes == 1)
-        let real = try await link.discover(.full)
+        let real = try await link.discover(level: .full)
         #expect(real.characteristics != forged.database.characteristics)
         await link.disconnect()
     }

@@ -31,7 +31,7 @@ import Testing
     @Test(arguments: DiscoveryLevel.allCases) func areReadByKind(level: DiscoveryLevel) async throws {
         let peripheral = VirtualPeripheral(device)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(level)
+        try await device.discover(level: level)
         #expect(try await device.userDescription(of: 0xFFF1) == "flow")
         let requests = await peripheral.requestCount
         #expect(try await device.readDescriptor(0x2901, of: 0xFFF1) == Array("flow".utf8))
@@ -57,7 +57,7 @@ import Testing
 
     @Test func aSubscriptionKeepsItsConfiguration() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         let values = try await device.subscribe(to: 0xFFF1)
         let handle = try #require(await device.database?.descriptors.first { $0.uuid == 0x2902 }?.handle)
         let busy = BLEError(.busy, during: "", because: "")
@@ -94,7 +94,7 @@ import Testing
         }
         let peripheral = VirtualPeripheral(firmware(0))
         let device = try await central.attach(to: peripheral)
-        let old = try await device.discover(.full)
+        let old = try await device.discover(level: .full)
         #expect(try await device.extendedProperties(of: 0xFFF1) == [])
         await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
             try await device.writeReliably([([7], 0xFFF1)])

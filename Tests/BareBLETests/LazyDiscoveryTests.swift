@@ -80,12 +80,12 @@ import Testing
         let before = await peripheral.requestCount
         #expect(try await device.discover(services: [0x180F]) == first)
         #expect(await peripheral.requestCount == before)
-        let all = try await device.discover(.full)
+        let all = try await device.discover(level: .full)
         let whole = await peripheral.requestCount
         #expect(try await device.discover() == all)
         #expect(try await device.discover(services: [0x180F, 0x1812]).services.map(\.uuid) == [0x180F])
         #expect(await peripheral.requestCount == whole)
-        #expect(try await device.discover(.full, ignoringCache: true) == all)
+        #expect(try await device.discover(level: .full, ignoringCache: true) == all)
         #expect(await peripheral.requestCount > whole)
     }
 

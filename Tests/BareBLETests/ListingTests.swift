@@ -24,7 +24,7 @@ import Testing
 
     @Test(arguments: [23, 517]) func findsTheSameAsTheDiscoveryOfAll(mtu: Int) async throws {
         let peripheral = VirtualPeripheral(listed)
-        let complete = try await central.attach(to: peripheral).discover(.full)
+        let complete = try await central.attach(to: peripheral).discover(level: .full)
         await peripheral.disconnect()
         let device = try await central.attach(to: peripheral, ConnectOptions(mtu: mtu))
         var services = try await device.discoverServices()
@@ -57,6 +57,33 @@ import Testing
         #expect(level.map(\.uuid) == [0x2A19])
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F, index: 0)) == [80])
         #expect(try await device.discoverServices(limit: 1) == [first])
+    }
+
+    @Test func everyListTakesALimit() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(listed))
+        let battery = try #require(try await device.discoverServices([0x180F], limit: 1).first)
+        #expect(try await device.discoverSecondaryServices([Self.long], limit: 1).map(\.uuid) == [Self.long])
+        #expect(try await device.discoverSecondaryServices([0x180F]).isEmpty, "those are primary")
+        #expect(try await device.discoverIncludedServices(of: battery, limit: 1).map(\.uuid) == [Self.long])
+        let level = try #require(try await device.discoverCharacteristics(of: battery, limit: 1).first)
+        #expect(try await device.discoverDescriptors(of: level).count == 2)
+        #expect(try await device.discoverDescriptors(of: level, limit: 1).count == 1)
+        let invalid = BLEError(.invalidArgument, during: "", because: "")
+        await #expect(throws: invalid) { _ = try await device.discoverSecondaryServices(limit: 0) }
+        await #expect(throws: invalid) { _ = try await device.discoverIncludedServices(of: battery, limit: 0) }
+        await #expect(throws: invalid) { _ = try await device.discoverDescriptors(of: level, limit: -1) }
+    }
+
+    @Test func theServicesThatWereListedAreKnown() async throws {
+        let peripheral = VirtualPeripheral(listed)
+        let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
+        #expect(await device.services.isEmpty)
+        let batteries = try await device.discoverServices([0x180F])
+        let hidden = try await device.discoverSecondaryServices()
+        let before = await peripheral.requestCount
+        let expected = (batteries + hidden).sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+        #expect(await device.services.map(\.handles) == expected.map(\.handles))
+        #expect(await peripheral.requestCount == before, "nothing is requested")
     }
 
     /// A caller that lists by hand does not need a discovery.

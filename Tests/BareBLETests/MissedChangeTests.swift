@@ -47,7 +47,7 @@ import Testing
                 """))
         let options = ConnectOptions(mtu: 23, observesServiceChanges: false)
         let device = try await central.attach(descriptor: peer.connect(), options)
-        let found = try? await device.discover(.structure)
+        let found = try? await device.discover(level: .structure)
         let value = try? await device.read(0x2A29)
         #expect(found?.services.map(\.uuid) == [0x1801, 0x180A])
         #expect(value == [0x4D])
@@ -103,10 +103,10 @@ import Testing
         let peripheral = VirtualPeripheral(
             VirtualDevice(name: "Many", services: [.genericAttribute] + services), latency: .milliseconds(20))
         let device = try await central.attach(to: peripheral)
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         var changes = try await device.serviceChanges().makeAsyncIterator()
         let before = await peripheral.receivedCount
-        let discovery = Task { try await device.discover(.full, ignoringCache: true) }
+        let discovery = Task { try await device.discover(level: .full, ignoringCache: true) }
         while await peripheral.receivedCount == before { await Task.yield() }
         let handles = database.services.dropFirst().map { UInt8(truncatingIfNeeded: $0.handles.lowerBound) }
         let changed = stride(from: 0, to: handles.count, by: 2).map { handles[$0] }

@@ -128,7 +128,7 @@ import Testing
             device(.battery(level: 1), VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, .read, value: [1])])))
         let link = try await central.attach(to: peripheral)
         #expect(await link.services.isEmpty)
-        let before = try await link.discover(.full)
+        let before = try await link.discover(level: .full)
         #expect(await link.services == before.services)
         var changes = try await link.serviceChanges().makeAsyncIterator()
         await peripheral.changeServices(

@@ -37,7 +37,7 @@ import Testing
 
     @Test func discoversTheTree() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         #expect(database.services.map(\.uuid) == [0x1800, 0x1801, 0x180D, 0x180F, 0x180A])
         #expect(database.characteristics(0x2A37).first?.properties == .notify)
         #expect(await device.database == database)

@@ -108,11 +108,13 @@ import Testing
             < 0e 0300 0500
             > 0f 01020304
             """)
-        #expect(try await device.readMultiple([3, 5, 7]) == [1, 2, 3, 4, 5])
-        #expect(try await device.readMultiple([3, 5], lengths: [1]) == [[1], [2, 3]])
+        #expect(try await device.readJoined([3, 5, 7]) == [1, 2, 3, 4, 5])
+        let values = try await device.readAll([3, 5], lengths: [1])
+        #expect(values.map(\.handle) == [3, 5])
+        #expect(values.map(\.bytes) == [[1], [2, 3]])
         for _ in 0..<2 {
             await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
-                _ = try await device.readMultiple([3, 5], lengths: [1, 2])
+                _ = try await device.readAll([3, 5], lengths: [1, 2])
             }
         }
         #expect(await peer.report.isComplete)
@@ -122,13 +124,13 @@ import Testing
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 23))
         let invalid = BLEError(.invalidArgument, during: "", because: "")
-        await #expect(throws: invalid) { _ = try await device.readMultiple([]) }
-        await #expect(throws: invalid) { _ = try await device.readMultiple(Array(1...12)) }
-        await #expect(throws: invalid) { _ = try await device.readMultipleVariable([]) }
-        await #expect(throws: invalid) { _ = try await device.readMultiple([3, 5], lengths: []) }
+        await #expect(throws: invalid) { _ = try await device.readJoined([]) }
+        await #expect(throws: invalid) { _ = try await device.readJoined(Array(1...12)) }
+        await #expect(throws: invalid) { _ = try await device.readAll([]) }
+        await #expect(throws: invalid) { _ = try await device.readAll([3, 5], lengths: []) }
         await #expect(throws: invalid) { _ = try await device.writeReliably([]) }
         await #expect(throws: BLEError(.tooLong, during: "", because: "")) {
-            _ = try await device.readMultiple([3, 5], lengths: [20, 3])
+            _ = try await device.readAll([3, 5], lengths: [20, 3])
         }
         #expect(await peripheral.receivedCount == 0)
     }
@@ -144,8 +146,9 @@ import Testing
             < 0a 0700
             > 0b cc
             """)
-        let values = try await device.readMultipleVariable([3, 5, 7])
-        #expect(values == [[0xAA, 0xBB], Array(0...0x11), [0xCC]])
+        let values = try await device.readAll([3, 5, 7])
+        #expect(values.map(\.handle) == [3, 5, 7])
+        #expect(values.map(\.bytes) == [[0xAA, 0xBB], Array(0...0x11), [0xCC]])
         let report = await peer.report
         #expect(report.isComplete, "\(report)")
     }
@@ -155,7 +158,7 @@ import Testing
     func anAnswerThatDoesNotAddUpIsMalformed(answer: String) async throws {
         let (device, peer) = try await attach("< 20 0300 0500\n> \(answer)")
         await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
-            _ = try await device.readMultipleVariable([3, 5])
+            _ = try await device.readAll([3, 5])
         }
         #expect(await device.isConnected)
         #expect(await peer.report.isComplete)
@@ -163,7 +166,7 @@ import Testing
 
     @Test func aPeerThatDoesNotKnowTheRequestSaysSo() async throws {
         let (device, peer) = try await attach("< 20 0300 0500\n> 01 20 0000 06")
-        let error = await #expect(throws: BLEError.self) { _ = try await device.readMultipleVariable([3, 5]) }
+        let error = await #expect(throws: BLEError.self) { _ = try await device.readAll([3, 5]) }
         #expect(error?.attError == .requestNotSupported)
         #expect(await peer.report.isComplete)
     }

@@ -24,7 +24,7 @@ import Testing
     @Test func onlyTheRangeIsFoundAnew() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         var changes = try await device.serviceChanges().makeAsyncIterator()
         let before = await peripheral.requestCount
         let range = try #require(await peripheral.changeServices(to: Self.large))
@@ -37,7 +37,7 @@ import Testing
         #expect(!asked.isEmpty && asked.count < 8)
         // All of it is as a discovery of everything finds it.
         let known = await device.database
-        let found = try await device.discover(.full, ignoringCache: true)
+        let found = try await device.discover(level: .full, ignoringCache: true)
         #expect(known?.services == found.services)
         #expect(known?.characteristics == found.characteristics)
         #expect(known?.descriptors.map(\.handle) == found.descriptors.map(\.handle))
@@ -46,7 +46,7 @@ import Testing
     @Test func subscriptionsInTheRangeEnd() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         let level = try await device.subscribe(to: 0x2A19)
         let other = try await device.subscribe(to: 0xFFF1)
         var changes = try await device.serviceChanges().makeAsyncIterator()
@@ -66,7 +66,7 @@ import Testing
     @Test func anOldCharacteristicIsRefused() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         let old = try #require(database.characteristics(0xFFF1).first)
         let same = try #require(database.characteristics(0x2A05).first)
         var changes = try await device.serviceChanges().makeAsyncIterator()
@@ -87,7 +87,7 @@ import Testing
     @Test func asksBehindTheFirstRequest() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         #expect(await !peripheral.isSubscribed(to: 0x2A05))
         let before = await peripheral.requestCount
         _ = try await device.read(0x2A19)
@@ -102,7 +102,7 @@ import Testing
             let peripheral = VirtualPeripheral(Self.small, time: time)
             let device = try await Central(time: time).attach(
                 descriptor: peripheral.connect(), ConnectOptions(observesServiceChanges: false))
-            let database = try await device.discover(.full)
+            let database = try await device.discover(level: .full)
             let changed = try #require(database.characteristics(0x2A05).first)
             let configuration = try #require(database.cccd(of: changed)?.handle)
             await peripheral.stopResponding()
@@ -125,7 +125,7 @@ import Testing
     @Test func asksNothingWhenNotWanted() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral, ConnectOptions(observesServiceChanges: false))
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         for _ in 0..<5 { _ = try await device.read(0x2A19) }
         #expect(await !peripheral.isSubscribed(to: 0x2A05))
     }
@@ -142,7 +142,7 @@ import Testing
     @Test func nonsenseAndFloodsDoNoHarm() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         let handle = try #require(database.characteristics(0x2A05).first?.valueHandle)
         _ = try await device.serviceChanges()
         for value in ["0200 0100", "0000 0000", "", "01", "0100 ffff 00", "ffff 0000"] {
@@ -169,7 +169,7 @@ import Testing
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)
             let device = try await Central(time: time).attach(to: peripheral, ConnectOptions(mtu: 23))
-            try await device.discover(.full)
+            try await device.discover(level: .full)
             _ = try await device.serviceChanges()
             let writing = time.task { try await device.write([UInt8](repeating: 1, count: 200), to: 0xFFF1) }
             while await !peripheral.transcript.requests.contains("16") {
@@ -187,10 +187,10 @@ import Testing
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)
             let device = try await Central(time: time).attach(to: peripheral)
-            try await device.discover(.full)
+            try await device.discover(level: .full)
             var changes = try await device.serviceChanges().makeAsyncIterator()
             let before = await peripheral.requestCount
-            let discovery = time.task { try await device.discover(.full, ignoringCache: true) }
+            let discovery = time.task { try await device.discover(level: .full, ignoringCache: true) }
             while await peripheral.requestCount == before { try await time.clock.sleep(for: .milliseconds(1)) }
             await peripheral.changeServices(to: Self.large)
             while await device.statistics.confirmations == 0 { try await time.clock.sleep(for: .milliseconds(1)) }

@@ -82,12 +82,12 @@ import Testing
 
     @Test func aDiscoveryThatGoesLessFarReplacesNothing() async throws {
         let (device, peripheral) = try await attach()
-        async let structure = device.discover(.structure)
-        async let full = device.discover(.full)
+        async let structure = device.discover(level: .structure)
+        async let full = device.discover(level: .full)
         _ = try await (structure, full)
         let before = await peripheral.requestCount
-        let known = try await device.discover(.full)
+        let known = try await device.discover(level: .full)
         #expect(await peripheral.requestCount == before)
-        #expect(try await device.discover(.full, ignoringCache: true) == known)
+        #expect(try await device.discover(level: .full, ignoringCache: true) == known)
     }
 }

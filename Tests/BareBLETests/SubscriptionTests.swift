@@ -33,7 +33,7 @@ import Testing
     @Test func theDescriptorIsLookedForWhereDiscoveryLeftItOpen() async throws {
         let peripheral = VirtualPeripheral(.uart)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.structure)
+        try await device.discover(level: .structure)
         let requests = await peripheral.requestCount
         let values = try await device.subscribe(to: echo)
         // Find Information, and the write.

@@ -62,7 +62,7 @@ import Testing
     ) async -> [BLEError?] {
         var outcomes: [BLEError?] = []
         outcomes.append(
-            await failure { () async throws(BLEError) in _ = try await device.discover(.full) })
+            await failure { () async throws(BLEError) in _ = try await device.discover(level: .full) })
         outcomes.append(
             await failure { () async throws(BLEError) in
                 let value = try await device.read(FaultyLink.value, timeout: .seconds(60))

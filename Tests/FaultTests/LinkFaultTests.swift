@@ -14,7 +14,7 @@ import Testing
         let link = try await FaultyLink()
         let kinds = SystemCalls(.recvmsg, .recv, .send, .poll, .epollWait, .read, .write, .close)
         link.plan.set(kinds, .interrupt, times: nil)
-        try await link.device.discover(.full)
+        try await link.device.discover(level: .full)
         try await link.checkUsable()
         try await link.device.write([1, 2, 3], to: FaultyLink.writable)
         #expect(try await link.peripheral.value(FaultyLink.writableUUID) == [1, 2, 3])
@@ -37,7 +37,7 @@ import Testing
         times: Int
     ) async throws {
         let link = try await FaultyLink()
-        try await link.device.discover(.full)
+        try await link.device.discover(level: .full)
         let before = link.plan.count(.sending)
         link.plan.set(.sending, .fail(EAGAIN), times: times)
         let received = await link.peripheral.receivedCount

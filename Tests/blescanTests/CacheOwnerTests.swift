@@ -80,7 +80,7 @@ import Testing
     @Test func theHashOfTheDemoIsRight() async throws {
         let device = try #require(VirtualDevice.presets.first { $0.name == "heart-rate" }?.device)
         let peripheral = try await Central().attach(descriptor: VirtualPeripheral(device).connect())
-        let message = try #require(DatabaseHashMessage(try await peripheral.discover(.full)))
+        let message = try #require(DatabaseHashMessage(try await peripheral.discover(level: .full)))
         #expect(
             Hex.encode(message.bytes)
                 == "01000028001802000328020300002a04000328020500012a"

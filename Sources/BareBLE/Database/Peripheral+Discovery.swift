@@ -16,49 +16,30 @@ extension Peripheral {
         peerDatabase.services
     }
 
-    /// Discovers the peer's database, and keeps it as `database`.
+    /// Discovers the peer's database, or certain services of it, and keeps what was found in `database`.
     ///
-    /// What is already known to this level, from a cache or an earlier call, costs nothing. Reads and writes by handle
-    /// need no discovery; by UUID they use what is known, and discover first if nothing is.
+    /// What is already known to this level, from a cache or an earlier call, costs nothing. Named services take two or
+    /// three requests each. Reads and writes by handle need no discovery; by UUID they use what is known, and discover
+    /// first if nothing is.
     ///
     /// - Parameters:
+    ///   - services: The UUIDs of the services; `nil` for all. A service that the peer does not have is not an error.
     ///   - level: The extent of the discovery.
     ///   - ignoringCache: A Boolean value that indicates whether requests are sent even if the result is known.
     ///   - timeout: The longest time for all of it; 60 seconds by default.
+    /// - Returns: The known database; with `services`, only those of them that the peer has.
     /// - Throws: `BLEError` with `.timedOut` after `timeout`, `.malformedReply` for a peer that repeats itself or
     ///   violates the protocol, `.tooLong` beyond 4,096 attributes, `.disconnected`, `.cancelled`.
     @discardableResult
     public func discover(
-        _ level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false, timeout: Duration? = nil
-    ) async throws(BLEError) -> GATTDatabase {
-        let context = context("discover the services", within: timeout ?? Self.discoveryTimeout)
-        return try await recovering(context) { () async throws(BLEError) in
-            if ignoringCache {
-                try await discovery(of: nil, level: level, ignoringCache: true, in: context)
-                try await awaitRediscovery(in: context)
-            } else {
-                try await ensureDiscovered(nil, to: level, in: context)
-            }
-            guard let known = peerDatabase.database else { throw changed(during: context.operation) }
-            return known
-        }
-    }
-
-    /// Discovers only the services with these UUIDs, with two or three requests each, and keeps them in `database`.
-    ///
-    /// Services that were already discovered to this level cost nothing.
-    ///
-    /// - Throws: `BLEError` as `discover(_:ignoringCache:timeout:)` does. A service that the peer does not have is not
-    ///   an error: it is not in the result.
-    @discardableResult
-    public func discover(
-        services: [BluetoothUUID], level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false,
+        services: [BluetoothUUID]? = nil, level: DiscoveryLevel = .subscribable, ignoringCache: Bool = false,
         timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
-        let names = services.map(\.description).joined(separator: ", ")
-        let context = context("discover \(names)", within: timeout ?? Self.discoveryTimeout)
+        let names = services?.map(\.description).joined(separator: ", ")
+        let context = context(
+            "discover \(names ?? "the services")", within: timeout ?? Self.discoveryTimeout)
         return try await recovering(context) { () async throws(BLEError) in
-            if services.isEmpty { return GATTDatabase() }
+            if let services, services.isEmpty { return GATTDatabase() }
             if ignoringCache {
                 try await discovery(of: services, level: level, ignoringCache: true, in: context)
                 try await awaitRediscovery(in: context)
@@ -66,17 +47,26 @@ extension Peripheral {
                 try await ensureDiscovered(services, to: level, in: context)
             }
             guard let known = peerDatabase.database else { throw changed(during: context.operation) }
-            return known.restricted(to: services)
+            return services.map { known.restricted(to: $0) } ?? known
         }
     }
 
-    /// The former form of `discover(_:ignoringCache:timeout:)`.
-    @available(*, deprecated, renamed: "discover(_:ignoringCache:timeout:)")
+    /// The former form of `discover(services:level:ignoringCache:timeout:)`.
+    @available(*, deprecated, renamed: "discover(services:level:ignoringCache:timeout:)")
+    @discardableResult
+    public func discover(
+        _ level: DiscoveryLevel, ignoringCache: Bool = false, timeout: Duration? = nil
+    ) async throws(BLEError) -> GATTDatabase {
+        try await discover(level: level, ignoringCache: ignoringCache, timeout: timeout)
+    }
+
+    /// The former form of `discover(services:level:ignoringCache:timeout:)`.
+    @available(*, deprecated, renamed: "discover(services:level:ignoringCache:timeout:)")
     @discardableResult
     public func discover(
         _ level: DiscoveryLevel = .subscribable, afresh: Bool, timeout: Duration? = nil
     ) async throws(BLEError) -> GATTDatabase {
-        try await discover(level, ignoringCache: afresh, timeout: timeout)
+        try await discover(level: level, ignoringCache: afresh, timeout: timeout)
     }
 
     /// The former form of `discover(services:level:ignoringCache:timeout:)`.

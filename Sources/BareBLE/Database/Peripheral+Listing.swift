@@ -2,7 +2,8 @@ public import BLECore
 internal import BLELinux
 
 // The discovery procedures of the specification, one by one, for callers that choose the requests and their order
-// themselves. `discover(_:)` finds the same in fewer requests.
+// themselves. `discover()` finds the same in fewer requests. Each takes first the UUIDs, where the procedure knows them,
+// then the owner (`of`) or the range of handles (`in`) to search, then a limit.
 
 extension Peripheral {
     /// Lists the peer's primary services, or those with certain UUIDs, ordered by handle.
@@ -23,28 +24,23 @@ extension Peripheral {
         _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle> = 1...0xFFFF, limit: Int? = nil,
         timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTService] {
-        let context = context("discover the services", within: timeout ?? Self.discoveryTimeout)
-        guard let uuids else {
-            return try await services(nil, isPrimary: true, handles: range, limit, in: context)
-        }
-        var all: [GATTService] = []
-        for uuid in uuids {
-            all += try await services(
-                uuid, isPrimary: true, handles: range, limit, in: context.named("discover the services \(uuid)"))
-        }
-        return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+        try await services(
+            uuids, isPrimary: true, handles: range, limit,
+            in: context("discover the services", within: timeout ?? Self.discoveryTimeout))
     }
 
-    /// Lists the peer's secondary services, which are only used where another service includes them.
+    /// Lists the peer's secondary services, which are only used where another service includes them, or those with
+    /// certain UUIDs, ordered by handle.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
     /// Spec: Service Definition, Core Vol 3 Part G, 3.1.
     public func discoverSecondaryServices(
-        in range: ClosedRange<AttributeHandle> = 1...0xFFFF, timeout: Duration? = nil
+        _ uuids: [BluetoothUUID]? = nil, in range: ClosedRange<AttributeHandle> = 1...0xFFFF, limit: Int? = nil,
+        timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTService] {
         try await services(
-            nil, isPrimary: false, handles: range, nil,
+            uuids, isPrimary: false, handles: range, limit,
             in: context("discover the secondary services", within: timeout ?? Self.discoveryTimeout))
     }
 
@@ -56,9 +52,9 @@ extension Peripheral {
     ///
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
     public func discoverIncludedServices(
-        of service: GATTService, timeout: Duration? = nil
+        of service: GATTService, limit: Int? = nil, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTInclude] {
-        try await discoverIncludedServices(in: service.handles, timeout: timeout)
+        try await discoverIncludedServices(in: service.handles, limit: limit, timeout: timeout)
     }
 
     /// Lists the references to services in a range of handles.
@@ -67,11 +63,14 @@ extension Peripheral {
     ///
     /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
     public func discoverIncludedServices(
-        in range: ClosedRange<AttributeHandle>, timeout: Duration? = nil
+        in range: ClosedRange<AttributeHandle>, limit: Int? = nil, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTInclude] {
         let context = context("discover the included services", within: timeout ?? Self.discoveryTimeout)
+        let limit = try count(limit, in: context)
         let outcome = try await list(range, in: context) { client, id, deadline, now in
-            client.start(IncludeDiscovery(in: range), id: id, deadline: deadline, at: now) { .includes($0) }
+            client.start(IncludeDiscovery(in: range, limit: limit), id: id, deadline: deadline, at: now) {
+                .includes($0)
+            }
         }
         guard case .includes(let found) = outcome else { throw unexpected(outcome, in: context) }
         remember { $0.including(found) }
@@ -120,10 +119,10 @@ extension Peripheral {
     ///
     /// Spec: Discover All Characteristic Descriptors, Core Vol 3 Part G, 4.7.1.
     public func discoverDescriptors(
-        of characteristic: GATTCharacteristic, timeout: Duration? = nil
+        of characteristic: GATTCharacteristic, limit: Int? = nil, timeout: Duration? = nil
     ) async throws(BLEError) -> [GATTDescriptor] {
         guard let range = characteristic.descriptorHandles else { return [] }
-        return try await discoverDescriptors(in: range, timeout: timeout)
+        return try await discoverDescriptors(in: range, limit: limit, timeout: timeout)
     }
 
     /// Lists the descriptors in a range of handles, up to the first declaration in it.
@@ -148,7 +147,23 @@ extension Peripheral {
     // MARK: Inside
 
     private func services(
-        _ uuid: BluetoothUUID?, isPrimary: Bool, handles range: ClosedRange<AttributeHandle>, _ limit: Int?,
+        _ uuids: [BluetoothUUID]?, isPrimary: Bool, handles range: ClosedRange<AttributeHandle>, _ limit: Int?,
+        in context: CallContext
+    ) async throws(BLEError) -> [GATTService] {
+        guard let uuids else {
+            return try await services(named: nil, isPrimary: isPrimary, handles: range, limit, in: context)
+        }
+        var all: [GATTService] = []
+        for uuid in uuids {
+            all += try await services(
+                named: uuid, isPrimary: isPrimary, handles: range, limit,
+                in: context.named("\(context.operation) \(uuid)"))
+        }
+        return all.sorted { $0.handles.lowerBound < $1.handles.lowerBound }
+    }
+
+    private func services(
+        named uuid: BluetoothUUID?, isPrimary: Bool, handles range: ClosedRange<AttributeHandle>, _ limit: Int?,
         in context: CallContext
     ) async throws(BLEError) -> [GATTService] {
         let limit = try count(limit, in: context)

@@ -41,93 +41,30 @@ extension Peripheral {
         }
     }
 
-    /// Reads several values with one request, whose response contains them in a row.
+    /// Reads the values at several handles in as few requests as possible.
     ///
-    /// The caller knows where each value ends, and what does not fit into one packet (`mtu - 1` bytes) is missing at
-    /// the end.
+    /// Without `lengths`, the values may have any length. One that did not fit into the response is read after it, so
+    /// the result is complete; a single one is read as by `read(_:timeout:)`. Peers older than Bluetooth 5.2 do not
+    /// support the request, which is reported as `.refusedByPeer` with `attError` 0x06.
     ///
-    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than fit into one packet, and as
-    ///   `read(_:timeout:)` does.
-    ///
-    /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
-    public func readMultiple(
-        _ handles: [AttributeHandle], timeout: Duration? = nil
-    ) async throws(BLEError) -> [UInt8] {
-        let context = context(
-            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
-        return try await recovering(context) { () async throws(BLEError) in
-            let outcome = try await run(in: context) { client, id, deadline, now in
-                let procedure = ReadMultiple(handles: handles, mtu: client.mtu)
-                return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
-            }
-            guard case .value(let values) = outcome else { throw unexpected(outcome, in: context) }
-            return values
-        }
-    }
-
-    /// Reads several values of known lengths with one request, and separates them. The last one may have any length.
+    /// With `lengths` it takes one request that older peers support too. Its response contains the values in a row, so
+    /// all of them must fit into one packet (`mtu - 1` bytes), and the lengths separate them.
     ///
     /// - Parameters:
     ///   - handles: The handles of the values.
-    ///   - lengths: Their lengths, in the same order; that of the last value may be left out.
+    ///   - lengths: The lengths of the values, in the same order, if they are known; that of the last value may be left
+    ///     out.
     ///   - timeout: The longest time; 60 seconds by default.
-    /// - Throws: `BLEError` with `.tooLong` for values that do not fit into one response, before anything is sent;
-    ///   `.malformedReply` for a response of another length; and as `readMultiple(_:timeout:)` does.
-    ///
-    /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
-    public func readMultiple(
-        _ handles: [AttributeHandle], lengths: [Int], timeout: Duration? = nil
-    ) async throws(BLEError) -> [[UInt8]] {
-        let operation = "read \(handles.count) values"
-        guard lengths.count == handles.count || lengths.count + 1 == handles.count,
-            lengths.allSatisfy({ (0...GATTLimits.value).contains($0) })
-        else {
-            throw BLEError(
-                .invalidArgument, subject: name, during: operation,
-                because: "the lengths do not belong to the handles",
-                hint: "Give each value a length from 0 to 512; only the last one's may be left out.")
-        }
-        let total = lengths.reduce(0, +)
-        guard total <= mtu - 1 else {
-            throw BLEError(
-                .tooLong, subject: name, during: operation,
-                because: "\(total) bytes do not fit into one response of \(mtu - 1) bytes",
-                hint: "Read fewer values at once.")
-        }
-        var rest = try await readMultiple(handles, timeout: timeout)[...]
-        var values: [[UInt8]] = []
-        for length in lengths {
-            let value = rest.prefix(length)
-            guard value.count == length else { break }
-            values.append(Array(value))
-            rest = rest.dropFirst(length)
-        }
-        if values.count == lengths.count, lengths.count < handles.count {
-            values.append(Array(rest))
-            rest = []
-        }
-        guard values.count == handles.count, rest.isEmpty else {
-            throw BLEError(
-                .malformedReply, subject: name, during: operation,
-                because: "the values together do not have the length that was given for them")
-        }
-        return values
-    }
-
-    /// Reads several values of any length in as few requests as possible.
-    ///
-    /// A value that did not fit into the response is read after it, so the result is complete; a single one is read as
-    /// by `read(_:timeout:)`. Peers older than Bluetooth 5.2 do not support the request, which is reported as
-    /// `.refusedByPeer` with `attError` 0x06.
-    ///
     /// - Returns: The values, in the order of the handles.
-    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than fit into one packet, and as
-    ///   `read(_:timeout:)` does.
+    /// - Throws: `BLEError` with `.invalidArgument` for no handles, or more than fit into one packet, or for lengths
+    ///   that do not belong to them; with `lengths`, `.tooLong` for values that do not fit into one response, before
+    ///   anything is sent, and `.malformedReply` for a response of another length; and as `read(_:timeout:)` does.
     ///
-    /// Spec: Read Multiple Variable Length Characteristic Values, Core Vol 3 Part G, 4.8.5.
-    public func readMultipleVariable(
-        _ handles: [AttributeHandle], timeout: Duration? = nil
-    ) async throws(BLEError) -> [[UInt8]] {
+    /// Spec: Read Multiple (Variable Length) Characteristic Values, Core Vol 3 Part G, 4.8.4 and 4.8.5.
+    public func readAll(
+        _ handles: [AttributeHandle], lengths: [Int]? = nil, timeout: Duration? = nil
+    ) async throws(BLEError) -> [AttributeReading] {
+        if let lengths { return try await readSeparated(handles, lengths, timeout: timeout) }
         let context = context(
             "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
         return try await recovering(context) { () async throws(BLEError) in
@@ -149,8 +86,90 @@ extension Peripheral {
                 }
                 readings += try await complete(found, in: context)
             } while readings.count < handles.count
-            return readings.map(\.bytes)
+            return readings
         }
+    }
+
+    private func readSeparated(
+        _ handles: [AttributeHandle], _ lengths: [Int], timeout: Duration?
+    ) async throws(BLEError) -> [AttributeReading] {
+        let operation = "read \(handles.count) values"
+        guard lengths.count == handles.count || lengths.count + 1 == handles.count,
+            lengths.allSatisfy({ (0...GATTLimits.value).contains($0) })
+        else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: operation,
+                because: "the lengths do not belong to the handles",
+                hint: "Give each value a length from 0 to 512; only the last one's may be left out.")
+        }
+        let total = lengths.reduce(0, +)
+        guard total <= mtu - 1 else {
+            throw BLEError(
+                .tooLong, subject: name, during: operation,
+                because: "\(total) bytes do not fit into one response of \(mtu - 1) bytes",
+                hint: "Read fewer values at once.")
+        }
+        var rest = try await readJoined(handles, timeout: timeout)[...]
+        var values: [[UInt8]] = []
+        for length in lengths {
+            let value = rest.prefix(length)
+            guard value.count == length else { break }
+            values.append(Array(value))
+            rest = rest.dropFirst(length)
+        }
+        if values.count == lengths.count, lengths.count < handles.count {
+            values.append(Array(rest))
+            rest = []
+        }
+        guard values.count == handles.count, rest.isEmpty else {
+            throw BLEError(
+                .malformedReply, subject: name, during: operation,
+                because: "the values together do not have the length that was given for them")
+        }
+        return zip(handles, values).map { AttributeReading(handle: $0, bytes: $1) }
+    }
+
+    /// Reads several values with one request, and returns them in a row, as the response contains them. What does not
+    /// fit into one packet is missing at the end.
+    ///
+    /// Spec: Read Multiple Characteristic Values, Core Vol 3 Part G, 4.8.4.
+    package func readJoined(
+        _ handles: [AttributeHandle], timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        let context = context(
+            "read \(handles.count) values", within: timeout ?? Self.valueTimeout, repeating: .sameHandles(handles))
+        return try await recovering(context) { () async throws(BLEError) in
+            let outcome = try await run(in: context) { client, id, deadline, now in
+                let procedure = ReadMultiple(handles: handles, mtu: client.mtu)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .value($0) }
+            }
+            guard case .value(let values) = outcome else { throw unexpected(outcome, in: context) }
+            return values
+        }
+    }
+
+    /// Reads several values with one request, and returns them in a row.
+    @available(*, deprecated, message: "Use `readAll(_:lengths:timeout:)`, which separates the values.")
+    public func readMultiple(
+        _ handles: [AttributeHandle], timeout: Duration? = nil
+    ) async throws(BLEError) -> [UInt8] {
+        try await readJoined(handles, timeout: timeout)
+    }
+
+    /// The former name of `readAll(_:lengths:timeout:)`.
+    @available(*, deprecated, renamed: "readAll(_:lengths:timeout:)")
+    public func readMultiple(
+        _ handles: [AttributeHandle], lengths: [Int], timeout: Duration? = nil
+    ) async throws(BLEError) -> [[UInt8]] {
+        try await readAll(handles, lengths: lengths, timeout: timeout).map(\.bytes)
+    }
+
+    /// The former name of `readAll(_:lengths:timeout:)`.
+    @available(*, deprecated, renamed: "readAll(_:lengths:timeout:)")
+    public func readMultipleVariable(
+        _ handles: [AttributeHandle], timeout: Duration? = nil
+    ) async throws(BLEError) -> [[UInt8]] {
+        try await readAll(handles, timeout: timeout).map(\.bytes)
     }
 
     /// Reads the rest of values that may have been truncated.

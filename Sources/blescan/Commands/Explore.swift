@@ -72,7 +72,7 @@ struct Explore: AsyncParsableCommand {
     /// Discovers the attributes, and reads them.
     private func explore(_ peripheral: Peripheral, believing isFromCache: Bool) async throws -> Findings {
         Console.progress.step(nil)
-        let database = try await peripheral.discover(.full, timeout: options.timeout?.duration)
+        let database = try await peripheral.discover(level: .full, timeout: options.timeout?.duration)
         let discovered = ContinuousClock().now
         let requests = await peripheral.statistics.requestsSent
         let isUnchecked = isFromCache ? try await peripheral.cache()?.databaseHash == nil : false

@@ -39,7 +39,7 @@ struct Write: AsyncParsableCommand {
         let kind: WriteKind = withoutResponse ? .withoutResponse : .withResponse
         let handle = try await Connection.run(with: peer, options) { peripheral in
             if case .uuid = command.attribute.reference {
-                try await peripheral.discover(.structure, timeout: command.options.timeout?.duration)
+                try await peripheral.discover(level: .structure, timeout: command.options.timeout?.duration)
             }
             do throws(BLEError) {
                 try await peripheral.write(

@@ -24,7 +24,7 @@ extension ConnectionFacts {
                 let found = begun.time.withLock { $0 }
                 facts.searching = found.map { ($0 - start).milliseconds }
                 facts.connecting = (connected - (found ?? start)).milliseconds
-                let database = try await peripheral.discover(.full)
+                let database = try await peripheral.discover(level: .full)
                 let statistics = await peripheral.statistics
                 facts.discovering = (clock.now - connected).milliseconds
                 facts.mtu = await peripheral.mtu

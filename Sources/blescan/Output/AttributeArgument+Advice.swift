@@ -17,7 +17,7 @@ extension AttributeArgument {
         case .uuid(let uuid, _, _):
             guard error.code == .attributeNotFound || error.code == .ambiguous,
                 AssignedNumbers.descriptorName(uuid) != nil,
-                let database = try? await peripheral.discover(.full, timeout: .seconds(5))
+                let database = try? await peripheral.discover(level: .full, timeout: .seconds(5))
             else { return error }
             let owners = database.characteristics.filter { characteristic in
                 database.descriptors(of: characteristic).contains { $0.uuid == uuid }

@@ -46,7 +46,7 @@ extension ClientCaseRun {
         let findings = recorded.findings
         let table = try required(GATTVectors.databases()[recorded.database ?? ""]).table()
         return try await discover(table) { device in
-            let found = try await device.discover(.full)
+            let found = try await device.discover(level: .full)
             try Self.compare(findings.services, with: found.services)
             try Self.compare(findings.characteristics, with: found.characteristics)
             let descriptors = found.descriptors.map { "\($0.handle) \($0.uuid)" }

@@ -65,7 +65,7 @@ struct ClientCaseRun {
     private func readMultiple() async throws -> Verdict {
         let handles = try required(recorded.params.handles)
         return try await play(try script()) { device throws(BLEError) in
-            .value(try await device.readMultiple(handles))
+            .value(try await device.readJoined(handles))
         }
     }
 
@@ -169,7 +169,7 @@ struct ClientCaseRun {
         let peer = AnsweringPeer(server)
         let device = try await attach(try await peer.connect())
         // The characteristic is in a secondary service, which only a full discovery looks for.
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         let values = try await device.subscribe(to: .handle(try required(recorded.params.handle)))
         let event = try required(recorded.expect.events?.first)
         var iterator = values.makeAsyncIterator()
@@ -201,7 +201,7 @@ struct ClientCaseRun {
             return .notApplicable("handle 0 is the peer's to refuse; GATT/GAR/CL/BI-01-C sends it")
         case "read-multiple":
             let handles = try required(parameters.handles)
-            return try await checkRefusal { device throws(BLEError) in _ = try await device.readMultiple(handles) }
+            return try await checkRefusal { device throws(BLEError) in _ = try await device.readJoined(handles) }
         default:
             return .failed("unknown request \(parameters.request ?? "")")
         }

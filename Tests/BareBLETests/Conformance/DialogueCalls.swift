@@ -96,10 +96,10 @@ struct DialogueSession {
         case "read-all":
             return try await device.readAll(try uuid(words[0])).map { Self.text($0.bytes) }.joined(separator: " ")
         case "read-multiple":
-            return Self.text(try await device.readMultiple(try words.map { try Self.handle($0) }))
+            return Self.text(try await device.readJoined(try words.map { try Self.handle($0) }))
         case "read-variable":
             let handles = try words.map { try Self.handle($0) }
-            return try await device.readMultipleVariable(handles).map(Self.text).joined(separator: " ")
+            return try await device.readAll(handles).map { Self.text($0.bytes) }.joined(separator: " ")
         case "write":
             try await device.write(try bytes(words[1]), to: try Self.reference(words[0]))
         case "command":
@@ -114,7 +114,7 @@ struct DialogueSession {
                 "structure": .structure, "subscribable": .subscribable, "full": .full,
             ]
             guard let level = levels[words[0]] else { throw Mismatch("no level \(words[0])") }
-            return Self.text(handles: try await device.discover(level).characteristics.map(\.valueHandle))
+            return Self.text(handles: try await device.discover(level: level).characteristics.map(\.valueHandle))
         case "discover-services":
             let kinds = try words.map { try uuid($0) }
             return Self.text(services: try await device.discoverServices(kinds.isEmpty ? nil : kinds))

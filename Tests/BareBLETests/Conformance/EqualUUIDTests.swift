@@ -10,7 +10,7 @@ struct EqualUUIDTests {
 
     @Test func theDatabaseKeepsBoth() async throws {
         let device = try await Central().attach(to: peripheral)
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         #expect(database.services(0x180F).map(\.handles) == [1...4, 5...8])
         #expect(database.characteristics(0x2A19, in: 0x180F).map(\.valueHandle) == [3, 7])
         let second = try #require(database.services(0x180F).last)

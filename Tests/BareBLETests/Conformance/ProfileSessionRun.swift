@@ -25,7 +25,7 @@ struct ProfileSessionRun {
         let peer = AnsweringPeer(server)
         let device = try await ClientCaseRun.central.attach(
             descriptor: try await peer.connect(), name: recorded.name, ConnectOptions(mtu: offer))
-        let database = try await device.discover(.full)
+        let database = try await device.discover(level: .full)
         try compare(database)
 
         var subscriptions: [UInt16: ValueSequence] = [:]

@@ -45,7 +45,7 @@ struct HostileDiscovery: Sendable, CustomStringConvertible {
 
     static func result(of device: Peripheral, _ level: DiscoveryLevel) async -> String {
         do throws(BLEError) {
-            let found = try await device.discover(level)
+            let found = try await device.discover(level: level)
             let values = found.characteristics.map { "\($0.valueHandle)" }.joined(separator: " ")
             let services = found.services.map { "\($0.handles.lowerBound)-\($0.handles.upperBound)" }
             return "values \(values), services \(services.joined(separator: " ")), quirks \(found.quirks.count)"

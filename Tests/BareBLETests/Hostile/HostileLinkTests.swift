@@ -88,7 +88,7 @@ struct HostileLinkTests {
     @Test("G09: one handle in each response, for ever")
     func endlessDiscovery() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
-        let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(.full) }
+        let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(level: .full) }
         #expect(code == .tooLong)
         #expect(await link.peer.received.count <= 2 * 4_096 + 65)
         #expect(try await link.device.read(.handle(3)) == [1])
@@ -99,7 +99,7 @@ struct HostileLinkTests {
     func slowDiscovery() async throws {
         let link = try await HostileLink { pdu in pdu.first == 0x0A ? [[0x0B, 1]] : [] }
         let code = await HostileLink.code { () throws(BLEError) in
-            _ = try await link.device.discover(.full, timeout: .milliseconds(20))
+            _ = try await link.device.discover(level: .full, timeout: .milliseconds(20))
         }
         #expect(code == .timedOut)
         #expect(await link.device.isConnected)
@@ -151,7 +151,7 @@ struct HostileLinkTests {
         add(7, .includeDeclaration, [9, 0, 5, 0, 0x0F, 0x18])
         add(8, .includeDeclaration, [0, 0, 5, 0, 0x0F, 0x18])
         let link = try await HostileLink(AttributeTable(attributes))
-        let found = try await link.device.discover(.full)
+        let found = try await link.device.discover(level: .full)
         #expect(found.services.map { $0.includes.map(\.handles) } == [[5...8, 1...4, 9...3000], [1...4]])
         #expect(found.quirks == [.includeDropped(7), .includeDropped(8)])
         #expect(await link.peer.received.count < 20)

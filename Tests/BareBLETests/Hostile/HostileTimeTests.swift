@@ -15,7 +15,7 @@ struct HostileTimeTests {
             let device = try await Central(time: time).attach(
                 descriptor: peripheral.connect(), ConnectOptions(mtu: 23))
             let start = time.now
-            let code = await HostileLink.code { () throws(BLEError) in _ = try await device.discover(.full) }
+            let code = await HostileLink.code { () throws(BLEError) in _ = try await device.discover(level: .full) }
             #expect(code == .timedOut)
             #expect(time.now - start == .seconds(60))
             // The last response is still to come; then the next request has its turn.

@@ -29,8 +29,8 @@ import Testing
             { try await device.write([1], to: .handle(3)) },
             { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
             { try await device.writeReliably([([1], .handle(3)), ([2], .handle(5))]) },
-            { _ = try await device.discover(.full, ignoringCache: true) },
-            { _ = try await device.readMultiple([3, 5]) },
+            { _ = try await device.discover(level: .full, ignoringCache: true) },
+            { _ = try await device.readAll([3, 5], lengths: [1]) },
         ]
         let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
             for call in calls { group.addTask { await code(call) } }

@@ -43,7 +43,7 @@ import Testing
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
                 let device = try await session.ready(within: limit)
-                let second = try #require(try await device.discover(.full).characteristics(0xFFF2).last)
+                let second = try #require(try await device.discover(level: .full).characteristics(0xFFF2).last)
                 let values = await session.values(of: .characteristic(second))
                 try await central.saveState()
                 let wanted = PersistedSubscription(0xFFF2, index: 1)

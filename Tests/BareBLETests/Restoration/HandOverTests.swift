@@ -17,7 +17,7 @@ import Testing
     @Test func theLinkGoesOn() async throws {
         let peripheral = VirtualPeripheral(.longValue)
         let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 100))
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         let database = await device.database
         let link = try await device.detach()
         #expect(await device.disconnected() == .detached)
@@ -182,7 +182,7 @@ import Testing
     @Test func changesOfServicesAreObservedOn() async throws {
         let peripheral = VirtualPeripheral(.heartRate)
         let device = try await central.attach(to: peripheral)
-        try await device.discover(.full)
+        try await device.discover(level: .full)
         _ = try await device.serviceChanges()
         let again = try await central.adopt(passed(try await device.detach()))
         #expect(await again.restoredSubscriptions.isEmpty)

@@ -35,7 +35,7 @@ import Testing
                     let session = try await central.session(with: peer, wanted)
                     let values = await session.values(of: 0xFFF2)
                     let device = try await session.ready(within: limit)
-                    try await device.discover(.full)
+                    try await device.discover(level: .full)
                     _ = values
                 }
             }
@@ -238,7 +238,7 @@ import Testing
             let (_, peer) = try await bench.add(RestorationBench.twins)
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
-                let found = try await session.ready(within: limit).discover(.full).characteristics(0xFFF2)
+                let found = try await session.ready(within: limit).discover(level: .full).characteristics(0xFFF2)
                 let second = try #require(found.last)
                 let options = SubscribeOptions(preferred: .indications)
                 let values = [

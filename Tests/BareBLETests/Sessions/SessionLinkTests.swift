@@ -208,7 +208,7 @@ import Testing
             let peer = try #require(await radio.id(of: peripheral))
             let session = try await Central(radio: radio).session(with: peer)
             let device = try await session.ready()
-            try await device.discover(.full)
+            try await device.discover(level: .full)
             _ = try await device.serviceChanges()
             var events = session.events.makeAsyncIterator()
             var values = await session.values(of: 0xFFF1).makeAsyncIterator()

@@ -63,7 +63,7 @@ enum DiscoveryBenchmark {
             let (central, peripheral) = (Central(), VirtualPeripheral(hashed))
             let first = try await central.attach(
                 descriptor: peripheral.connect(), ConnectOptions(mtu: mtu, observesServiceChanges: false))
-            let database = try await first.discover(.full)
+            let database = try await first.discover(level: .full)
             let cache = try await first.cache()
             await first.disconnect()
             await peripheral.disconnect()

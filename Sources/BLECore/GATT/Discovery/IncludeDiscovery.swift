@@ -1,10 +1,12 @@
 /// Lists the references to other services in a range of handles.
 ///
 /// A reference to a service with a long UUID does not contain it; the service's own declaration is read for it, and if
-/// the peer refuses that, the reference has no UUID. References are not followed.
+/// the peer refuses that, the reference has no UUID. References are not followed. The list ends at the end of the
+/// range, when the peer reports that there are no more, or at `limit` references.
 ///
 /// Spec: Find Included Services, Core Vol 3 Part G, 4.5.1.
 package struct IncludeDiscovery: GATTProcedure {
+    private let limit: Int
     private var place: SearchRange
     private var includes: [GATTInclude] = []
     /// The number of declarations that the peer listed, including those left out.
@@ -12,7 +14,8 @@ package struct IncludeDiscovery: GATTProcedure {
     /// The references whose service is still to be read, as indices, the next one last.
     private var unnamed: [Int] = []
 
-    package init(in range: ClosedRange<AttributeHandle>) {
+    package init(in range: ClosedRange<AttributeHandle>, limit: Int = GATTDatabase.attributeLimit) {
+        self.limit = limit
         place = SearchRange(range)
     }
 
@@ -38,7 +41,7 @@ package struct IncludeDiscovery: GATTProcedure {
                 guard Int(entry.handle) >= place.cursor else { continue }
                 place.cursor = Int(entry.handle) + 1
                 declarations += 1
-                guard let include = GATTInclude(entry) else { continue }
+                guard let include = GATTInclude(entry), includes.count < limit else { continue }
                 if include.uuid == nil { unnamed.insert(includes.count, at: 0) }
                 includes.append(include)
             }
@@ -58,7 +61,7 @@ package struct IncludeDiscovery: GATTProcedure {
         if let index = unnamed.last {
             return .send(ATTReadRequest(handle: includes[index].handles.lowerBound).bytes)
         }
-        return place.count > 0 ? .send(request) : .finished(includes)
+        return place.count > 0 && includes.count < limit ? .send(request) : .finished(includes)
     }
 
     private func uuid(in reply: ATTReply) throws(GATTFailure) -> BluetoothUUID? {

@@ -148,6 +148,24 @@ extension GATTVectors.Case {
         #expect(try includes.run(IncludeDiscovery(in: 1...20)).isMalformed)
     }
 
+    /// Three references in one response: handle, first and last handle of the service, UUID (Core Vol 3 Part G, 4.5.1).
+    @Test(arguments: 1...3) func aListOfReferencesEndsAtItsLimit(limit: Int) throws {
+        var script = try ScriptedAnswers(["0908 0200 1000 1f00 0f18 0300 2000 2f00 0a18 0400 3000 3f00 0518"])
+        let found = try script.run(IncludeDiscovery(in: 1...20, limit: limit)).get()
+        #expect(found.map(\.handles) == [0x10...0x1F, 0x20...0x2F, 0x30...0x3F].prefix(limit).map { $0 })
+        #expect(script.requestTexts.count == 1)
+    }
+
+    /// Without a UUID the reference is to a service with a long one, which is read where the list needs it.
+    @Test func aReferenceBeyondTheLimitIsNotRead() throws {
+        var script = try ScriptedAnswers([
+            "0906 0200 1000 1f00 0300 2000 2f00", "0b 9ecadc24 0ee5a9e0 93f3a3b5 0100406e",
+        ])
+        let found = try script.run(IncludeDiscovery(in: 1...20, limit: 1)).get()
+        #expect(found.map(\.uuid) == [BluetoothUUID(high: 0x6E40_0001_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E)])
+        #expect(script.requestTexts.count == 2)
+    }
+
     @Test func anImpossibleValueHandleIsLeftOut() throws {
         var script = try ScriptedAnswers(["0907 0200 02 0200 192a 0400 02 0500 1a2a", "0108 0600 0a"])
         let found = try script.run(CharacteristicDiscovery(in: 1...20)).get()
