@@ -14,7 +14,7 @@ struct IdleTrial {
             for peer in peers {
                 let session = try await central.session(with: peer)
                 group.addTask {
-                    for try await change in await session.values(of: .heartRateMeasurement) {
+                    for try await change in await session.subscribe(to: .heartRateMeasurement) {
                         switch change {
                         case .began: LinkTrials.say("began \(peer)")
                         case .value: LinkTrials.say("value \(peer)")

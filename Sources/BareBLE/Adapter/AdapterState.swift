@@ -36,68 +36,49 @@ extension Central {
     /// The state of the adapter: first the present one, then each change, up to two seconds late.
     ///
     /// While a task iterates, the adapter is polled every two seconds.
-    public nonisolated var adapterStates: AdapterStates { AdapterStates(central: self) }
+    public nonisolated var adapterStates: AdapterStateSequence {
+        BLESequence { [self] in
+            let observer = AdapterObserver(self)
+            return BLESequence<AdapterState>.AsyncIterator { () async throws(BLEError) in
+                try await observer.nextBatch()
+            }
+        }
+    }
 }
 
 /// The states of a central's adapter.
 ///
-/// At most 16 wait for the consumer; beyond that the oldest is dropped, so the last one is always there.
-public struct AdapterStates: AsyncSequence, Sendable {
-    /// The element type: a state.
-    public typealias Element = AdapterState
-    /// The error that the sequence may end with.
-    public typealias Failure = BLEError
+/// Each iterator begins with the present state at its first `next()`. At most 16 wait for the consumer; beyond that the
+/// oldest is dropped, so the last one is always there. `next()` throws `BLEError` with `.busy` while another task waits
+/// for the next state of this iterator.
+public typealias AdapterStateSequence = BLESequence<AdapterState>
 
-    let central: Central
+/// The former name of `AdapterStateSequence`.
+@available(*, deprecated, renamed: "AdapterStateSequence")
+public typealias AdapterStates = AdapterStateSequence
 
-    /// Walks over the states.
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(central: central)
+/// One iterator's observation of the adapter, which begins with the first request for states.
+private final class AdapterObserver: Sendable {
+    private let central: Central
+    private let observed = Lock<(buffer: StreamBuffer<AdapterState>, token: LifetimeToken)?>(nil)
+
+    init(_ central: Central) {
+        self.central = central
     }
 
-    /// Walks over the states.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private let central: Central
-        private var place: Place?
-        private var walk: StreamWalk<AdapterState>?
-
-        fileprivate init(central: Central) {
-            self.central = central
-        }
-
-        /// The next state; `nil` when the task is cancelled.
-        ///
-        /// - Throws: `BLEError` with `.busy` while another task waits for the next state of this iterator.
-        public mutating func next(
-            isolation actor: isolated (any Actor)? = #isolation
-        ) async throws(BLEError) -> AdapterState? {
-            if place == nil {
-                let adapter = central.adapter
-                let place = await Place(adapter.observeState(), adapter)
-                walk = StreamWalk(place.buffer)
-                self.place = place
-            }
-            guard let entry = try await walk?.peek() else { return nil }
-            walk?.pass()
-            return entry.element
-        }
+    func nextBatch() async throws(BLEError) -> [StreamEntry<AdapterState>] {
+        try await begin().nextBatch()
     }
 
-    /// A place among the observers, until it is released.
-    fileprivate final class Place: Sendable {
-        let buffer: StreamBuffer<AdapterState>
-        private let number: UInt64
-        private let adapter: Adapter
-
-        init(_ place: (number: UInt64, buffer: StreamBuffer<AdapterState>), _ adapter: Adapter) {
-            (number, buffer) = place
-            self.adapter = adapter
-        }
-
-        deinit {
-            let (adapter, number) = (adapter, number)
+    private func begin() async -> StreamBuffer<AdapterState> {
+        if let buffer = observed.withLock({ $0?.buffer }) { return buffer }
+        let adapter = central.adapter
+        let (number, buffer) = await adapter.observeState()
+        let token = LifetimeToken {
             Task.detached(executorPreference: adapter.loop) { await adapter.stopObservingState(number) }
         }
+        observed.withLock { $0 = (buffer, token) }
+        return buffer
     }
 }
 

@@ -17,30 +17,20 @@ package final class DiskGate: Sendable {
     package func run<Value: Sendable>(
         on loop: EventLoop, until deadline: BootInstant? = nil, _ work: @Sendable @escaping () -> Value
     ) async throws(WorkFailure) -> Value {
-        guard let place = enter() else { throw .noRoom }
-        let work: @Sendable () -> Value = { withExtendedLifetime(place) { work() } }
+        guard let slot = enter() else { throw .noRoom }
+        let work: @Sendable () -> Value = { withExtendedLifetime(slot) { work() } }
         guard let deadline else { return try await loop.offload(work) }
         return try await loop.offload(until: deadline, work)
     }
 
-    private func enter() -> Place? {
-        working.withLock { working in
-            guard working < limit else { return nil }
+    /// Returns a slot for one operation, held by the caller and then by its thread; `nil` if there is none.
+    private func enter() -> LifetimeToken? {
+        let isFree = working.withLock { working in
+            guard working < limit else { return false }
             working += 1
-            return Place(gate: self)
+            return true
         }
-    }
-
-    /// A slot for one operation, held by the caller and then by its thread.
-    private final class Place: Sendable {
-        private let gate: DiskGate
-
-        init(gate: DiskGate) {
-            self.gate = gate
-        }
-
-        deinit {
-            gate.working.withLock { $0 -= 1 }
-        }
+        guard isFree else { return nil }
+        return LifetimeToken { self.working.withLock { $0 -= 1 } }
     }
 }

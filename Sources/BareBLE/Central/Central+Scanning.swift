@@ -43,7 +43,7 @@ extension Central {
 
     func beginScan(
         _ sequence: ScanSequence, into buffer: StreamBuffer<ScanEvent>
-    ) async throws(BLEError) -> ScanLease {
+    ) async throws(BLEError) -> ActiveScan {
         let excluded = sequence.excluded
         return try await beginScan(
             sequence.settings, lostAfter: sequence.lostAfter, duration: sequence.duration, excluded: excluded
@@ -62,12 +62,12 @@ extension Central {
         }
     }
 
-    /// Starts a scan; `finish` is called at the end of its duration or of the lease.
+    /// Starts a scan; `finish` is called when its duration is over, or it is stopped.
     func beginScan(
         _ settings: ScanSettings, lostAfter: Duration?, duration: Duration?, excluded: ExcludedPeers? = nil,
         pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
         _ receive: @escaping @Sendable (ScanDelivery) -> Void, finish: @escaping @Sendable () -> Void
-    ) async throws(BLEError) -> ScanLease {
+    ) async throws(BLEError) -> ActiveScan {
         let logger = configuration.logger
         let adapter = adapter
         let id = try await adapter.subscribe(settings, lostAfter: lostAfter, excluded: excluded, pinned: pinned) {
@@ -75,7 +75,7 @@ extension Central {
             receive($0)
         }
         let timer = duration.map { loop.schedule(at: loop.now() + $0) { finish() } }
-        return ScanLease(id: id, adapter: adapter, timer: timer, finish: finish)
+        return ActiveScan(id: id, adapter: adapter, timer: timer, finish: finish)
     }
 }
 

@@ -59,7 +59,7 @@ public actor L2CAPChannel {
     private(set) var end: End?
     private var isEnding = false
     private var inbound: [UInt8]
-    private var received: [[UInt8]] = []
+    private var received: [StreamEntry<[UInt8]>] = []
     private var isPaused = false
     /// The task that waits for packets; one at most.
     private let consumer: Waiters<Void>
@@ -110,7 +110,11 @@ extension L2CAPChannel {
     public var isOpen: Bool { end == nil && !isClosing && !isEnding }
 
     /// The packets from the peer, in order and without loss. Reading begins when the channel opens.
-    public nonisolated var packets: PacketSequence { PacketSequence(channel: self) }
+    public nonisolated var packets: PacketSequence {
+        BLESequence { [self] in
+            BLESequence<[UInt8]>.AsyncIterator { () async throws(BLEError) in try await self.nextBatch() }
+        }
+    }
 
     /// Sends one packet, when its turn comes and there is room.
     ///
@@ -181,7 +185,7 @@ extension L2CAPChannel {
         switch input {
         case .packet(let count, _):
             guard !isClosing else { return true }
-            received.append(Array(inbound.prefix(count)))
+            received.append(StreamEntry(Array(inbound.prefix(count))))
             consumer.resumeAll()
             return true
         case .wouldBlock:
@@ -206,10 +210,10 @@ extension L2CAPChannel {
 
     /// Returns the packets that have arrived, as soon as there are any; empty after the last one or the cancellation
     /// of the task.
-    func nextBatch() async throws(BLEError) -> [[UInt8]] {
+    func nextBatch() async throws(BLEError) -> [StreamEntry<[UInt8]>] {
         while true {
             if !received.isEmpty {
-                var batch: [[UInt8]] = []
+                var batch: [StreamEntry<[UInt8]>] = []
                 swap(&batch, &received)
                 if isPaused { readAgain() }
                 return batch
@@ -372,3 +376,11 @@ extension L2CAPChannel {
         peripheral.assumeIsolated { $0.channelEnded(number) }
     }
 }
+
+/// The packets of a channel, in the order in which the peer sent them.
+///
+/// A channel has one sequence: use it from one task. It ends after the last packet when either side closes the
+/// channel; when the link is lost it throws `BLEError` with `.disconnected`, once. It throws `.busy` while another task
+/// waits for a packet of this channel. A slow consumer loses nothing: reading pauses, and the peer runs out of credits
+/// until the consumer continues.
+public typealias PacketSequence = BLESequence<[UInt8]>

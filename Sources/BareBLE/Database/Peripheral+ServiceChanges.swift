@@ -1,4 +1,4 @@
-internal import BLECore
+public import BLECore
 internal import BLELinux
 internal import Logging
 
@@ -9,6 +9,26 @@ internal import Logging
 // are known, so it delays no request of the application. If only single services were discovered, Generic Attribute is
 // discovered then as well. One call enables the indications at a time, the library's own or the application's. Others
 // wait for it and check again, so none reports the announcements as enabled before the peer has agreed.
+
+/// A change of a peer's services, delivered after their new state is known.
+public struct ServiceChange: Hashable, Sendable {
+    /// The affected handles, in whole services.
+    public let handles: ClosedRange<AttributeHandle>
+    /// The services that were known at these handles before: those removed, and those that may have changed. A service
+    /// that is in `services` too is unchanged.
+    public let formerServices: [GATTService]
+    /// The services that are known at these handles now, ordered by handle. Where the program has discovered single
+    /// services, those are found again when a call names them, and are not listed here.
+    public let services: [GATTService]
+}
+
+/// The changes of one peer's services, in the order in which they became known.
+///
+/// The sequence has one buffer: use it from one task. At most 16 changes wait; beyond that the oldest is dropped,
+/// which does no harm as long as the observer looks at the database and not at the number of changes. It ends when this
+/// program ends the link, and throws `BLEError` with `.disconnected` when the link is lost; `.busy` while another task
+/// waits for the next change.
+public typealias ServiceChangeSequence = BLESequence<ServiceChange>
 
 extension Peripheral {
     /// The client's features: robust caching, and several values in one notification.
@@ -40,11 +60,15 @@ extension Peripheral {
     func announcedServiceChanges() -> ServiceChangeSequence {
         let buffer = StreamBuffer<ServiceChange>(of: name, capacity: Self.waitingChanges, policy: .dropOldest)
         if let end { buffer.finish(end.isIntended ? nil : endError(during: "observe the services")) }
-        let lease = ServiceChangeLease(number: peerDatabase.addObserver(buffer), buffer: buffer, peripheral: self)
-        return ServiceChangeSequence(lease: lease)
+        let number = peerDatabase.addObserver(buffer)
+        let token = LifetimeToken {
+            buffer.finish()
+            Task(executorPreference: self.loop) { await self.removeChangeObserver(number) }
+        }
+        return ServiceChangeSequence(buffer, until: token)
     }
 
-    func removeChangeObserver(_ number: UInt64) {
+    private func removeChangeObserver(_ number: UInt64) {
         peerDatabase.removeObserver(number)
     }
 

@@ -7,7 +7,7 @@ extension Central {
     /// handed over.
     ///
     /// Call it once, before the first session. From then on the state in `Configuration.stateStore` is kept current
-    /// automatically: it contains a session until `Session.disconnect(_:)`, a subscription of `Session.values(of:_:)`
+    /// automatically: it contains a session until `Session.disconnect(_:)`, a subscription of `Session.subscribe(to:_:)`
     /// until it is unsubscribed, and a scan that is `ScanSequence.lasting()`. Releasing them, the end of the process
     /// and its crash do not remove them. Without a store only links are restored.
     ///
@@ -138,7 +138,7 @@ extension Central {
             let subscriptions = wanted.subscriptions.map { subscription in
                 RestoredValues(
                     wanted: subscription, session: session,
-                    values: session.assumeIsolated { $0.values(of: subscription, holding) })
+                    values: session.assumeIsolated { $0.subscribe(to: subscription, holding) })
             }
             return RestoredPeer(
                 wanted: wanted, outcome: link == nil ? .connecting(session) : .adopted(session),

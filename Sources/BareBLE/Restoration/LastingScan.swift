@@ -6,48 +6,37 @@ internal import BLELinux
 // `Central.forgetScan()` do.
 
 /// One iterator's part in a scan of the restoration state.
-final class LastingScan: Sendable {
+struct LastingScan: Sendable {
     private let scan: PersistedScan
     private let keeper: StateKeeper
-    private let hasEnded = Lock(false)
+    private let token: LifetimeToken
 
     init(_ scan: PersistedScan, _ keeper: StateKeeper) {
         self.scan = scan
         self.keeper = keeper
+        token = LifetimeToken {
+            Task.detached(executorPreference: keeper.loop) { await keeper.left(scan) }
+        }
     }
 
     /// Reports to the keeper that this iterator has ended; the scan stays in the state.
     func end() async {
-        if isFirstEnd() { await keeper.left(scan) }
-    }
-
-    private func isFirstEnd() -> Bool {
-        hasEnded.withLock { hasEnded in
-            defer { hasEnded = true }
-            return !hasEnded
-        }
-    }
-
-    deinit {
-        guard isFirstEnd() else { return }
-        let (scan, keeper) = (scan, keeper)
-        Task.detached(executorPreference: keeper.loop) { await keeper.left(scan) }
+        if token.dismiss() { await keeper.left(scan) }
     }
 }
 
 /// The scans that the iterators of one sequence have started, so that the sequence can end them.
 final class RunningScans: Sendable {
     private struct Running {
-        weak var lease: ScanLease?
-        weak var mark: LastingScan?
+        weak var scan: ScanRun?
     }
 
     private let all = Lock<[Running]>([])
 
-    func add(_ lease: ScanLease, _ mark: LastingScan?) {
+    func add(_ scan: ScanRun) {
         all.withLock { all in
-            all.removeAll { $0.lease == nil }
-            all.append(Running(lease: lease, mark: mark))
+            all.removeAll { $0.scan == nil }
+            all.append(Running(scan: scan))
         }
     }
 
@@ -55,11 +44,8 @@ final class RunningScans: Sendable {
     func stop() async {
         let running = all.withLock { all in
             defer { all = [] }
-            return all.map { ($0.lease, $0.mark) }
+            return all.map(\.scan)
         }
-        for (lease, mark) in running {
-            await lease?.stop()
-            await mark?.end()
-        }
+        for scan in running { await scan?.end() }
     }
 }

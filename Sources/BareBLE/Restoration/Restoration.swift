@@ -79,13 +79,13 @@ public struct RestoredValues: Sendable {
     /// The session that it belongs to.
     public let session: Session
 
-    let values: SessionValues<ReceivedValue>
+    let values: SessionValueSequence<ReceivedValue>
 
     /// The UUID of the characteristic.
     public var characteristic: BluetoothUUID { wanted.uuid }
 
     /// Adopts the subscription: the values since the restart come first, in order, with losses counted. Call it once.
-    public func adopt() -> SessionValues<ReceivedValue> { values }
+    public func adopt() -> SessionValueSequence<ReceivedValue> { values }
 
     /// Adopts the subscription, with each value decoded as a `Value`. Call it once.
     ///
@@ -94,8 +94,8 @@ public struct RestoredValues: Sendable {
     ///   - malformedValues: How to treat a value that does not fit the type.
     public func adopt<Value: GATTReadable & Sendable>(
         as type: Value.Type, malformedValues: MalformedValuePolicy = .fail
-    ) -> SessionValues<Value> {
-        SessionValues(lease: values.lease, decoder: ValueDecoder(malformedValues, session.valueLog))
+    ) -> SessionValueSequence<Value> {
+        SessionValueSequence(values.listener, decoder: ValueDecoder(malformedValues, session.valueLog))
     }
 
     /// Ends the subscription for good, and asks the peer to stop unless another subscription needs the values.

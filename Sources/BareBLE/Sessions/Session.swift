@@ -9,7 +9,7 @@ internal import Logging
 // - Performs the machine's actions in their order, and reports their results to it.
 // - Classifies the failures.
 // - Resumes all tasks that wait for a ready link exactly once: with the link, or with one error.
-// - Makes the subscriptions of `values(of:)` again on each link, before the link is available to others.
+// - Makes the subscriptions of `subscribe(to:)` again on each link, before the link is available to others.
 // - At the end it cancels pending work, ends the link, and then reports `.ended`.
 //
 // Invariants
@@ -22,7 +22,7 @@ internal import Logging
 /// A lasting connection to one peer, made again by a policy whenever it is lost.
 ///
 /// Each link is a `Peripheral`. `ready(within:)` waits for one that is ready, `withPeripheral` runs code on it,
-/// `values(of:)` is a subscription that continues across links, and `events` reports changes. A session lives until
+/// `subscribe(to:)` is a subscription that continues across links, and `events` reports changes. A session lives until
 /// `disconnect()`, or until the last reference to it, including its sequences, is released.
 public actor Session {
     private nonisolated let loop: EventLoop
@@ -93,7 +93,14 @@ extension Session {
     public nonisolated var isDisconnecting: Bool { state == .disconnecting }
 
     /// The events from now on, in order; the first one is the present state.
-    public nonisolated var events: ConnectionEvents { ConnectionEvents(session: self, broadcaster: broadcaster) }
+    public nonisolated var events: ConnectionEventSequence {
+        BLESequence { [self] in
+            let (buffer, number) = broadcaster.addListener(to: name)
+            // It also keeps the session alive.
+            let token = LifetimeToken { self.broadcaster.removeListener(number) }
+            return BLESequence<ConnectionEvent>.AsyncIterator(buffer, until: token, losses: .before { .missed($0) })
+        }
+    }
 
     /// Returns the link, once it is ready.
     ///
@@ -208,7 +215,7 @@ extension Session {
     ///
     /// This is for code that needs exclusive use of the peer, such as a firmware update: until `takeBack(_:)` or
     /// `reconnect()` the session makes no links, even if this one ends, and `Central.connect(_:_:)` may connect to the
-    /// peer. Subscriptions of `values(of:_:)` are interrupted, and the values are disabled in the peer unless other
+    /// peer. Subscriptions of `subscribe(to:_:)` are interrupted, and the values are disabled in the peer unless other
     /// subscriptions need them. Tasks that wait for a link keep waiting. The caller must end a link that is not
     /// returned.
     ///
@@ -255,7 +262,7 @@ extension Session {
 
     /// Ends the session and detaches its link without ending that, as `Peripheral.detach()` does.
     ///
-    /// Earlier values are in the sequences of `values(of:_:)`. The session stays in the restoration state of
+    /// Earlier values are in the sequences of `subscribe(to:_:)`. The session stays in the restoration state of
     /// `Central.restore(_:from:holding:handlers:)`: the next start resumes it, unless `Central.forget(_:)` is called.
     ///
     /// - Throws: `BLEError` with `.disconnected` if no link is ready; the session continues then. If the link ends at
@@ -315,22 +322,21 @@ extension Session {
     ///   - characteristic: The characteristic. One from a database, `.characteristic`, ends the sequence when the peer
     ///     changes it.
     ///   - options: Options of the subscription and its buffer.
-    public func values(
-        of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
-    ) -> SessionValues<ReceivedValue> {
-        SessionValues(
-            lease: subscribe(to: .characteristic(characteristic), options),
-            decoder: ValueDecoder(.fail, valueLog) { $0 })
+    public func subscribe(
+        to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValueSequence<ReceivedValue> {
+        SessionValueSequence(
+            add(.characteristic(characteristic), options), decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
     /// Returns the values of all characteristics that have a subscription, on this link and each that follows.
     ///
     /// It makes no subscription itself, and is not restored after a restart. `.began` and `.interrupted` mark the
     /// links. `ReceivedValue.handle` is the handle of the characteristic.
-    public func notifications(_ options: SubscribeOptions = SubscribeOptions()) -> SessionValues<ReceivedValue> {
-        SessionValues(
-            lease: subscribe(to: .everything, options),
-            decoder: ValueDecoder(.fail, valueLog) { $0 })
+    public func notifications(
+        _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValueSequence<ReceivedValue> {
+        SessionValueSequence(add(.everything, options), decoder: ValueDecoder(.fail, valueLog) { $0 })
     }
 
     /// Subscribes on this link and each that follows, and returns the values decoded as the key's type.
@@ -338,25 +344,44 @@ extension Session {
     /// A value whose bytes do not fit the type is thrown as `BLEError.Code.malformedValue`, with the bytes in
     /// `partialValue`. A `for` loop ends there; an iterator continues with the following `next()`. With
     /// `SubscribeOptions.malformedValues` such values are left out instead.
+    public func subscribe<Value: GATTReadable & Sendable>(
+        to key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValueSequence<Value> {
+        SessionValueSequence(
+            add(.characteristic(CharacteristicReference(key)), options),
+            decoder: ValueDecoder(options.malformedValues, valueLog))
+    }
+
+    /// The former name of `subscribe(to:_:)`.
+    @available(*, deprecated, renamed: "subscribe(to:_:)")
+    public func values(
+        of characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
+    ) -> SessionValueSequence<ReceivedValue> {
+        subscribe(to: characteristic, options)
+    }
+
+    /// The former name of `subscribe(to:_:)`.
+    @available(*, deprecated, renamed: "subscribe(to:_:)")
     public func values<Value: GATTReadable & Sendable>(
         of key: CharacteristicKey<Value>, _ options: SubscribeOptions = SubscribeOptions()
-    ) -> SessionValues<Value> {
-        SessionValues(
-            lease: subscribe(to: .characteristic(CharacteristicReference(key)), options),
-            decoder: ValueDecoder(options.malformedValues, valueLog))
+    ) -> SessionValueSequence<Value> {
+        subscribe(to: key, options)
     }
 
     /// The log for values that are left out.
     nonisolated var valueLog: LinkLog { log.ofValues(on: loop) }
 
-    /// Returns the values of a stored subscription.
-    func values(of wanted: PersistedSubscription, _ holding: SubscribeOptions) -> SessionValues<ReceivedValue> {
+    /// Subscribes as a stored subscription says.
+    func subscribe(
+        to wanted: PersistedSubscription, _ holding: SubscribeOptions
+    ) -> SessionValueSequence<ReceivedValue> {
         var options = holding
         options.preferred = wanted.prefersIndications ? .indications : .notifications
-        return values(of: .uuid(wanted.uuid, service: wanted.service, index: wanted.index), options)
+        let reference = CharacteristicReference.uuid(wanted.uuid, service: wanted.service, index: wanted.index)
+        return subscribe(to: reference, options)
     }
 
-    private func subscribe(to source: StandingSubscription.Source, _ options: SubscribeOptions) -> StandingLease {
+    private func add(_ source: StandingSubscription.Source, _ options: SubscribeOptions) -> StandingListener {
         let subscription = StandingSubscription(to: source, of: name, options)
         let number: UInt64
         switch linkResult(during: "subscribe") {
@@ -370,7 +395,7 @@ extension Session {
             number = subscriptions.add(subscription)
             record.keep(number, subscription, on: current?.link)
         }
-        return StandingLease(number: number, buffer: subscription.buffer, session: self)
+        return StandingListener(number: number, buffer: subscription.buffer, session: self)
     }
 
     /// Begins each subscription on the link that is ready now.
@@ -737,20 +762,20 @@ extension Session {
     }
 }
 
-/// Keeps a standing subscription, and its session, alive.
-final class StandingLease: Sendable {
+/// The consumer's side of a standing subscription; it keeps the subscription, and its session, alive.
+struct StandingListener: Sendable {
     let number: UInt64
     let buffer: StandingSubscription.Buffer
     let session: Session
+    let token: LifetimeToken
 
     init(number: UInt64, buffer: StandingSubscription.Buffer, session: Session) {
         self.number = number
         self.buffer = buffer
         self.session = session
-    }
-
-    deinit {
-        buffer.finish()
-        session.releaseSubscription(number)
+        token = LifetimeToken {
+            buffer.finish()
+            session.releaseSubscription(number)
+        }
     }
 }

@@ -64,7 +64,20 @@ struct StandingSubscriptions {
 
 /// A subscription that the session makes on each link.
 struct StandingSubscription: Sendable {
-    typealias Buffer = StreamBuffer<SessionValues<ReceivedValue>.Entry>
+    typealias Buffer = StreamBuffer<Entry>
+
+    /// An entry of the buffer, with its link.
+    enum Entry: Sendable {
+        case began(UInt64)
+        case value(ReceivedValue, UInt64)
+        case interrupted(BLEError, UInt64)
+
+        var epoch: UInt64 {
+            switch self {
+            case .began(let epoch), .value(_, let epoch), .interrupted(_, let epoch): epoch
+            }
+        }
+    }
 
     /// The source of its values.
     enum Source {
@@ -181,9 +194,8 @@ extension StandingSubscription {
         switch source {
         case .characteristic(let reference): return try await link.subscribe(to: reference, options)
         case .everything:
-            let all = await link.notifications(
+            return await link.notifications(
                 capacity: options.capacity, byteLimit: options.byteLimit, policy: options.policy)
-            return ValueSequence(subscription: all.subscription)
         }
     }
 

@@ -29,14 +29,14 @@ extension Central {
     ) async throws(BLEError) -> DeviceMonitor {
         let broadcaster = DeviceBroadcaster(proximity, of: configuration.adapter.description)
         let everything = settings.matching(filter).duplicates(.all).rssiDelta(nil)
-        let lease = try await beginScan(everything, lostAfter: lostAfter, duration: duration) {
+        let scan = try await beginScan(everything, lostAfter: lostAfter, duration: duration) {
             broadcaster.pinned
         } _: {
             broadcaster.receive($0)
         } finish: {
             broadcaster.finish()
         }
-        return DeviceMonitor(broadcaster, lease)
+        return DeviceMonitor(broadcaster, scan)
     }
 }
 
@@ -48,11 +48,11 @@ extension Central {
 /// leaves.
 public final class DeviceMonitor: Sendable {
     private let broadcaster: DeviceBroadcaster
-    private let lease: ScanLease
+    private let scan: ActiveScan
 
-    fileprivate init(_ broadcaster: DeviceBroadcaster, _ lease: ScanLease) {
+    fileprivate init(_ broadcaster: DeviceBroadcaster, _ scan: ActiveScan) {
         self.broadcaster = broadcaster
-        self.lease = lease
+        self.scan = scan
     }
 
     /// All devices in the list, in the order in which they came; the last state after the monitor has stopped.
@@ -71,55 +71,44 @@ public final class DeviceMonitor: Sendable {
     /// Keeps a device in the list, as absent while it is silent.
     public func pin(_ peer: PeerID) {
         broadcaster.state.withLock { $0.list.pin(peer) }
-        lease.pinsChanged()
+        scan.pinsChanged()
     }
 
     /// Removes the pin of a device, which leaves the list once it is absent.
     public func unpin(_ peer: PeerID) {
         broadcaster.state.withLock { $0.list.unpin(peer) }
         broadcaster.notifyChanges()
-        lease.pinsChanged()
+        scan.pinsChanged()
     }
 
     /// The changes of the list: first all devices that are present, then each difference from what was delivered
     /// before.
     ///
     /// One task may iterate at a time; the next one resumes where it has stopped. The sequence ends with `stop()`.
-    public var changes: Changes { Changes(monitor: self) }
-
-    /// Ends the scan and `changes`; returns when the radio no longer scans, unless another scan needs it to.
-    public func stop() async { await lease.stop() }
-
-    /// The differences of a monitor's list.
-    public struct Changes: AsyncSequence, Sendable {
-        /// The element type: a change of the list.
-        public typealias Element = DeviceListChange
-        /// The error that the sequence may end with.
-        public typealias Failure = BLEError
-
-        let monitor: DeviceMonitor
-
-        /// Returns an iterator that begins with what has not been delivered yet.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(monitor: monitor) }
-
-        /// An iterator over the differences.
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            let monitor: DeviceMonitor
-
-            /// Returns all changes since the last call; `nil` after the monitor has stopped or the task was cancelled.
-            ///
-            /// - Throws: `BLEError` with `.busy` if another task is already waiting.
-            public mutating func next(
-                isolation actor: isolated (any Actor)? = #isolation
-            ) async throws(BLEError) -> DeviceListChange? {
+    public var changes: DeviceListChangeSequence {
+        BLESequence { [self] in
+            BLESequence<DeviceListChange>.AsyncIterator { () async throws(BLEError) in
                 while true {
-                    if let change = monitor.broadcaster.takeChange() { return change }
-                    if try await monitor.broadcaster.signal.nextBatch().isEmpty { return nil }
+                    if let change = self.broadcaster.takeChange() { return [StreamEntry(change)] }
+                    if try await self.broadcaster.signal.nextBatch().isEmpty { return [] }
                 }
             }
         }
     }
+
+    /// Ends the scan and `changes`; returns when the radio no longer scans, unless another scan needs it to.
+    public func stop() async { await scan.stop() }
+
+    /// The former name of `DeviceListChangeSequence`.
+    @available(*, deprecated, renamed: "DeviceListChangeSequence")
+    public typealias Changes = DeviceListChangeSequence
 }
+
+/// The changes of a monitor's list: each element is all changes since the one before.
+///
+/// The sequence ends after `DeviceMonitor.stop()`. `next()` throws `BLEError` with `.busy` if another task is already
+/// waiting.
+public typealias DeviceListChangeSequence = BLESequence<DeviceListChange>
 
 /// The state that a scan writes and a monitor's owner reads.
 private final class DeviceBroadcaster: Sendable {

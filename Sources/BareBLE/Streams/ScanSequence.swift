@@ -23,11 +23,17 @@ public enum ScanEvent: Hashable, Sendable {
 /// The scan begins with the first `next()` and stops when the iterator goes away; each iterator is a scan of its own,
 /// and several share the radio. Events wait in a bounded buffer; the oldest are dropped if it is full, and `.dropped`
 /// reports how many. A failure after the start does not end the sequence: the scan restarts by itself.
+///
+/// The first `next()` throws `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`, `.adapterDown`,
+/// `.blocked`, `.busy` if another program is scanning, `.unsupported`, `.timedOut` if the controller does not respond.
+/// The sequence ends after the scan's duration, or with the cancellation of the task, and then for good.
 public struct ScanSequence: AsyncSequence, Sendable {
     /// The element type: an event of the scan.
     public typealias Element = ScanEvent
     /// The error that the sequence may end with.
     public typealias Failure = BLEError
+    /// The iterator over the events.
+    public typealias AsyncIterator = BLESequence<ScanEvent>.AsyncIterator
 
     /// The limit of payload bytes that wait for the consumer, for each event of the capacity: enough for legacy
     /// advertisements, and more.
@@ -39,7 +45,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// A scan that is already running, for the first iterator.
     var begun: BegunScan?
     private var isLasting = false
-    private let running = RunningScans()
+    fileprivate let running = RunningScans()
     /// Called with the events that concern the scan without ending it.
     private(set) var noticed: (@Sendable (ScanNotice) -> Void)?
 
@@ -80,7 +86,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// Ends every loop over this sequence and its copies, and waits until the radio no longer scans for them. A scan
     /// that is `lasting()` is removed from the restoration state: the next start does not begin it.
     public func stop() async {
-        if let (lease, _) = begun?.take() { await lease.stop() }
+        if let (scan, _) = begun?.take() { await scan.stop() }
         await running.stop()
         if let wanted { await central.forget(wanted) }
     }
@@ -109,7 +115,18 @@ public struct ScanSequence: AsyncSequence, Sendable {
 
     /// Returns an iterator, whose first `next()` starts a scan of its own.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(sequence: self)
+        let (run, excluded) = (ScanRun(self), excluded)
+        return AsyncIterator(from: run, losses: .before { .dropped($0) }) { event in
+            switch event {
+            case .found(let scanResult), .updated(let scanResult), .lost(let scanResult):
+                guard let peer = scanResult.peer else { return true }
+                return !excluded.contains(peer)
+            case .dropped, .paused, .resumed:
+                return true
+            }
+        } _: { () async throws(BLEError) in
+            try await run.nextBatch()
+        }
     }
 
     /// The part of the restoration state for this scan.
@@ -117,92 +134,84 @@ public struct ScanSequence: AsyncSequence, Sendable {
         isLasting && duration == nil ? PersistedScan(settings, lostAfter: lostAfter) : nil
     }
 
-    private func mark() async -> LastingScan? {
+    fileprivate func mark() async -> LastingScan? {
         guard let wanted else { return nil }
         return await central.keep(wanted)
     }
+}
 
-    /// An iterator over the events of a scan.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private enum State {
-            case fresh
-            case running(ScanLease, LastingScan?)
-            case over
+extension BLESequence.AsyncIterator where Element == ScanEvent {
+    /// Ends the scan, and waits until the radio no longer scans, unless another scan needs it to.
+    package mutating func stop() async {
+        walk.discard()
+        await (source as? ScanRun)?.stop()
+    }
+}
+
+/// One iterator's scan: it begins with the first request for events, and ends with the iterator.
+final class ScanRun: Sendable {
+    private enum State {
+        case fresh
+        case running(ActiveScan, LastingScan?, StreamBuffer<ScanEvent>)
+        case over
+    }
+
+    private let sequence: ScanSequence
+    private let state = Lock(State.fresh)
+
+    init(_ sequence: ScanSequence) {
+        self.sequence = sequence
+    }
+
+    /// Returns the next events; empty after the end of the scan or the cancellation of the task, and then for good.
+    func nextBatch() async throws(BLEError) -> [StreamEntry<ScanEvent>] {
+        guard let buffer = try await begin() else { return [] }
+        let batch = try await buffer.nextBatch()
+        if batch.isEmpty { await stop() }
+        return batch
+    }
+
+    /// Ends the scan, and discards the events that wait.
+    func stop() async {
+        if case .running(let scan, _, _) = state.withLock({ $0 }) { await scan.stop() }
+        state.withLock { $0 = .over }
+    }
+
+    /// Ends the scan after the events that wait, and reports its end to the keeper of the restoration state.
+    func end() async {
+        guard case .running(let scan, let mark, _) = state.withLock({ $0 }) else { return }
+        await scan.stop()
+        await mark?.end()
+    }
+
+    private func begin() async throws(BLEError) -> StreamBuffer<ScanEvent>? {
+        switch state.withLock({ $0 }) {
+        case .running(_, _, let buffer): return buffer
+        case .over: return nil
+        case .fresh: break
         }
-
-        private let sequence: ScanSequence
-        private var state = State.fresh
-        private var walk: StreamWalk<ScanEvent>?
-        private var reportsDrop = true
-
-        init(sequence: ScanSequence) {
-            self.sequence = sequence
-        }
-
-        /// Returns the next event; `nil` after the scan's duration or the cancellation of the task, and then for good.
-        ///
-        /// - Throws: From the first call `BLEError` with `.notPermitted` without CAP_NET_RAW, `.noAdapter`,
-        ///   `.adapterDown`, `.blocked`, `.busy` if another program is scanning, `.unsupported`, `.timedOut` if the
-        ///   controller does not respond.
-        public mutating func next(
-            isolation actor: isolated (any Actor)? = #isolation
-        ) async throws(BLEError) -> ScanEvent? {
-            try await begin()
-            while true {
-                guard let entry = try await walk?.peek() else {
-                    await stop()
-                    return nil
-                }
-                if entry.droppedBefore > 0, reportsDrop {
-                    reportsDrop = false
-                    return .dropped(entry.droppedBefore)
-                }
-                reportsDrop = true
-                walk?.pass()
-                if !isExcluded(entry.element) { return entry.element }
+        do throws(BLEError) {
+            let (scan, buffer): BegunScan.Running
+            if let running = sequence.begun?.take() {
+                (scan, buffer) = running
+            } else {
+                (scan, buffer) = try await sequence.beginNow()
             }
-        }
-
-        /// Ends the scan, and waits until the radio no longer scans, unless another scan needs it to.
-        package mutating func stop() async {
-            if case .running(let lease, _) = state { await lease.stop() }
-            state = .over
-            walk = nil
-        }
-
-        private mutating func begin() async throws(BLEError) {
-            guard case .fresh = state else { return }
-            do {
-                let (lease, buffer): BegunScan.Running
-                if let running = sequence.begun?.take() {
-                    (lease, buffer) = running
-                } else {
-                    (lease, buffer) = try await sequence.beginNow()
-                }
-                let mark = await sequence.mark()
-                sequence.running.add(lease, mark)
-                state = .running(lease, mark)
-                walk = StreamWalk(buffer)
-            } catch  where error.code == .cancelled {
-                state = .over
-            }
-        }
-
-        private func isExcluded(_ event: ScanEvent) -> Bool {
-            switch event {
-            case .found(let scanResult), .updated(let scanResult), .lost(let scanResult):
-                guard let peer = scanResult.peer else { return false }
-                return sequence.excluded.contains(peer)
-            case .dropped, .paused, .resumed:
-                return false
-            }
+            let mark = await sequence.mark()
+            state.withLock { $0 = .running(scan, mark, buffer) }
+            sequence.running.add(self)
+            return buffer
+        } catch {
+            guard error.code == .cancelled else { throw error }
+            state.withLock { $0 = .over }
+            return nil
         }
     }
 }
 
 /// A scan that has started and waits for its iterator.
 final class BegunScan: Sendable {
-    typealias Running = (lease: ScanLease, buffer: StreamBuffer<ScanEvent>)
+    typealias Running = (scan: ActiveScan, buffer: StreamBuffer<ScanEvent>)
 
     private let running: Lock<Running?>
 

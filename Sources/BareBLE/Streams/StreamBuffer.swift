@@ -10,6 +10,21 @@ public enum OverflowPolicy: Hashable, Sendable {
     case fail
 }
 
+/// An element on its way to a consumer.
+@usableFromInline struct StreamEntry<Element: Sendable>: Sendable {
+    @usableFromInline let element: Element
+    /// Its size, for the limit of its buffer.
+    let bytes: Int
+    /// The number of elements dropped right before it.
+    @usableFromInline var droppedBefore: Int
+
+    init(_ element: Element, bytes: Int = 0, droppedBefore: Int = 0) {
+        self.element = element
+        self.bytes = bytes
+        self.droppedBefore = droppedBefore
+    }
+}
+
 /// Hands elements from the event loop to one consumer, a whole batch at a time.
 ///
 /// The producer never waits: it runs on the loop, inside a readable descriptor's handler. The consumer suspends only
@@ -24,11 +39,7 @@ public enum OverflowPolicy: Hashable, Sendable {
 ///   ever;
 /// - cancellation of the consuming task ends its wait at once, without an error: it is the usual way to stop.
 final class StreamBuffer<Element: Sendable>: Sendable {
-    struct Entry {
-        let element: Element
-        let bytes: Int
-        var droppedBefore: Int
-    }
+    typealias Entry = StreamEntry<Element>
 
     /// Resumed with whether it was the only consumer.
     private typealias Waiter = CheckedContinuation<Bool, Never>
@@ -181,7 +192,7 @@ extension StreamBuffer {
 
         mutating func append(_ element: Element, _ bytes: Int) {
             if entries.isEmpty { entries.reserveCapacity(lastBatch) }
-            entries.append(Entry(element: element, bytes: bytes, droppedBefore: droppedBefore))
+            entries.append(Entry(element, bytes: bytes, droppedBefore: droppedBefore))
             waitingBytes += bytes
             droppedBefore = 0
         }

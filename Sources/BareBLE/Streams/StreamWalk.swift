@@ -1,11 +1,19 @@
 /// One consumer's position in a stream: it takes whole batches and returns one entry after the other.
-struct StreamWalk<Element: Sendable>: Sendable {
-    private let buffer: StreamBuffer<Element>
-    private var batch: [StreamBuffer<Element>.Entry] = []
-    private var position = 0
+@usableFromInline struct StreamWalk<Element: Sendable> {
+    /// Returns the next entries, as soon as there are any; empty at the end of the stream, or after the cancellation of
+    /// the task.
+    @usableFromInline typealias Fetch = @Sendable () async throws(BLEError) -> [StreamEntry<Element>]
+
+    @usableFromInline let fetch: Fetch
+    @usableFromInline var batch: [StreamEntry<Element>] = []
+    @usableFromInline var position = 0
+
+    init(_ fetch: @escaping Fetch) {
+        self.fetch = fetch
+    }
 
     init(_ buffer: StreamBuffer<Element>) {
-        self.buffer = buffer
+        self.init { () async throws(BLEError) in try await buffer.nextBatch() }
     }
 
     /// Returns the next entry, which stays the next one until `pass()`; `nil` after the end of the stream or the
@@ -13,17 +21,29 @@ struct StreamWalk<Element: Sendable>: Sendable {
     ///
     /// - Throws: The error of `finish`, once; `.busy` if another task is already waiting.
     // Inlined, because nearly always there is nothing to wait for.
-    @inline(__always)
-    mutating func peek() async throws(BLEError) -> StreamBuffer<Element>.Entry? {
+    @inlinable @inline(__always)
+    mutating func peek() async throws(BLEError) -> StreamEntry<Element>? {
         if position == batch.count {
-            batch = try await buffer.nextBatch()
+            batch = try await fetch()
             position = 0
         }
         return position < batch.count ? batch[position] : nil
     }
 
     /// Advances past the entry that `peek()` returned.
+    @inlinable @inline(__always)
     mutating func pass() {
         position += 1
+    }
+
+    /// Drops the entries that were taken and not passed.
+    mutating func discard() {
+        batch = []
+        position = 0
+    }
+
+    /// Forgets the losses before the entry that `peek()` returned, once they are reported.
+    mutating func passLosses() {
+        batch[position].droppedBefore = 0
     }
 }

@@ -46,20 +46,21 @@ public struct TypedValueSequence<Element: GATTReadable & Sendable>: AsyncSequenc
     /// An iterator over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var received: ValueSequence.AsyncIterator
-        private let decoder: ValueDecoder<Element>
-        /// The value that `next()` returned or refused last, as received; `nil` before the first.
-        public private(set) var last: ReceivedValue?
+        private var decoding: ValueDecoding<Element>
 
         init(received: ValueSequence.AsyncIterator, decoder: ValueDecoder<Element>) {
             self.received = received
-            self.decoder = decoder
+            decoding = ValueDecoding(decoder)
         }
+
+        /// The value that `next()` returned or refused last, as received; `nil` before the first.
+        public var last: ReceivedValue? { decoding.last }
 
         /// The number of values dropped right before the last one; values left out do not count.
         public var droppedBefore: Int { last?.droppedBefore ?? 0 }
 
         /// The number of values left out right before the last one because they do not fit the type.
-        public private(set) var malformedBefore = 0
+        public var malformedBefore: Int { decoding.malformedBefore }
 
         /// Returns the next value; `nil` after `unsubscribe()` or the cancellation of the task.
         ///
@@ -68,14 +69,9 @@ public struct TypedValueSequence<Element: GATTReadable & Sendable>: AsyncSequenc
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {
-            malformedBefore = 0
-            var dropped = 0
+            decoding.begin()
             while let value = try await received.next(isolation: actor) {
-                let received = value.with(droppedBefore: value.droppedBefore + dropped)
-                last = received
-                if let element = try decoder.value(of: received) { return element }
-                malformedBefore += 1
-                dropped = received.droppedBefore
+                if let element = try decoding.value(of: value) { return element }
             }
             return nil
         }

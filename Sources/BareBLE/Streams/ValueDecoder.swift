@@ -47,3 +47,39 @@ extension ValueDecoder where Value: GATTReadable {
         self.init(policy, log) { value throws(MalformedPacket) in try Value(value: value.bytes) }
     }
 }
+
+/// One consumer's decoding: the value that came last, and what was dropped and left out right before it.
+struct ValueDecoding<Value: Sendable> {
+    private let decoder: ValueDecoder<Value>
+    /// The value that was decoded or refused last, as received; `nil` before the first.
+    private(set) var last: ReceivedValue?
+    /// The number of values left out since `begin()`.
+    private(set) var malformedBefore = 0
+    /// The number of entries dropped before marks and before left-out values; the next value reports it.
+    private var dropped = 0
+
+    init(_ decoder: ValueDecoder<Value>) {
+        self.decoder = decoder
+    }
+
+    /// The next value is requested.
+    mutating func begin() {
+        malformedBefore = 0
+    }
+
+    /// Counts entries that were dropped before a mark.
+    mutating func lost(_ count: Int) {
+        dropped += count
+    }
+
+    /// Returns the decoded value; `nil` for one that is left out.
+    mutating func value(of value: ReceivedValue) throws(BLEError) -> Value? {
+        let received = value.with(droppedBefore: value.droppedBefore + dropped)
+        dropped = 0
+        last = received
+        if let value = try decoder.value(of: received) { return value }
+        malformedBefore += 1
+        dropped = received.droppedBefore
+        return nil
+    }
+}

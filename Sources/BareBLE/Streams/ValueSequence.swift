@@ -21,86 +21,71 @@ public struct ReceivedValue: Hashable, Sendable {
     }
 }
 
-/// The values of one subscription, in the order in which they crossed the link.
+/// The values of one or more subscriptions, in the order in which they crossed the link.
 ///
 /// The buffer is registered before the peer is asked to send, so the first value cannot be missed. The sequence has
-/// one buffer: use it from one task, and subscribe again for a second consumer. It ends with
-/// `BLEError.Code.disconnected` when the link does. The peer is asked to stop when the last copy of the last
-/// subscription to the characteristic goes away, or at once by `unsubscribe()`.
+/// one buffer: use it from one task, and subscribe again for a second consumer. If it has several characteristics,
+/// `ReceivedValue.handle` identifies the characteristic, dropped values are counted for all of them together, and the
+/// end of one subscription ends the whole sequence.
+///
+/// It ends after `unsubscribe()`, or with the cancellation of the task. It throws `BLEError` with `.disconnected` at
+/// the end of the link; `.valuesLost`, by the overflow policy; `.replaced` after another subscription has replaced this
+/// one; `.servicesChanged`; and `.busy` while another task waits for its next value. The peer is asked to stop when the
+/// last copy of the last subscription to the characteristic goes away, or at once by `unsubscribe()`.
 public struct ValueSequence: AsyncSequence, Sendable {
     /// The element type: a received value.
     public typealias Element = ReceivedValue
     /// The error that the sequence may end with.
     public typealias Failure = BLEError
+    /// The iterator over the values.
+    public typealias AsyncIterator = BLESequence<ReceivedValue>.AsyncIterator
 
-    let subscription: Subscription
+    /// The handle of each characteristic's value, in the order in which they were given; empty for everything that the
+    /// peer sends.
+    public let handles: [AttributeHandle]
 
-    /// The handle of the characteristic's value.
-    public var handle: AttributeHandle { subscription.handle }
+    private let ids: [UInt64]
+    private let buffer: StreamBuffer<ReceivedValue>
+    private let peripheral: Peripheral
+    /// Ends the subscriptions.
+    private let token: LifetimeToken
 
-    /// The number of values dropped since the subscription began.
-    public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
+    init(
+        ids: [UInt64], handles: [AttributeHandle], buffer: StreamBuffer<ReceivedValue>, peripheral: Peripheral
+    ) {
+        self.ids = ids
+        self.handles = handles
+        self.buffer = buffer
+        self.peripheral = peripheral
+        token = LifetimeToken {
+            buffer.finish()
+            peripheral.unsubscribeLater(ids)
+        }
+    }
 
-    /// Ends the subscription, and asks the peer to stop unless another subscription needs the values. Waiting values
-    /// are discarded.
+    /// The handle of the characteristic's value; of the first one, if there are several. 0 for everything that the peer
+    /// sends.
+    public var handle: AttributeHandle { handles.first ?? 0 }
+
+    /// The number of values dropped since the sequence began.
+    public var droppedInTotal: Int { buffer.droppedInTotal }
+
+    /// Ends the subscriptions, and asks the peer to stop unless other subscriptions need the values. Waiting values are
+    /// discarded.
     ///
     /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
     public func unsubscribe() async throws(BLEError) {
-        try await subscription.end()
-    }
-
-    /// Returns an iterator over the values.
-    public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(subscription: subscription)
-    }
-
-    /// An iterator over the values.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        let subscription: Subscription
-        private var walk: StreamWalk<ReceivedValue>
-
-        init(subscription: Subscription) {
-            self.subscription = subscription
-            walk = StreamWalk(subscription.buffer)
-        }
-
-        /// Returns the next value; `nil` after `unsubscribe()` or the cancellation of the task.
-        ///
-        /// - Throws: `BLEError` with `.disconnected`; `.valuesLost`, by the overflow policy; `.replaced` after another
-        ///   subscription has replaced this one; `.servicesChanged`; `.busy` while another task waits for the next
-        ///   value of this one.
-        public mutating func next(
-            isolation actor: isolated (any Actor)? = #isolation
-        ) async throws(BLEError) -> ReceivedValue? {
-            guard let entry = try await walk.peek() else { return nil }
-            walk.pass()
-            return entry.element.with(droppedBefore: entry.element.droppedBefore + entry.droppedBefore)
-        }
-    }
-}
-
-/// Keeps subscriptions alive whose values go to the same buffer; the end of the last reference ends them.
-final class Subscription: Sendable {
-    let ids: [UInt64]
-    /// The handle of the first subscription's value.
-    let handle: AttributeHandle
-    let buffer: StreamBuffer<ReceivedValue>
-    private let peripheral: Peripheral
-
-    init(ids: [UInt64], handle: AttributeHandle, buffer: StreamBuffer<ReceivedValue>, peripheral: Peripheral) {
-        self.ids = ids
-        self.handle = handle
-        self.buffer = buffer
-        self.peripheral = peripheral
-    }
-
-    func end() async throws(BLEError) {
         buffer.finish()
         try await peripheral.unsubscribe(ids)
     }
 
-    deinit {
-        buffer.finish()
-        peripheral.unsubscribeLater(ids)
+    /// Returns an iterator over the values.
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(
+            buffer, until: token, losses: .within { $0.with(droppedBefore: $0.droppedBefore + $1) })
     }
 }
+
+/// The former name of `ValueSequence` for several characteristics.
+@available(*, deprecated, renamed: "ValueSequence")
+public typealias NotificationSequence = ValueSequence

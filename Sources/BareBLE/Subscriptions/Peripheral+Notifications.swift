@@ -1,40 +1,5 @@
-public import BLECore
+internal import BLECore
 internal import BLELinux
-
-/// The values of several characteristics in one sequence, in the order in which they crossed the link.
-///
-/// `ReceivedValue.handle` identifies the characteristic. There is one buffer: use it from one task. Dropped values are
-/// counted for all characteristics together. The sequence ends as `ValueSequence` does; if one of its subscriptions
-/// ends, because the peer has changed its services or another subscription has replaced it, the whole sequence does.
-public struct NotificationSequence: AsyncSequence, Sendable {
-    /// The element type: a received value.
-    public typealias Element = ReceivedValue
-    /// The error that the sequence may end with.
-    public typealias Failure = BLEError
-    /// The iterator over the values.
-    public typealias AsyncIterator = ValueSequence.AsyncIterator
-
-    let subscription: Subscription
-    /// The handle of each characteristic's value, in the order in which they were given; empty for everything that the
-    /// peer sends.
-    public let handles: [AttributeHandle]
-
-    /// The number of values dropped since the sequence began.
-    public var droppedInTotal: Int { subscription.buffer.droppedInTotal }
-
-    /// Ends the subscriptions, and disables the values in the peer unless other subscriptions need them. Waiting values
-    /// are discarded.
-    ///
-    /// - Throws: `BLEError` if the write to the peer failed; the sequence has ended all the same.
-    public func unsubscribe() async throws(BLEError) {
-        try await subscription.end()
-    }
-
-    /// Returns an iterator over the values.
-    public func makeAsyncIterator() -> ValueSequence.AsyncIterator {
-        ValueSequence.AsyncIterator(subscription: subscription)
-    }
-}
 
 extension Peripheral {
     /// Subscribes to several characteristics, and returns their values as one sequence.
@@ -48,9 +13,9 @@ extension Peripheral {
     ///   - options: Options for each of them; capacity and policy are those of the one buffer, the timeout is for all
     ///     together.
     /// - Throws: `BLEError` as `subscribe(to:_:)` does.
-    public func notifications(
-        of characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
-    ) async throws(BLEError) -> NotificationSequence {
+    public func subscribe(
+        to characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
+    ) async throws(BLEError) -> ValueSequence {
         let context = context(
             "subscribe to \(characteristics.count) characteristics", within: options.timeout ?? Self.valueTimeout)
         let buffer = subscriptionHub.makeBuffer(options)
@@ -81,13 +46,21 @@ extension Peripheral {
         }
     }
 
+    /// The former name of `subscribe(to:_:)` for several characteristics.
+    @available(*, deprecated, renamed: "subscribe(to:_:)")
+    public func notifications(
+        of characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
+    ) async throws(BLEError) -> ValueSequence {
+        try await subscribe(to: characteristics, options)
+    }
+
     /// Returns all values that the peer sends from now on, with or without a subscription, such as those that were
     /// enabled on an earlier link.
     ///
     /// Nothing is sent to the peer. The call waits for nothing, so it can be made before any subscription.
     public func notifications(
         capacity: Int = 256, byteLimit: Int = 64 * 1024, policy: OverflowPolicy = .dropOldest
-    ) -> NotificationSequence {
+    ) -> ValueSequence {
         let buffer = subscriptionHub.makeBuffer(
             SubscribeOptions(capacity: capacity, byteLimit: byteLimit, policy: policy))
         if let end {
@@ -99,10 +72,7 @@ extension Peripheral {
 
     private func sequence(
         _ ids: [Subscriptions.ID], _ handles: [AttributeHandle], _ buffer: StreamBuffer<ReceivedValue>
-    ) -> NotificationSequence {
-        NotificationSequence(
-            subscription: Subscription(
-                ids: ids.map(\.number), handle: handles.first ?? 0, buffer: buffer, peripheral: self),
-            handles: handles)
+    ) -> ValueSequence {
+        ValueSequence(ids: ids.map(\.number), handles: handles, buffer: buffer, peripheral: self)
     }
 }

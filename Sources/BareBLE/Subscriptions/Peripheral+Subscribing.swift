@@ -42,8 +42,7 @@ extension Peripheral {
             let handle = try await listen(
                 to: characteristic, as: id, into: .stream(buffer), preferring: options.preferred,
                 sharing: options.sharing, in: context)
-            return ValueSequence(
-                subscription: Subscription(ids: [id.number], handle: handle, buffer: buffer, peripheral: self))
+            return ValueSequence(ids: [id.number], handles: [handle], buffer: buffer, peripheral: self)
         }
     }
 
@@ -182,8 +181,7 @@ extension Peripheral {
 
     /// Returns the values held for a subscription as a sequence.
     func sequence(of held: SubscriptionHub.HeldValues, at handle: AttributeHandle) -> ValueSequence {
-        ValueSequence(
-            subscription: Subscription(ids: [held.id.number], handle: handle, buffer: held.buffer, peripheral: self))
+        ValueSequence(ids: [held.id.number], handles: [handle], buffer: held.buffer, peripheral: self)
     }
 }
 

@@ -82,10 +82,10 @@ struct Notify: AsyncParsableCommand {
 
     private func subscribe(
         to peripheral: Peripheral, _ database: GATTDatabase
-    ) async throws(BLEError) -> NotificationSequence {
+    ) async throws(BLEError) -> ValueSequence {
         do throws(BLEError) {
-            return try await peripheral.notifications(
-                of: references(in: database),
+            return try await peripheral.subscribe(
+                to: references(in: database),
                 SubscribeOptions(
                     preferred: indications ? .indications : .notifications, capacity: 65_536,
                     timeout: options.valueTimeout))
@@ -131,7 +131,7 @@ struct Notify: AsyncParsableCommand {
 
     /// Prints beside the event loop, never on it: a reader that is slow, or has stopped, stops neither the link nor
     /// ^C.
-    private func printed(_ values: NotificationSequence, _ labels: AttributeLabels) async -> Result<Int, any Error> {
+    private func printed(_ values: ValueSequence, _ labels: AttributeLabels) async -> Result<Int, any Error> {
         let output = LineOutput()
         let printing = Task { try await print(values, labels, to: output) }
         return await withTaskCancellationHandler {
@@ -143,7 +143,7 @@ struct Notify: AsyncParsableCommand {
     }
 
     private func print(
-        _ values: NotificationSequence, _ labels: AttributeLabels, to output: LineOutput
+        _ values: ValueSequence, _ labels: AttributeLabels, to output: LineOutput
     ) async throws -> Int {
         let limit = count ?? .max
         let deadline = duration.map { duration in

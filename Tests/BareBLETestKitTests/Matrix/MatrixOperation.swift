@@ -150,7 +150,7 @@ enum MatrixOperation: String, CaseIterable, Sendable {
         return nil
     }
 
-    private func firstValue(of values: SessionValues<ReceivedValue>) async throws {
+    private func firstValue(of values: SessionValueSequence<ReceivedValue>) async throws {
         for try await element in values {
             switch element {
             case .began: continue

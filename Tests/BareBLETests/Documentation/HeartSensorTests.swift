@@ -17,7 +17,7 @@ import Testing
                     try await device.write(.wrist, to: .bodySensorLocation)
                 }
             })
-        for try await element in await session.values(of: .heartRateMeasurement) {
+        for try await element in await session.subscribe(to: .heartRateMeasurement) {
             switch element {
             case .began: print("listening")
             case .value(let beat):
@@ -134,7 +134,7 @@ import Testing
             }
             try await bench.run { central, _ in
                 for peer in peers {
-                    _ = await (try await central.session(with: peer)).values(of: .heartRateMeasurement)
+                    _ = await (try await central.session(with: peer)).subscribe(to: .heartRateMeasurement)
                 }
                 try await time.clock.sleep(for: .seconds(1))
             }

@@ -43,7 +43,7 @@ import Testing
             let (sensor, peer) = try await bench.add(RestorationBench.sensor)
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
-                _ = await session.values(of: 0xFFF2)
+                _ = await session.subscribe(to: 0xFFF2)
             }
             let values = Lock<[UInt8]>([])
             let central = bench.fresh()

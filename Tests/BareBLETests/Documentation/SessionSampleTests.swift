@@ -44,7 +44,7 @@ import Testing
 
     private func values(_ session: Session) async throws {
         // in: Sources/BareBLE/BareBLE.docc/Sessions.md
-        for try await element in await session.values(of: .heartRateMeasurement) {
+        for try await element in await session.subscribe(to: .heartRateMeasurement) {
             switch element {
             case .began: print("listening")
             case .value(let beat): print(beat.beatsPerMinute)

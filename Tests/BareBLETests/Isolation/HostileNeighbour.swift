@@ -54,7 +54,7 @@ struct HostileNeighbour: Sendable {
             reconnect: .backoff(initial: .milliseconds(50), max: .milliseconds(200)),
             resetBackoffAfter: .milliseconds(10))
         let session = try await central.session(with: id, options)
-        let values = await session.values(of: 0xFFF1)
+        let values = await session.subscribe(to: 0xFFF1)
         let link = try await session.ready()
         try await link.discover()
         let calls = time.task {

@@ -94,7 +94,7 @@ import Testing
 
     @Test func severalCharacteristicsInOneSequence() async throws {
         let (device, peripheral) = try await attach()
-        let values = try await device.notifications(of: [0xFFF2, 0xFFF1], SubscribeOptions(capacity: 2))
+        let values = try await device.subscribe(to: [0xFFF2, 0xFFF1], SubscribeOptions(capacity: 2))
         #expect(values.handles.count == 2)
         for number in 0..<2 as Range<UInt8> {
             try await peripheral.notify(0xFFF1, [number])
@@ -117,7 +117,7 @@ import Testing
 
     @Test func whereOneFailsTheOthersAreTakenBack() async throws {
         let (device, peripheral) = try await attach()
-        await expect(.notSupported) { _ = try await device.notifications(of: [0xFFF1, 0xFFF3]) }
+        await expect(.notSupported) { _ = try await device.subscribe(to: [0xFFF1, 0xFFF3]) }
         while await peripheral.isSubscribed(to: 0xFFF1) { _ = try await device.read(0xFFF3) }
         #expect(await device.subscriptions == [])
     }

@@ -25,7 +25,7 @@ import Testing
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
                 _ = try await session.ready(within: limit)
-                let absent = await session.values(of: 0xFFF9)
+                let absent = await session.subscribe(to: 0xFFF9)
                 var values = absent.makeAsyncIterator()
                 await #expect(throws: error(.attributeNotFound)) { _ = try await values.next() }
                 try await expectStored([PersistedSubscription(0xFFF9)], by: central, bench)
@@ -44,7 +44,7 @@ import Testing
                 let session = try await central.session(with: peer)
                 let device = try await session.ready(within: limit)
                 let second = try #require(try await device.discover(level: .full).characteristics(0xFFF2).last)
-                let values = await session.values(of: .characteristic(second))
+                let values = await session.subscribe(to: .characteristic(second))
                 try await central.saveState()
                 let wanted = PersistedSubscription(0xFFF2, index: 1)
                 #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
@@ -122,7 +122,7 @@ import Testing
                 }
                 let session = try await central.session(with: peer)
                 await #expect(throws: DiskFull.self) {
-                    for try await element in await session.values(of: 0xFFF2) {
+                    for try await element in await session.subscribe(to: 0xFFF2) {
                         if case .began = element { try await sensor.notify(0xFFF2, [1]) } else { throw DiskFull() }
                     }
                 }
@@ -174,7 +174,7 @@ import Testing
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
                 _ = try await session.ready(within: limit)
-                let values = await session.values(of: 0xFFF2)
+                let values = await session.subscribe(to: 0xFFF2)
                 _ = try await session.detach()
                 try await expectStored([PersistedSubscription(0xFFF2)], by: central, bench)
                 withExtendedLifetime(values) {}

@@ -10,14 +10,14 @@ import Testing
     private struct Daemon {
         let central: Central
         let session: Session
-        let values: SessionValues<ReceivedValue>
+        let values: SessionValueSequence<ReceivedValue>
     }
 
     private func begin(_ bench: RestorationBench, _ peer: PeerID) async throws -> Daemon {
         let central = bench.fresh()
         _ = try await central.restore(from: bench.environment)
         let session = try await central.session(with: peer, SessionOptions(connect: ConnectOptions(mtu: 99)))
-        let subscription = await session.values(of: 0xFFF2)
+        let subscription = await session.subscribe(to: 0xFFF2)
         var values = subscription.makeAsyncIterator()
         guard case .began = try await values.next() else { throw error(.system) }
         try await central.saveState()

@@ -91,7 +91,7 @@ extension RestorationBench {
         ])
 }
 
-extension SessionValues.AsyncIterator where Value == UInt8 {
+extension SessionValueSequence.AsyncIterator where Value == UInt8 {
     /// The next `count` values, marks left out.
     mutating func values(_ count: Int) async throws -> [UInt8] {
         var values: [UInt8] = []

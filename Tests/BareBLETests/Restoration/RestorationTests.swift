@@ -33,7 +33,7 @@ import Testing
             try await bench.run { central, _ in
                 for (_, peer) in known {
                     let session = try await central.session(with: peer, wanted)
-                    let values = await session.values(of: 0xFFF2)
+                    let values = await session.subscribe(to: 0xFFF2)
                     let device = try await session.ready(within: limit)
                     try await device.discover(level: .full)
                     _ = values
@@ -119,8 +119,8 @@ import Testing
                 let second = try await central.session(with: ended)
                 _ = try await second.ready(within: limit)
                 await second.disconnect()
-                let (one, other) = (await first.values(of: 0xFFF2), await first.values(of: 0xFFF2))
-                let third = await first.values(of: 0xFFF3)
+                let (one, other) = (await first.subscribe(to: 0xFFF2), await first.subscribe(to: 0xFFF2))
+                let third = await first.subscribe(to: 0xFFF3)
                 await one.unsubscribe()
                 _ = (other, third)
             }
@@ -143,7 +143,7 @@ import Testing
             let (sensor, peer) = try await bench.add(RestorationBench.sensor)
             try await bench.run { central, _ in
                 let session = try await central.session(with: peer)
-                for uuid in [0xFFF2, 0xFFF3] as [BluetoothUUID] { _ = await session.values(of: .uuid(uuid)) }
+                for uuid in [0xFFF2, 0xFFF3] as [BluetoothUUID] { _ = await session.subscribe(to: .uuid(uuid)) }
             }
             try await bench.run(holding: SubscribeOptions(capacity: 3)) { _, restoration in
                 let subscriptions = restoration.subscriptions
@@ -242,8 +242,8 @@ import Testing
                 let second = try #require(found.last)
                 let options = SubscribeOptions(preferred: .indications)
                 let values = [
-                    await session.values(of: .characteristic(second), options),
-                    await session.values(of: .handle(found[0].valueHandle)),
+                    await session.subscribe(to: .characteristic(second), options),
+                    await session.subscribe(to: .handle(found[0].valueHandle)),
                 ]
                 try await time.clock.sleep(for: .seconds(1))
                 withExtendedLifetime(values) {}

@@ -236,7 +236,7 @@ import Testing
 
     @Test func nobodyWhoLooksCostsNothing() async throws {
         let bench = try await AdapterBench()
-        var states: AdapterStates.AsyncIterator? = Central(adapter: bench.adapter).adapterStates
+        var states: AdapterStateSequence.AsyncIterator? = Central(adapter: bench.adapter).adapterStates
             .makeAsyncIterator()
         #expect(try await states?.next() == .poweredOn)
         #expect(await bench.adapter.isWatched)

@@ -95,7 +95,7 @@ extension ConnectionEvent {
     }
 }
 
-extension ConnectionEvents.AsyncIterator {
+extension ConnectionEventSequence.AsyncIterator {
     /// The words of the events up to the first that is `word`.
     mutating func words(upTo word: String) async throws -> [String] {
         var words: [String] = []

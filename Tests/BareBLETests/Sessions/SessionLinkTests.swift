@@ -48,7 +48,7 @@ import Testing
             let central = Central(radio: radio)
             let session = try await central.session(with: peer)
             let device = try await session.ready(within: limit)
-            var values = await session.values(of: 0xFFF2).makeAsyncIterator()
+            var values = await session.subscribe(to: 0xFFF2).makeAsyncIterator()
             guard case .began? = try await values.next() else { throw error(.cancelled) }
             let lent = try await session.releaseLink()
             #expect(lent === device && session.state == .paused)
@@ -180,7 +180,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         var all = await session.notifications().makeAsyncIterator()
-        var level = await session.values(of: 0x2A19).makeAsyncIterator()
+        var level = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         for round in 1...2 as ClosedRange<UInt8> {
             guard case .began? = try await all.next(), case .began? = try await level.next() else {
                 throw error(.cancelled)
@@ -211,7 +211,7 @@ import Testing
             try await device.discover(level: .full)
             _ = try await device.serviceChanges()
             var events = session.events.makeAsyncIterator()
-            var values = await session.values(of: 0xFFF1).makeAsyncIterator()
+            var values = await session.subscribe(to: 0xFFF1).makeAsyncIterator()
             for _ in 1...2 {
                 guard case .began? = try await values.next() else { throw error(.cancelled) }
                 await peripheral.changeServices(to: without)

@@ -189,7 +189,7 @@ import Testing
 
     @Test func aListenerHoldsTheSession() async throws {
         let bench = SessionBench()
-        var events: ConnectionEvents.AsyncIterator? = try await bench.session().events.makeAsyncIterator()
+        var events: ConnectionEventSequence.AsyncIterator? = try await bench.session().events.makeAsyncIterator()
         #expect(try await events?.words(upTo: "ready").last == "ready")
         #expect(await bench.peripheral.isConnected)
         events = nil

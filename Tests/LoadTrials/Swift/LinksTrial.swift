@@ -51,7 +51,7 @@ enum LinksTrial: Trial {
     private static func follow(_ session: Session, until wanted: Int) async throws -> Int {
         let expected: [UInt8] = [72, 73, 74, 75, 75, 74, 73, 72]
         var next = 0
-        var iterator = await session.values(of: 0x2A37).makeAsyncIterator()
+        var iterator = await session.subscribe(to: 0x2A37).makeAsyncIterator()
         while next < wanted, let element = try await iterator.next() {
             switch element {
             case .began:

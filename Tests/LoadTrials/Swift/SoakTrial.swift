@@ -98,7 +98,7 @@ enum SoakTrial: Trial {
         }
 
         private func follow(_ session: Session) async throws {
-            for try await element in await session.values(of: .heartRateMeasurement) {
+            for try await element in await session.subscribe(to: .heartRateMeasurement) {
                 if case .value = element { result.withLock { $0.values += 1 } }
             }
         }

@@ -12,7 +12,7 @@ public import ServiceLifecycle
 /// it also outlives the daemon: see `restored(by:with:write:)`.
 public struct HeartRateLogger: Service, CustomStringConvertible {
     private let session: Session
-    private let restored: SessionValues<HeartRateMeasurement>?
+    private let restored: SessionValueSequence<HeartRateMeasurement>?
     private let suspend: (@Sendable () async -> Void)?
     private let write: @Sendable (String) -> Void
 
@@ -22,7 +22,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     ///   - restored: The subscription of the previous daemon; `nil` to make one.
     ///   - suspend: Ends the daemon so that the next one continues; `nil` to end the session for good.
     public init(
-        _ session: Session, goingOnWith restored: SessionValues<HeartRateMeasurement>? = nil,
+        _ session: Session, goingOnWith restored: SessionValueSequence<HeartRateMeasurement>? = nil,
         suspend: (@Sendable () async -> Void)? = nil, write: @escaping @Sendable (String) -> Void
     ) {
         self.session = session
@@ -92,11 +92,11 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
     ///
     /// - Throws: `BLEError` with the session's final error.
     public func run() async throws {
-        let measurements: SessionValues<HeartRateMeasurement>
+        let measurements: SessionValueSequence<HeartRateMeasurement>
         if let restored {
             measurements = restored
         } else {
-            measurements = await session.values(of: .heartRateMeasurement, SubscribeOptions(malformedValues: .skip))
+            measurements = await session.subscribe(to: .heartRateMeasurement, SubscribeOptions(malformedValues: .skip))
         }
         do {
             try await cancelWhenGracefulShutdown { try await follow(measurements) }
@@ -115,7 +115,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         await session.disconnect()
     }
 
-    private func follow(_ measurements: SessionValues<HeartRateMeasurement>) async throws {
+    private func follow(_ measurements: SessionValueSequence<HeartRateMeasurement>) async throws {
         var changes = measurements.makeAsyncIterator()
         while let change = try await changes.next() {
             if changes.droppedBefore > 0 { write("lost \(changes.droppedBefore)") }
@@ -124,7 +124,7 @@ public struct HeartRateLogger: Service, CustomStringConvertible {
         }
     }
 
-    private func write(_ change: SessionValues<HeartRateMeasurement>.Element) {
+    private func write(_ change: SessionValueSequence<HeartRateMeasurement>.Element) {
         switch change {
         case .began: break
         case .value(let measurement): write(line(measurement))

@@ -31,7 +31,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
         do {
             let terminal = try PseudoTerminal(linkedAt: link)
             defer { terminal.removeLink() }
-            let values = await session.values(of: .nordicUARTTransmit)
+            let values = await session.subscribe(to: .nordicUARTTransmit)
             report("terminal \(terminal.path)")
             try await cancelWhenGracefulShutdown { try await carry(values, terminal) }
             await values.unsubscribe()
@@ -43,7 +43,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
     }
 
     /// Carries both directions; the end of one ends the other.
-    private func carry(_ values: SessionValues<[UInt8]>, _ terminal: PseudoTerminal) async throws {
+    private func carry(_ values: SessionValueSequence<[UInt8]>, _ terminal: PseudoTerminal) async throws {
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await carryToTerminal(values, terminal) }
@@ -57,7 +57,7 @@ public struct UARTBridge: Service, CustomStringConvertible {
         }
     }
 
-    private func carryToTerminal(_ values: SessionValues<[UInt8]>, _ terminal: PseudoTerminal) async throws {
+    private func carryToTerminal(_ values: SessionValueSequence<[UInt8]>, _ terminal: PseudoTerminal) async throws {
         var changes = values.makeAsyncIterator()
         while let change = try await changes.next() {
             switch change {

@@ -104,7 +104,7 @@ import Testing
             let (session, logger) = try await HeartRateLogger.restored(
                 by: central, with: belt, Bench.hasty, write: write)
             if killed {
-                let values = await session.values(of: .heartRateMeasurement)
+                let values = await session.subscribe(to: .heartRateMeasurement)
                 _ = try await session.ready()
                 try await send([0x00, 72], bench)
                 try await central.saveState()

@@ -4,11 +4,11 @@ import BareBLETestKit
 import Testing
 
 /// Subscriptions that outlive their links.
-@Suite(.timeLimit(.minutes(1))) struct SessionValuesTests {
+@Suite(.timeLimit(.minutes(1))) struct SessionValueSequenceTests {
     @Test func goesOnOverLinksAndMarksInterruptions() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        var values = await session.values(of: 0x2A19).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         for round in 1...3 as ClosedRange<UInt8> {
             #expect(try await values.word() == "began")
             try await bench.peripheral.notify(0x2A19, [round])
@@ -27,7 +27,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         _ = try await session.ready()
-        var values = await session.values(of: .batteryLevel).makeAsyncIterator()
+        var values = await session.subscribe(to: .batteryLevel).makeAsyncIterator()
         guard case .began? = try await values.next() else { throw error(.cancelled) }
         try await bench.peripheral.notify(0x2A19, [])
         try await bench.peripheral.notify(0x2A19, [42])
@@ -40,7 +40,7 @@ import Testing
     @Test func valuesThatDoNotFitAreSkippedWhereTheOptionsSaySo() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        let values = await session.values(of: .batteryLevel, SubscribeOptions(malformedValues: .skip))
+        let values = await session.subscribe(to: .batteryLevel, SubscribeOptions(malformedValues: .skip))
         var levels: [UInt8] = []
         for try await change in values {
             switch change {
@@ -63,7 +63,7 @@ import Testing
     @Test func whatThePeerDoesNotHaveEndsTheSequence() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        var values = await session.values(of: 0x2AAA).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2AAA).makeAsyncIterator()
         await #expect(throws: error(.attributeNotFound)) { try await values.next() }
         #expect(try await values.word() == nil)
         // The session continues.
@@ -74,21 +74,22 @@ import Testing
     @Test func givingUpEndsTheSequenceWithItsError() async throws {
         let bench = SessionBench()
         let session = try await bench.session(SessionOptions(reconnect: .never))
-        var values = await session.values(of: 0x2A19).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         #expect(try await values.word() == "began")
         await bench.peripheral.disconnect()
         await #expect(throws: error(.disconnected)) {
             while try await values.next() != nil {}
         }
         await session.disconnect()
-        var late = await session.values(of: 0x2A19).makeAsyncIterator()
+        var late = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         #expect(try await late.word() == nil)
     }
 
     @Test func thePeerIsToldToStopWhenNobodyListens() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        var values: SessionValues<ReceivedValue>.AsyncIterator? = await session.values(of: 0x2A19).makeAsyncIterator()
+        var values: SessionValueSequence<ReceivedValue>.AsyncIterator? = await session.subscribe(to: 0x2A19)
+            .makeAsyncIterator()
         #expect(try await values?.word() == "began")
         #expect(await bench.peripheral.isSubscribed(to: 0x2A19))
         values = nil
@@ -100,7 +101,7 @@ import Testing
         let bench = SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()
-        var values = await session.values(of: 0x2A19, SubscribeOptions(capacity: 1)).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 1)).makeAsyncIterator()
         _ = try await events.words(upTo: "ready")
         while await !bench.peripheral.isSubscribed(to: 0x2A19) { await Task.yield() }
         #expect(try await values.word() == "began")
@@ -119,8 +120,8 @@ import Testing
     @Test func lossesBeforeMarksAreCounted() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        var values = await session.values(of: 0x2A19, SubscribeOptions(capacity: 2)).makeAsyncIterator()
-        var witness = await session.values(of: 0x2A19).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 2)).makeAsyncIterator()
+        var witness = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         #expect(try await values.word() == "began")
         #expect(try await witness.word() == "began")
         for number in 0..<10 as Range<UInt8> { try await bench.peripheral.notify(0x2A19, [number]) }
@@ -141,7 +142,7 @@ import Testing
     @Test func lossesAtTheEndAreCounted() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
-        let values = await session.values(of: 0x2A19, SubscribeOptions(capacity: 1, policy: .dropNewest))
+        let values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 1, policy: .dropNewest))
         while await !bench.peripheral.isSubscribed(to: 0x2A19) { await Task.yield() }
         _ = try await session.withPeripheral { try await $0.read(.batteryLevel) }
         await bench.door.close()
@@ -164,7 +165,7 @@ import Testing
         try await link.discover()
         await bench.peripheral.stopResponding()
         let before = await bench.peripheral.receivedCount
-        var values = await session.values(of: 0x2A19).makeAsyncIterator()
+        var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         while await bench.peripheral.receivedCount == before { await Task.yield() }
         await link.cancelAll()
         // Success, the response to the cancelled write.
@@ -183,7 +184,7 @@ import Testing
         let database = try await link.discover()
         _ = try await link.serviceChanges()
         let level = try #require(database.characteristics(0x2A19).first)
-        var values = await session.values(of: .characteristic(level)).makeAsyncIterator()
+        var values = await session.subscribe(to: .characteristic(level)).makeAsyncIterator()
         #expect(try await values.word() == "began")
         let other = VirtualService(0x180F, [VirtualCharacteristic(0x2A1B, [.read, .notify], value: [1])])
         await bench.peripheral.changeServices(to: VirtualDevice(name: "Changing", services: [gatt, other]))
@@ -193,7 +194,7 @@ import Testing
     }
 }
 
-extension SessionValues.AsyncIterator where Value == ReceivedValue {
+extension SessionValueSequence.AsyncIterator where Value == ReceivedValue {
     fileprivate mutating func word() async throws -> String? {
         switch try await next() {
         case .began?: "began"

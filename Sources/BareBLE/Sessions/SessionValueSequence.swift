@@ -5,7 +5,7 @@ internal import BLECore
 /// It has one buffer, bounded by the options, whose losses are counted: use it from one task, and subscribe again for
 /// a second consumer. It is a reference to the session, and keeps it alive. The values are disabled in the peer when
 /// the last copy is released.
-public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
+public struct SessionValueSequence<Value: Sendable>: AsyncSequence, Sendable {
     /// An element of the sequence.
     public enum Element: Sendable {
         /// The subscription began: at the start, and after each interruption.
@@ -19,24 +19,16 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     /// The error that the sequence may end with.
     public typealias Failure = BLEError
 
-    /// An entry of the buffer, with its link.
-    enum Entry: Sendable {
-        case began(UInt64)
-        case value(ReceivedValue, UInt64)
-        case interrupted(BLEError, UInt64)
+    let listener: StandingListener
+    private let decoder: ValueDecoder<Value>
 
-        var epoch: UInt64 {
-            switch self {
-            case .began(let epoch), .value(_, let epoch), .interrupted(_, let epoch): epoch
-            }
-        }
+    init(_ listener: StandingListener, decoder: ValueDecoder<Value>) {
+        self.listener = listener
+        self.decoder = decoder
     }
 
-    let lease: StandingLease
-    let decoder: ValueDecoder<Value>
-
     /// The number of values and marks dropped since the sequence began, including those after which nothing followed.
-    public var droppedInTotal: Int { lease.buffer.droppedInTotal }
+    public var droppedInTotal: Int { listener.buffer.droppedInTotal }
 
     /// The number of values left out because they do not fit the type; 0 without the option `.skip`.
     public var malformedInTotal: Int { decoder.malformedInTotal }
@@ -46,29 +38,25 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
     ///
     /// It returns after the peer's response, or when there will be none; the sequence ends after the waiting values.
     public func unsubscribe() async {
-        await lease.session.endSubscription(lease.number)
+        await listener.session.endSubscription(listener.number)
     }
 
     /// Returns an iterator over the values.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(lease: lease, decoder: decoder)
+        AsyncIterator(listener, decoder)
     }
 
     /// An iterator over the values.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private let lease: StandingLease
-        private let decoder: ValueDecoder<Value>
-        private var walk: StreamWalk<SessionValues<ReceivedValue>.Entry>
+        private let listener: StandingListener
+        private var walk: StreamWalk<StandingSubscription.Entry>
+        private var decoding: ValueDecoding<Value>
         private var epoch: UInt64?
-        /// The number of entries dropped before marks and before left-out values; the next value reports it.
-        private var droppedBeforeMarks = 0
-        /// The value that `next()` returned or refused last, as received; `nil` before the first.
-        public private(set) var last: ReceivedValue?
 
-        init(lease: StandingLease, decoder: ValueDecoder<Value>) {
-            self.lease = lease
-            self.decoder = decoder
-            walk = StreamWalk(lease.buffer)
+        init(_ listener: StandingListener, _ decoder: ValueDecoder<Value>) {
+            self.listener = listener
+            walk = StreamWalk(listener.buffer)
+            decoding = ValueDecoding(decoder)
         }
 
         /// Returns the next value or mark; `nil` after the session has ended or the task was cancelled.
@@ -79,7 +67,7 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(BLEError) -> Element? {
-            malformedBefore = 0
+            decoding.begin()
             while let entry = try await walk.peek() {
                 // The mark itself may be among the dropped entries.
                 if let epoch, epoch != entry.element.epoch {
@@ -90,35 +78,38 @@ public struct SessionValues<Value: Sendable>: AsyncSequence, Sendable {
                 switch entry.element {
                 case .began(let epoch):
                     self.epoch = epoch
-                    droppedBeforeMarks += entry.droppedBefore
+                    decoding.lost(entry.droppedBefore)
                     return .began
                 case .interrupted(let error, _):
                     epoch = nil
-                    droppedBeforeMarks += entry.droppedBefore
+                    decoding.lost(entry.droppedBefore)
                     return .interrupted(error)
                 case .value(let value, let epoch):
                     self.epoch = epoch
-                    let received = value.with(droppedBefore: entry.droppedBefore + droppedBeforeMarks)
-                    droppedBeforeMarks = 0
-                    last = received
-                    if let value = try decoder.value(of: received) { return .value(value) }
-                    malformedBefore += 1
-                    droppedBeforeMarks = received.droppedBefore
+                    let received = value.with(droppedBefore: entry.droppedBefore)
+                    if let value = try decoding.value(of: received) { return .value(value) }
                 }
             }
             return nil
         }
 
+        /// The value that `next()` returned or refused last, as received; `nil` before the first.
+        public var last: ReceivedValue? { decoding.last }
+
         /// The number of values left out right before the last value or mark because they do not fit the type.
-        public private(set) var malformedBefore = 0
+        public var malformedBefore: Int { decoding.malformedBefore }
 
         /// The number of values and marks dropped right before the last value.
         public var droppedBefore: Int { last?.droppedBefore ?? 0 }
 
         private var lostMark: BLEError {
             BLEError(
-                .disconnected, subject: lease.session.name, during: "go on with a subscription",
+                .disconnected, subject: listener.session.name, during: "go on with a subscription",
                 because: "the link was lost and made again while values were not taken")
         }
     }
 }
+
+/// The former name of `SessionValueSequence`.
+@available(*, deprecated, renamed: "SessionValueSequence")
+public typealias SessionValues = SessionValueSequence

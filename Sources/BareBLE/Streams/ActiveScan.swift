@@ -1,20 +1,25 @@
 internal import BLECore
 internal import BLELinux
 
-/// Keeps a scan running: `stop`, or the end of its last reference, ends it.
-final class ScanLease: Sendable {
+/// A scan that runs until `stop()`, or until its last copy is released.
+struct ActiveScan: Sendable {
     private let id: ScanID
     private let adapter: Adapter
     /// Ends the scan after its duration.
     private let timer: TimerID?
     /// Ends the stream that the scan feeds.
     private let finish: @Sendable () -> Void
+    private let token: LifetimeToken
 
     init(id: ScanID, adapter: Adapter, timer: TimerID?, finish: @escaping @Sendable () -> Void) {
         self.id = id
         self.adapter = adapter
         self.timer = timer
         self.finish = finish
+        token = LifetimeToken {
+            finish()
+            Task(executorPreference: adapter.loop) { await adapter.end(id, timer) }
+        }
     }
 
     /// Ends the scan; if it is the adapter's last one, waits until the radio no longer scans.
@@ -27,12 +32,6 @@ final class ScanLease: Sendable {
     func pinsChanged() {
         let adapter = adapter
         Task(executorPreference: adapter.loop) { await adapter.updatePins() }
-    }
-
-    deinit {
-        finish()
-        let (adapter, id, timer) = (adapter, id, timer)
-        Task(executorPreference: adapter.loop) { await adapter.end(id, timer) }
     }
 }
 

@@ -1,0 +1,94 @@
+import BareBLETestKit
+import Testing
+
+@testable import BLELinux
+@testable import BareBLE
+
+/// The iterator that the sequences share. Streams end before they are read, so that no test waits.
+@Suite(.timeLimit(.minutes(1))) struct BLESequenceTests {
+    private typealias Iterator = BLESequence<String>.AsyncIterator
+
+    /// A full buffer of two, which has dropped "a" and "b".
+    private func overrun(_ failure: BLEError? = nil) -> StreamBuffer<String> {
+        let buffer = StreamBuffer<String>(of: nil, capacity: 2, policy: .dropOldest)
+        for element in ["a", "b", "c", "d"] { buffer.yield(element) }
+        buffer.finish(failure)
+        return buffer
+    }
+
+    private func all(_ iterator: Iterator) async throws -> [String] {
+        var (iterator, elements): (Iterator, [String]) = (iterator, [])
+        while let element = try await iterator.next() { elements.append(element) }
+        return elements
+    }
+
+    private let token = LifetimeToken {}
+
+    @Test func lossesCanBeLeftOut() async throws {
+        #expect(try await all(Iterator(overrun(), until: token)) == ["c", "d"])
+    }
+
+    @Test func lossesCanBeAnElementOfTheirOwn() async throws {
+        let iterator = Iterator(overrun(), until: token, losses: .before { "\($0) lost" })
+        #expect(try await all(iterator) == ["2 lost", "c", "d"])
+    }
+
+    @Test func lossesCanBeInTheNextElement() async throws {
+        let iterator = Iterator(overrun(), until: token, losses: .within { "\($0) after \($1)" })
+        #expect(try await all(iterator) == ["c after 2", "d"])
+    }
+
+    /// The excluded devices of a scan may change while results wait.
+    @Test func anElementIsLeftOutWhenItsTurnHasCome() async throws {
+        let buffer = overrun()
+        let isOpen = Lock(true)
+        var iterator = Iterator(where: { _ in isOpen.withLock { $0 } }) { () async throws(BLEError) in
+            try await buffer.nextBatch()
+        }
+        #expect(try await iterator.next() == "c")
+        isOpen.withLock { $0 = false }
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test func aLossIsReportedThoughTheNextElementIsLeftOut() async throws {
+        let buffer = overrun()
+        let iterator = Iterator(losses: .before { "\($0) lost" }, where: { $0 != "c" }) { () async throws(BLEError) in
+            try await buffer.nextBatch()
+        }
+        #expect(try await all(iterator) == ["2 lost", "d"])
+    }
+
+    @Test func theErrorComesOnceAfterTheElements() async throws {
+        let failure = BLEError(.disconnected, during: "read", because: "the link is lost")
+        var iterator = Iterator(overrun(failure), until: token)
+        #expect(try await iterator.next() == "c")
+        #expect(try await iterator.next() == "d")
+        let error = await #expect(throws: BLEError.self) { try await iterator.next() }
+        #expect(error == failure)
+        #expect(try await iterator.next() == nil)
+    }
+
+    @Test func aLoopThrowsTheTypedError() async {
+        let sequence = BLESequence(overrun(BLEError(.valuesLost, during: "read", because: "")), until: token)
+        var elements: [String] = []
+        do throws(BLEError) {
+            for try await element in sequence { elements.append(element) }
+            Issue.record("it ended without an error")
+        } catch {
+            #expect(error.code == .valuesLost)
+        }
+        #expect(elements == ["c", "d"])
+    }
+
+    @Test func theSequenceAndItsIteratorsKeepTheirSource() async throws {
+        let hasEnded = Lock(false)
+        var sequence: BLESequence<String>? = BLESequence(
+            overrun(), until: LifetimeToken { hasEnded.withLock { $0 = true } })
+        var iterator = sequence?.makeAsyncIterator()
+        sequence = nil
+        #expect(try await iterator?.next() == "c")
+        #expect(!hasEnded.withLock { $0 })
+        iterator = nil
+        #expect(hasEnded.withLock { $0 })
+    }
+}
