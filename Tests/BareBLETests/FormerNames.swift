@@ -1,0 +1,37 @@
+import BareBLE
+
+// Former names, which work for one release. Nothing here runs: it must compile, as it did with the release before.
+
+@available(*, deprecated)
+func formerNamesOfSubscriptions(_ device: Peripheral, _ session: Session) async throws {
+    let several: NotificationSequence = try await device.notifications(of: [0x2A19, .handle(3)])
+    for try await value in several { print(value.handle, several.handles) }
+    let values: SessionValues<ReceivedValue> = await session.values(of: 0x2A19)
+    var iterator: SessionValues<ReceivedValue>.AsyncIterator = values.makeAsyncIterator()
+    let element: SessionValues<ReceivedValue>.Element? = try await iterator.next()
+    if case .value(let value) = element { print(value.bytes) }
+    for try await element in await session.values(of: CharacteristicKey<UInt8>(0x2A19)) { print(element) }
+}
+
+@available(*, deprecated)
+func formerNamesOfSequences(_ session: Session, _ central: Central, _ monitor: DeviceMonitor) async throws {
+    let events: ConnectionEvents = session.events
+    var iterator: ConnectionEvents.AsyncIterator = events.makeAsyncIterator()
+    _ = try await iterator.next()
+    let states: AdapterStates = central.adapterStates
+    for try await state in states where state == .poweredOn { break }
+    let changes: DeviceMonitor.Changes = monitor.changes
+    for try await change in changes { print(change.left) }
+}
+
+@available(*, deprecated)
+func formerNamesOfDiscoveryAndReads(_ device: Peripheral) async throws {
+    try await device.discover(.full)
+    try await device.discover(.full, ignoringCache: true, timeout: .seconds(1))
+    try await device.discover(.full, afresh: true)
+    try await device.discover(services: [0x180F], level: .full, afresh: true)
+    let joined = try await device.readMultiple([3, 5])
+    let separated = try await device.readMultiple([3, 5], lengths: [1])
+    let variable = try await device.readMultipleVariable([3, 5], timeout: .seconds(1))
+    print(joined == [1], separated == [[1]], variable == [[1]])
+}
