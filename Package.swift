@@ -136,7 +136,7 @@ let package = Package(
         ),
         .testTarget(
             name: "BLELinuxTests",
-            dependencies: ["BLECore", "BLELinux", "CBluetooth"],
+            dependencies: ["BLECore", "BLELinux", "CBluetooth", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(
@@ -163,7 +163,7 @@ let package = Package(
         ),
         .testTarget(
             name: "FaultTests",
-            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem"],
+            dependencies: ["BareBLE", "BareBLETestKit", "BLECore", "BLELinux", "FaultySystem", "TestSupport"],
             swiftSettings: strict
         ),
         .testTarget(

@@ -134,8 +134,7 @@ struct CaptureCheckTests {
         #expect(check.unanswered == nil)
     }
 
-    // Row O36.
-    @Test("A handle that is used again ends its former link, and nothing is kept of that")
+    @Test("A handle that is used again ends its former link, and nothing is kept of that", .row("O36"))
     func reusedHandle() throws {
         // LE Connection Complete: handle 1, central, D1:00:00:00:00:01; then the same as the peripheral.
         let complete = try Hex.decode("3e13010001000001010000 0000d1180000004800 01".replacing(" ", with: ""))

@@ -1,5 +1,6 @@
 import BLELinux
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct AppendedFileTests {
@@ -37,8 +38,7 @@ import Testing
         try AppendedFile("/dev/null", isReplacing: false).append([1])
     }
 
-    // Row O39.
-    @Test func onlyItsOwnFileIsRemoved() throws {
+    @Test(.row("O39")) func onlyItsOwnFileIsRemoved() throws {
         let (made, moved) = (folder.appending(path: "made"), folder.appending(path: "moved"))
         let (others, manager) = (folder.appending(path: "others"), FileManager.default)
         for place in [made, others] { try manager.createDirectory(at: place, withIntermediateDirectories: true) }

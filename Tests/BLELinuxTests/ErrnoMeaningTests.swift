@@ -1,5 +1,6 @@
 import BLECore
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BLELinux
@@ -32,8 +33,7 @@ import Testing
         #expect(ErrnoMeaning.statuses(EAGAIN) == [])
     }
 
-    // Rows L04, O13.
-    @Test func ends() {
+    @Test(.row("L04", "O13")) func ends() {
         #expect(LinkEnd(errno: 0) == .closed)
         #expect(LinkEnd(errno: EPIPE) == .closed)
         #expect(LinkEnd(errno: ETIMEDOUT) == .outOfReach)
@@ -46,8 +46,7 @@ import Testing
         #expect(LinkEnd(errno: 99) == .other(errno: 99))
     }
 
-    // Row O14.
-    @Test func connects() {
+    @Test(.row("O14")) func connects() {
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: true) == .timedOut)
         #expect(ConnectFailure(errno: ECONNREFUSED, timeRanOut: false) == .lowEnergyOff)
         let table: [(Int32, ConnectFailure)] = [

@@ -1,6 +1,7 @@
 import BLECore
 import CBluetooth
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BLELinux
@@ -26,9 +27,8 @@ func poke(_ descriptor: Int32) {
         #expect(loop.now() >= start + .milliseconds(4))
     }
 
-    // Row O21.
     /// With more time where this thread came too late to set the kernel's timer before the deadline.
-    @Test func whatHasArrivedGoesBeforeADeadlineThatHasPassed() throws {
+    @Test(.row("O21")) func whatHasArrivedGoesBeforeADeadlineThatHasPassed() throws {
         for time in [Duration.milliseconds(300), .seconds(3), .seconds(30)] {
             guard try !packetBeforeDeadline(in: time) else { return }
         }
@@ -105,9 +105,8 @@ func poke(_ descriptor: Int32) {
         #expect(list.earliest == nil)
     }
 
-    // Row O18.
     /// Two descriptors are ready in one batch; whichever handler runs first puts a new descriptor under the other's number.
-    @Test func aStaleEventIsIgnored() throws {
+    @Test(.row("O18")) func aStaleEventIsIgnored() throws {
         let loop = EventLoop()
         var sockets: [(near: Int32, far: Int32)] = []
         for _ in 0..<2 { sockets.append(try LinkSocket.pair()) }
@@ -140,8 +139,7 @@ func poke(_ descriptor: Int32) {
         }
     }
 
-    // Row O18.
-    @Test func aDescriptorClosedBehindTheLoopIsWatchedAnew() throws {
+    @Test(.row("O18")) func aDescriptorClosedBehindTheLoopIsWatchedAnew() throws {
         let loop = EventLoop()
         let old = try LinkSocket.pair()
         let new = try LinkSocket.pair()

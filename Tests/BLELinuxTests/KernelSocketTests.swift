@@ -4,6 +4,7 @@
 
 import BLECore
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BLELinux
@@ -137,8 +138,7 @@ struct KernelSocketTests {
         #expect(ConnectFailure(errno: errno, timeRanOut: true) == .timedOut)
     }
 
-    // Row O04.
-    @Test func switchingTheAdapterOffEndsLinks() throws {
+    @Test(.row("O04")) func switchingTheAdapterOffEndsLinks() throws {
         var raw = try KernelPeripheral.ready(adapter, loop)
         let peripheral = try KernelPeripheral(adapter: 1, loop: loop)
         defer { peripheral.end() }
@@ -160,9 +160,8 @@ struct KernelSocketTests {
         #expect(try KernelPeripheral.command([0x01, 0x09, 0x10, 0], on: &raw, loop).first == 0)
     }
 
-    // Row L06.
     /// Not reading makes the kernel drop packets, which it reports with the first packet that it queues afterwards.
-    @Test func lossIsCounted() throws {
+    @Test(.row("L06")) func lossIsCounted() throws {
         _ = try KernelPeripheral.ready(adapter, loop)
         let peripheral = try KernelPeripheral(adapter: 1, loop: loop)
         defer { peripheral.end() }

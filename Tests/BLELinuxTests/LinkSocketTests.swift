@@ -1,6 +1,7 @@
 import BLECore
 import CBluetooth
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BLELinux
@@ -20,8 +21,7 @@ import Testing
         #expect(sender.receivePacket() == [0x0B, 0xFF])
     }
 
-    // Row O16.
-    @Test func aLongPacketIsCutAndTellsItsLength() throws {
+    @Test(.row("O16")) func aLongPacketIsCutAndTellsItsLength() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
         var receiver = LinkSocket(adopting: far)
@@ -33,8 +33,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
-    // Row T10.
-    @Test func anEmptyPacketIsNotTheEnd() throws {
+    @Test(.row("T10")) func anEmptyPacketIsNotTheEnd() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
         var receiver = LinkSocket(adopting: far)
@@ -48,8 +47,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .packet(count: 1, length: 1))
     }
 
-    // Row L05.
-    @Test func whatWasSentBeforeTheEndIsStillRead() throws {
+    @Test(.row("L05")) func whatWasSentBeforeTheEndIsStillRead() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)
         do {
@@ -65,9 +63,8 @@ import Testing
         #expect(receiver.send([1]) == .failed(errno: EPIPE))
     }
 
-    // Row L05.
     /// A Unix peer that closes without having read makes the kernel report a reset, before what it had sent itself.
-    @Test func theReasonComesAfterTheLastPacket() throws {
+    @Test(.row("L05")) func theReasonComesAfterTheLastPacket() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)
         do {
@@ -81,8 +78,7 @@ import Testing
         #expect(receiver.receive(into: &buffer) == .ended(errno: ECONNRESET))
     }
 
-    // Row O13.
-    @Test func theReasonThatASendLearnsIsKeptForTheReader() throws {
+    @Test(.row("O13")) func theReasonThatASendLearnsIsKeptForTheReader() throws {
         let (near, far) = try LinkSocket.pair()
         var receiver = LinkSocket(adopting: far)
         #expect(receiver.send([9]) == .sent)
@@ -104,8 +100,7 @@ import Testing
         #expect(other.send([1]) == .failed(errno: EPIPE))
     }
 
-    // Row O10.
-    @Test func aFullBufferSaysWaitAndDrains() throws {
+    @Test(.row("O10")) func aFullBufferSaysWaitAndDrains() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
         var receiver = LinkSocket(adopting: far)

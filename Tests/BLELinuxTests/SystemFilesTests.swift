@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BLELinux
@@ -114,9 +115,8 @@ private struct FakeTree: ~Copyable {
         #expect(KernelLog("\(tree.path)/many")?.messages { _ in true }.count == 1000)
     }
 
-    // Row O30.
     /// All families open, or none does: they come and go with the kernel's Bluetooth.
-    @Test func socketFamilies() {
+    @Test(.row("O30")) func socketFamilies() {
         let families = SocketFamilies.current()
         if Controllers.isAddressFamilyAvailable {
             #expect(families.controller == 0)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite("Virtual radio", .timeLimit(.minutes(1)))
@@ -162,8 +163,7 @@ struct VirtualRadioTests {
         }
     }
 
-    // Row O02.
-    @Test("The adapter is switched off and on, reset, and comes back under another number")
+    @Test("The adapter is switched off and on, reset, and comes back under another number", .row("O02"))
     func adapterLoss() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -205,8 +205,7 @@ struct VirtualRadioTests {
         }
     }
 
-    // Row O03.
-    @Test("An adapter keeps its address under each new number")
+    @Test("An adapter keeps its address under each new number", .row("O03"))
     func adapterMoves() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite("Virtual time", .timeLimit(.minutes(1)))
@@ -37,8 +38,7 @@ struct VirtualTimeTests {
         }
     }
 
-    // Row T06.
-    @Test("A peer that does not respond is disconnected after exactly 30 s")
+    @Test("A peer that does not respond is disconnected after exactly 30 s", .row("T06"))
     func transactionTimeout() async throws {
         try await VirtualTime.run { time in
             let central = Central(time: time)

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Requests are counted by the peer. The first one of each link is the MTU exchange.
@@ -65,8 +66,7 @@ import Testing
         #expect(try await device.cache()?.databaseHash != cache.databaseHash)
     }
 
-    // Row G22.
-    @Test func aHashOfAnotherSizeIsNone() async throws {
+    @Test(.row("G22")) func aHashOfAnotherSizeIsNone() async throws {
         let peripheral = VirtualPeripheral(Self.device(.battery(level: 1), hash: [1, 2, 3]))
         let device = try await central.attach(to: peripheral)
         try await device.discover(level: .full)
@@ -107,9 +107,8 @@ import Testing
 
     // MARK: Contradictions
 
-    // Row G21.
     /// Trust ends where a handle is not there any more: the database is discovered, and a read by UUID made again.
-    @Test func anInvalidHandleOfACachePurgesIt() async throws {
+    @Test(.row("G21")) func anInvalidHandleOfACachePurgesIt() async throws {
         let old = VirtualDevice(
             name: "Old", services: [.deviceInformation(manufacturer: "M", model: "1"), .battery(level: 1)])
         let new = VirtualDevice(name: "New", services: [.battery(level: 2)])
@@ -124,8 +123,7 @@ import Testing
         #expect(error?.attError == .invalidHandle)
     }
 
-    // Row G21.
-    @Test func aWriteIsNotMadeAgain() async throws {
+    @Test(.row("G21")) func aWriteIsNotMadeAgain() async throws {
         let control = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [7])])
         let old = VirtualDevice(name: "Old", services: [.deviceInformation(manufacturer: "M", model: "1"), control])
         let cache = try await cache(of: VirtualPeripheral(old))
@@ -140,9 +138,8 @@ import Testing
         #expect(try await peripheral.value(0xFFF1) == [1])
     }
 
-    // Row G21.
     /// Error 0x12 after a change that was not announced: the hash is read and has changed.
-    @Test func outOfSyncLeadsToADiscovery() async throws {
+    @Test(.row("G21")) func outOfSyncLeadsToADiscovery() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
         let cache = try await cache(of: peripheral)
         let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))

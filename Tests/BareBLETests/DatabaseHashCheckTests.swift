@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLECrypto
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Peers that repeat a hash that is not that of their database. The hash of the belt is what the specification calculates.
@@ -43,9 +44,8 @@ import Testing
         #expect(wrongHashes == 0)
     }
 
-    // Row G26.
     /// G26: nothing is kept, and it is counted; the link itself continues.
-    @Test func aHashOfAnotherDatabaseIsNotKept() async throws {
+    @Test(.row("G26")) func aHashOfAnotherDatabaseIsNotKept() async throws {
         let (cache, wrongHashes) = try await Self.cache(of: Self.impostor(), isChecking: true)
         #expect(cache == nil)
         #expect(wrongHashes == 1)
@@ -54,9 +54,8 @@ import Testing
         #expect(believed?.databaseHash != nil && none == 0)
     }
 
-    // Row G26.
     /// G26: a cache that was made from an impostor, or by hand, is found out before the real device is addressed by it.
-    @Test func aForgedCacheIsNotUsed() async throws {
+    @Test(.row("G26")) func aForgedCacheIsNotUsed() async throws {
         let forged = try #require(try await Self.cache(of: Self.impostor(), isChecking: false).cache)
         let link = try await Self.central(isChecking: true).attach(
             to: VirtualPeripheral(try Self.belt()), ConnectOptions(cache: forged))

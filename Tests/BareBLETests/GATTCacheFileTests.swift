@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct GATTCacheFileTests {
@@ -30,8 +31,7 @@ import Testing
         #expect(try file.load() == nil)
     }
 
-    // Row O25.
-    @Test(arguments: ["", "garbage", "BLEC", String(repeating: "x", count: 400_000)])
+    @Test(.row("O25"), arguments: ["", "garbage", "BLEC", String(repeating: "x", count: 400_000)])
     func refusesGarbage(text: String) throws {
         let file = GATTCacheFile(folder.path + "/bad.gatt")
         try Data(text.utf8).write(to: URL(filePath: file.path))
@@ -90,9 +90,8 @@ import Testing
     /// Whether the link at `path` is another user's now; only root can give it away.
     private func giveAway(_ path: String) -> Bool { unsafe lchown(path, 65_534, 65_534) == 0 }
 
-    // Row O33.
     /// O33: between the check and the write another user puts a link there, to a file that only we may write.
-    @Test(.enabled(if: getuid() == 0)) func aLinkOfAnotherUserIsRefused() throws {
+    @Test(.row("O33"), .enabled(if: getuid() == 0)) func aLinkOfAnotherUserIsRefused() throws {
         let precious = folder.path + "/precious"
         try Data("old".utf8).write(to: URL(filePath: precious))
         let file = GATTCacheFile(folder.path + "/link", of: "AA:BB:CC:DD:EE:01")
@@ -176,8 +175,7 @@ import Testing
         #expect(try nowhere.load() == nil)
     }
 
-    // Row G22.
-    @Test func namesFilesByStableAddresses() throws {
+    @Test(.row("G22")) func namesFilesByStableAddresses() throws {
         let directory = GATTCacheDirectory("/caches")
         func path(_ peer: String) -> String? { PeerID(peer).flatMap { directory.file(for: $0)?.path } }
         #expect(path("AA:BB:CC:DD:EE:0F/public") == "/caches/AABBCCDDEE0F-public.gatt")
@@ -202,9 +200,8 @@ import Testing
         #expect(try directory.file(for: peer)?.load() == cache)
     }
 
-    // Row O34.
     /// O34: addresses that come once do not push out a peer that comes again, however long its file was left alone.
-    @Test func aFloodOfAddressesTakesNoCacheThatIsInUse() throws {
+    @Test(.row("O34")) func aFloodOfAddressesTakesNoCacheThatIsInUse() throws {
         let directory = GATTCacheDirectory(folder.path)
         let stable = try #require(PeerID("AA:BB:CC:DD:EE:01/public"))
         try directory.save(cache, for: stable)
@@ -226,9 +223,8 @@ import Testing
         #expect(folder.names.contains("AABBCCDDEE01-public.gatt"))
     }
 
-    // Row O34.
     /// New peers have room where all others are in use: the one goes that was used longest ago.
-    @Test func newPeersHaveRoom() throws {
+    @Test(.row("O34")) func newPeersHaveRoom() throws {
         let directory = GATTCacheDirectory(folder.path)
         for number in 0..<GATTCacheDirectory.capacity {
             let name = folder.path + "/\(number).gatt"

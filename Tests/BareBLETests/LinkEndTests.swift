@@ -1,12 +1,12 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite struct LinkEndTests {
     private let central = Central()
 
-    // Row C03.
-    @Test func everyWaitingCallFailsOnce() async throws {
+    @Test(.row("C03")) func everyWaitingCallFailsOnce() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         await peripheral.stopResponding()
@@ -30,8 +30,7 @@ import Testing
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0x2A19) }
     }
 
-    // Row T08.
-    @Test func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
+    @Test(.row("T08")) func cancellationReleasesTheCallerAndKeepsTheLink() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         await peripheral.stopResponding()
@@ -88,8 +87,7 @@ import Testing
         #expect(await device.mtu == 50)
     }
 
-    // Row L04.
-    @Test func reasonsOfTheEnd() {
+    @Test(.row("L04")) func reasonsOfTheEnd() {
         #expect(DisconnectReason(errno: 103, status: nil) == .adapterLost)
         #expect(DisconnectReason(errno: 110, status: .connectionTimeout) == .supervisionTimeout)
         #expect(DisconnectReason(errno: 104, status: .remoteUserTerminated) == .byPeer(.remoteUserTerminated))

@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Changes of services where a program names its characteristics with their service: Generic Attribute is looked for all the
@@ -20,9 +21,8 @@ import Testing
                 ])
     }
 
-    // Row G25.
     /// G25: by the old handle the new characteristic would be read.
-    @Test func aReadByKeyInAServiceIsNotOfAnotherCharacteristic() async throws {
+    @Test(.row("G25")) func aReadByKeyInAServiceIsNotOfAnotherCharacteristic() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.device(hasExtra: false), time: time)
             let device = try await Central(time: time).attach(descriptor: peripheral.connect())
@@ -43,8 +43,7 @@ import Testing
         }
     }
 
-    // Row G25.
-    @Test func valuesInANamedServiceAreInterruptedAndGoOn() async throws {
+    @Test(.row("G25")) func valuesInANamedServiceAreInterruptedAndGoOn() async throws {
         try await VirtualTime.run { time in
             let gatt = VirtualService.genericAttribute(databaseHash: nil)
             let chirp = VirtualService(
@@ -61,9 +60,8 @@ import Testing
         }
     }
 
-    // Row G25.
     /// One request for the service, one for what is in it, and the configuration, which needs no asking: each once a link.
-    @Test func costsThreeRequests() async throws {
+    @Test(.row("G25")) func costsThreeRequests() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.device(hasExtra: false), time: time)
             let device = try await Central(time: time).attach(descriptor: peripheral.connect())
@@ -90,8 +88,7 @@ import Testing
         }
     }
 
-    // Row G25.
-    @Test func aPeerWithoutGenericAttributeIsAskedOnce() async throws {
+    @Test(.row("G25")) func aPeerWithoutGenericAttributeIsAskedOnce() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.device(hasExtra: false, isAnnouncing: false), time: time)
             let device = try await Central(time: time).attach(descriptor: peripheral.connect())

@@ -1,6 +1,7 @@
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Security errors, and the hook that may do something about them. The exchanges are the `auto` cases of BlueZ's
@@ -32,10 +33,11 @@ import Testing
         return (try await central(hook).attach(descriptor: peer.connect(), ConnectOptions(mtu: 23)), peer)
     }
 
-    // Row T26.
-    @Test(arguments: [
-        ("05", SecurityLevel.authentication), ("08", .authorization), ("0c", .longerKey), ("0f", .encryption),
-    ])
+    @Test(
+        .row("T26"),
+        arguments: [
+            ("05", SecurityLevel.authentication), ("08", .authorization), ("0c", .longerKey), ("0f", .encryption),
+        ])
     func aReadIsRepeatedOnTheSecuredLink(code: String, level: SecurityLevel) async throws {
         let hook = Hook(answers: true)
         let (device, peer) = try await attach(
@@ -54,8 +56,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
-    // Row T26.
-    @Test func aSecondRefusalIsTheEndForThisAttribute() async throws {
+    @Test(.row("T26")) func aSecondRefusalIsTheEndForThisAttribute() async throws {
         let hook = Hook(answers: true)
         let (device, peer) = try await attach(
             hook,
@@ -83,8 +84,7 @@ import Testing
         #expect(await peer.report.isComplete)
     }
 
-    // Row T26.
-    @Test func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
+    @Test(.row("T26")) func nothingIsRepeatedWhenTheAnswerIsNo() async throws {
         let hook = Hook(answers: false)
         let (device, peer) = try await attach(hook, "< 0a 0300\n> 01 0a 0300 0f")
         let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
@@ -224,9 +224,8 @@ import Testing
         #expect(hook.requests.withLock { $0.count } == 2)
     }
 
-    // Row C01.
     /// A call that the hook makes fails as it would without one, and not by waiting for itself.
-    @Test func theHookMayCallThePeripheral() async throws {
+    @Test(.row("C01")) func theHookMayCallThePeripheral() async throws {
         let device = Lock<Peripheral?>(nil)
         let heard = Lock<[BLEError.Code]>([])
         var configuration = Configuration()

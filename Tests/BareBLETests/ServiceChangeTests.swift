@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Peers that change their services while they are connected: rows G19, G20 and G23.
@@ -62,8 +63,7 @@ import Testing
         #expect(try await goesOn.next()?.bytes == [9])
     }
 
-    // Row G23.
-    @Test func anOldCharacteristicIsRefused() async throws {
+    @Test(.row("G23")) func anOldCharacteristicIsRefused() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         let database = try await device.discover(level: .full)
@@ -137,9 +137,8 @@ import Testing
         }
     }
 
-    // Row G19.
     /// G19: nonsense is confirmed and otherwise ignored; a flood leads to one rediscovery.
-    @Test func nonsenseAndFloodsDoNoHarm() async throws {
+    @Test(.row("G19")) func nonsenseAndFloodsDoNoHarm() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         let database = try await device.discover(level: .full)
@@ -163,9 +162,8 @@ import Testing
         #expect(await peripheral.requestCount - before < 100)
     }
 
-    // Row G20.
     /// G20: the pieces of a long write must not be written to something else.
-    @Test func aLongWriteFails() async throws {
+    @Test(.row("G20")) func aLongWriteFails() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.small, latency: .milliseconds(20), time: time)
             let device = try await Central(time: time).attach(to: peripheral, ConnectOptions(mtu: 23))

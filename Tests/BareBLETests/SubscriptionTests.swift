@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite struct SubscriptionTests {
@@ -7,8 +8,7 @@ import Testing
     private let echo = CharacteristicReference.uuid(
         BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E))
 
-    // Row G24.
-    @Test func firstValueComesWithTheConsent() async throws {
+    @Test(.row("G24")) func firstValueComesWithTheConsent() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.heartRate))
         let beats = try await device.subscribe(to: 0x2A37)
         var iterator = beats.makeAsyncIterator()
@@ -143,8 +143,7 @@ import Testing
         #expect(await device.isConnected)
     }
 
-    // Row T17.
-    @Test func lossIsCountedAndMarked() async throws {
+    @Test(.row("T17")) func lossIsCountedAndMarked() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19, SubscribeOptions(capacity: 4))
@@ -158,8 +157,7 @@ import Testing
         #expect(try await iterator.next()?.droppedBefore == 0)
     }
 
-    // Row T17.
-    @Test func failingPolicyEndsTheSequence() async throws {
+    @Test(.row("T17")) func failingPolicyEndsTheSequence() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19, SubscribeOptions(capacity: 2, policy: .fail))

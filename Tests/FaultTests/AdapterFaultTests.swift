@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import Glibc
+import TestSupport
 import Testing
 
 /// Faults of the kernel when an adapter's sockets are opened, and in a connect.
@@ -26,8 +27,9 @@ import Testing
 
     // MARK: Opening
 
-    // Row O30.
-    @Test("no Bluetooth", arguments: [EAFNOSUPPORT, EPROTONOSUPPORT]) func noBluetooth(errno: Int32) async throws {
+    @Test("no Bluetooth", .row("O30"), arguments: [EAFNOSUPPORT, EPROTONOSUPPORT]) func noBluetooth(errno: Int32)
+        async throws
+    {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.socket), .fail(errno), times: nil)
         for error in await failures(bench) { expectHint(error, .unsupported, errno) }
@@ -35,9 +37,9 @@ import Testing
         await bench.end()
     }
 
-    // Rows O12, O11.
     @Test(
-        "no descriptor or no memory for a socket", arguments: [EMFILE, ENFILE, ENOMEM, ENOBUFS], [0, 1, 2])
+        "no descriptor or no memory for a socket", .row("O12", "O11"), arguments: [EMFILE, ENFILE, ENOMEM, ENOBUFS],
+        [0, 1, 2])
     func noDescriptor(errno: Int32, skip: Int) async throws {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.socket), .fail(errno), skip: skip)
@@ -48,8 +50,8 @@ import Testing
         await bench.end()
     }
 
-    // Row O12.
-    @Test("no descriptor for the link's socket", arguments: [EMFILE, ENFILE, ENOMEM]) func noDescriptorToConnect(
+    @Test("no descriptor for the link's socket", .row("O12"), arguments: [EMFILE, ENFILE, ENOMEM])
+    func noDescriptorToConnect(
         errno: Int32
     ) async throws {
         let bench = try await FaultyAdapter()
@@ -62,8 +64,7 @@ import Testing
         await bench.end()
     }
 
-    // Row O12.
-    @Test("no descriptor for a Unix socket") func noDescriptorForUnixSocket() async throws {
+    @Test("no descriptor for a Unix socket", .row("O12")) func noDescriptorForUnixSocket() async throws {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.socket), .fail(EMFILE))
         let error = await failure { () async throws(BLEError) in
@@ -73,8 +74,9 @@ import Testing
         await bench.end()
     }
 
-    // Row O15.
-    @Test("not permitted to bind", arguments: [EPERM, EACCES]) func notPermittedToBind(errno: Int32) async throws {
+    @Test("not permitted to bind", .row("O15"), arguments: [EPERM, EACCES]) func notPermittedToBind(errno: Int32)
+        async throws
+    {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.bind), .fail(errno), times: 2)
         for error in await failures(bench) {
@@ -85,8 +87,7 @@ import Testing
         await bench.end()
     }
 
-    // Row O15.
-    @Test("not permitted to send a command") func notPermittedToSend() async throws {
+    @Test("not permitted to send a command", .row("O15")) func notPermittedToSend() async throws {
         let bench = try await FaultyAdapter()
         bench.plan.set(.sending, .fail(EPERM))
         let error = await failure { () async throws(BLEError) in try await bench.listen() }
@@ -96,9 +97,8 @@ import Testing
         await bench.end()
     }
 
-    // Rows O04, O05.
     @Test(
-        "switched off, blocked or in other hands",
+        "switched off, blocked or in other hands", .row("O04", "O05"),
         arguments: [
             (ENETDOWN, BLEError.Code.adapterDown), (ERFKILL, .blocked), (ENODEV, .noAdapter), (EBUSY, .busy),
             (EADDRNOTAVAIL, .adapterDown), (EIO, .system),
@@ -113,8 +113,7 @@ import Testing
         await bench.end()
     }
 
-    // Rows O05, O14, O09.
-    @Test("switching an adapter on") func power() throws {
+    @Test("switching an adapter on", .row("O05", "O14", "O09")) func power() throws {
         let plan = try FaultPlan()
         plan.pretendBluetooth(PretendedMachine.address.rawValue)
         let table: [(Int32, LocalFailure?)] = [
@@ -140,9 +139,8 @@ import Testing
     // MARK: Connecting
 
     /// A number of the kernel's, what it is called, and how often the library tries.
-    // Rows L03, O14.
     @Test(
-        "a connect that fails",
+        "a connect that fails", .row("L03", "O14"),
         arguments: [
             (EBUSY, BLEError.Code.busy, 3), (EALREADY, .busy, 3), (EISCONN, .busy, 1), (ENOSYS, .connectFailed, 3),
             (ECONNREFUSED, .lowEnergyOff, 1), (EHOSTUNREACH, .adapterDown, 1), (ENETDOWN, .adapterDown, 1),
@@ -159,8 +157,9 @@ import Testing
         await bench.end()
     }
 
-    // Row O14.
-    @Test("another program's connect is just ending", arguments: [true, false]) func busyOnce(mayCommand: Bool)
+    @Test("another program's connect is just ending", .row("O14"), arguments: [true, false]) func busyOnce(
+        mayCommand: Bool
+    )
         async throws
     {
         let bench = try await FaultyAdapter(mayCommand: mayCommand)
@@ -170,8 +169,7 @@ import Testing
         await bench.end()
     }
 
-    // Rows O14, O09.
-    @Test("a connect that is under way, or interrupted", arguments: [EINPROGRESS, EINTR])
+    @Test("a connect that is under way, or interrupted", .row("O14", "O09"), arguments: [EINPROGRESS, EINTR])
     func underWay(errno: Int32) async throws {
         let bench = try await FaultyAdapter(mayCommand: false)
         bench.plan.pretendSlowConnect()
@@ -181,9 +179,8 @@ import Testing
     }
 
     /// The kernel's result at its end.
-    // Row O14.
     @Test(
-        "a connect that fails later",
+        "a connect that fails later", .row("O14"),
         arguments: [
             (EBUSY, BLEError.Code.busy), (EHOSTUNREACH, .adapterDown), (ECONNABORTED, .adapterDown),
             (ENOSYS, .connectFailed),

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import Glibc
+import TestSupport
 import Testing
 
 /// The events of one scan.
@@ -20,8 +21,9 @@ private final class ToldScan: Sendable {
 
 /// Faults of the kernel on the sockets of an adapter that is in use.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AdapterSocketFaultTests {
-    // Row O11.
-    @Test("no memory for a command", arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32) async throws {
+    @Test("no memory for a command", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32)
+        async throws
+    {
         let bench = try await FaultyAdapter()
         bench.plan.set(.sending, .fail(errno))
         expectHint(await failure { () async throws(BLEError) in try await bench.listen() }, .system, errno)
@@ -30,8 +32,9 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    // Row O11.
-    @Test("no memory to receive", arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32) async throws {
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+        async throws
+    {
         let bench = try await FaultyAdapter()
         bench.plan.set(SystemCalls(.recvmsg), .fail(errno), times: 3)
         try await bench.listen()
@@ -40,8 +43,9 @@ private final class ToldScan: Sendable {
     }
 
     /// The scan is notified, once; the adapter is found again by its address, and the scan continues.
-    // Row O01.
-    @Test("unplugged while scanning", arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32) async throws {
+    @Test("unplugged while scanning", .row("O01"), arguments: [EPIPE, ENODEV, EBADFD]) func unplugged(errno: Int32)
+        async throws
+    {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -59,8 +63,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    // Rows O01, O03.
-    @Test("gone and back before anybody looked") func goneAndBack() async throws {
+    @Test("gone and back before anybody looked", .row("O01", "O03")) func goneAndBack() async throws {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -75,8 +78,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    // Row O04.
-    @Test("switched off, and on again", arguments: [ENETDOWN, EHOSTUNREACH]) func switchedOff(
+    @Test("switched off, and on again", .row("O04"), arguments: [ENETDOWN, EHOSTUNREACH]) func switchedOff(
         errno: Int32
     ) async throws {
         let bench = try await FaultyAdapter()
@@ -96,8 +98,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    // Row O17.
-    @Test("awake for nothing, beside a controller") func spurious() async throws {
+    @Test("awake for nothing, beside a controller", .row("O17")) func spurious() async throws {
         let bench = try await FaultyAdapter()
         try await bench.listen()
         let before = bench.plan.count(SystemCalls(.recvmsg))
@@ -108,8 +109,8 @@ private final class ToldScan: Sendable {
     }
 
     /// The socket wakes the loop again and again, and has no packet.
-    // Row O17.
-    @Test("an error that reading does not clear, beside a controller") func errorWithoutData() async throws {
+    @Test("an error that reading does not clear, beside a controller", .row("O17")) func errorWithoutData() async throws
+    {
         let bench = try await FaultyAdapter()
         let told = ToldScan()
         let scan = try await bench.adapter.subscribe(.balanced) { told.take($0) }
@@ -128,8 +129,7 @@ private final class ToldScan: Sendable {
         await bench.end()
     }
 
-    // Row O16.
-    @Test("an event that is cut", arguments: [FaultPlan.Effect.length(1_200), .short(2), .short(4)])
+    @Test("an event that is cut", .row("O16"), arguments: [FaultPlan.Effect.length(1_200), .short(2), .short(4)])
     func cut(effect: FaultPlan.Effect) async throws {
         let bench = try await FaultyAdapter()
         let isHeard = Lock(false)

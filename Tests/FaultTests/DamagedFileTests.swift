@@ -1,6 +1,7 @@
 import BLELinux
 import BareBLE
 import Foundation
+import TestSupport
 import Testing
 
 /// O25, O26, O27, O28: files that are damaged, foreign, old, or in use by another process. States and caches; there
@@ -27,8 +28,9 @@ import Testing
         }
     }
 
-    // Row O25.
-    @Test("empty, cut anywhere, each bit flipped", arguments: StoredThing.all) func damaged(thing: StoredThing)
+    @Test("empty, cut anywhere, each bit flipped", .row("O25"), arguments: StoredThing.all) func damaged(
+        thing: StoredThing
+    )
         throws
     {
         let folder = try Folder()
@@ -45,8 +47,9 @@ import Testing
         #expect(try !isRefused(thing, bytes, in: folder))
     }
 
-    // Row O25.
-    @Test("100 MB, of which little is read", arguments: StoredThing.all) func huge(thing: StoredThing) throws {
+    @Test("100 MB, of which little is read", .row("O25"), arguments: StoredThing.all) func huge(thing: StoredThing)
+        throws
+    {
         let folder = try Folder()
         let path = thing.path(in: folder)
         try Data(thing.bytes(.old)).write(to: URL(filePath: path))
@@ -65,8 +68,7 @@ import Testing
         #expect(try thing.load(from: folder) == .new)
     }
 
-    // Row O25.
-    @Test("the same peer twice") func duplicates() throws {
+    @Test("the same peer twice", .row("O25")) func duplicates() throws {
         let folder = try Folder()
         let peer = PersistedPeer(PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random))
         let store = try StateStore(directory: folder.path, identifier: "hub").open()
@@ -76,8 +78,7 @@ import Testing
         #expect(contents.state.peers == [peer, peer])
     }
 
-    // Row O25.
-    @Test("a file that cannot be moved aside is an error, not a loss") func notMovable() throws {
+    @Test("a file that cannot be moved aside is an error, not a loss", .row("O25")) func notMovable() throws {
         let folder = try Folder()
         let thing = StoredThing.state
         try Data([1, 2, 3]).write(to: URL(filePath: thing.path(in: folder)))
@@ -89,8 +90,7 @@ import Testing
         #expect(plan.openCount == 0)
     }
 
-    // Row O25.
-    @Test("reading fails at each call", arguments: StoredThing.all, [EIO, EACCES, EMFILE, ENOMEM])
+    @Test("reading fails at each call", .row("O25"), arguments: StoredThing.all, [EIO, EACCES, EMFILE, ENOMEM])
     func unreadable(thing: StoredThing, errno: Int32) throws {
         let folder = try Folder()
         try thing.save(.old, in: folder)
@@ -115,8 +115,9 @@ import Testing
         #expect(index >= 3)
     }
 
-    // Row O26.
-    @Test("what others could read is theirs no more", arguments: StoredThing.all) func modes(thing: StoredThing)
+    @Test("what others could read is theirs no more", .row("O26"), arguments: StoredThing.all) func modes(
+        thing: StoredThing
+    )
         throws
     {
         let folder = try Folder()
@@ -128,8 +129,7 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    // Row O26.
-    @Test("the mode of a new file is not the umask's", arguments: StoredThing.all) func creation(
+    @Test("the mode of a new file is not the umask's", .row("O26"), arguments: StoredThing.all) func creation(
         thing: StoredThing
     ) throws {
         let folder = try Folder()
@@ -142,8 +142,7 @@ import Testing
         #expect(mode < write, "nobody may read it before it has bytes")
     }
 
-    // Row O26.
-    @Test("a lock that is a symbolic link is refused") func link() throws {
+    @Test("a lock that is a symbolic link is refused", .row("O26")) func link() throws {
         let folder = try Folder()
         try FileManager.default.createSymbolicLink(
             atPath: folder.path + "/hub.lock", withDestinationPath: folder.path + "/elsewhere")
@@ -157,8 +156,9 @@ import Testing
         #expect(folder.names == ["hub.lock"])
     }
 
-    // Row O27.
-    @Test("an older file that is sound is used", arguments: StoredThing.all) func older(thing: StoredThing) throws {
+    @Test("an older file that is sound is used", .row("O27"), arguments: StoredThing.all) func older(thing: StoredThing)
+        throws
+    {
         let folder = try Folder()
         try thing.save(.old, in: folder)
         let backup = try Data(contentsOf: URL(filePath: thing.path(in: folder)))
@@ -167,8 +167,7 @@ import Testing
         #expect(try thing.load(from: folder) == .old)
     }
 
-    // Rows O28, O08.
-    @Test("the second writer fails, until the first has gone") func twoWriters() throws {
+    @Test("the second writer fails, until the first has gone", .row("O28", "O08")) func twoWriters() throws {
         let folder = try Folder()
         let store = StateStore(directory: folder.path, identifier: "hub")
         var first: OpenStateStore? = try store.open()
@@ -192,8 +191,7 @@ import Testing
     }
 
     /// A process that is being started has a copy of each descriptor for a moment, and a lock would last as long as that.
-    // Rows O28, O08.
-    @Test("the store is free as soon as it was let go of") func letGoOf() throws {
+    @Test("the store is free as soon as it was let go of", .row("O28", "O08")) func letGoOf() throws {
         let folder = try Folder()
         let store = StateStore(directory: folder.path, identifier: "hub")
         let plan = try FaultPlan()
@@ -208,8 +206,8 @@ import Testing
         close(copy)
     }
 
-    // Row O28.
-    @Test("a file system without locks", arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws {
+    @Test("a file system without locks", .row("O28"), arguments: [ENOLCK, EOPNOTSUPP]) func noLocks(errno: Int32) throws
+    {
         let folder = try Folder()
         let plan = try FaultPlan()
         plan.take(path: folder.path)

@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
+import TestSupport
 import Testing
 
 /// O02, O09 to O13: each system call of a whole session fails, one at a time, in each way that is plausible for it.
@@ -121,8 +122,9 @@ import Testing
         let openBefore: Int
     }
 
-    // Rows O02, O09, O10, O11, O12, O13.
-    @Test("every system call of a session fails once") func session() async throws {
+    @Test("every system call of a session fails once", .row("O02", "O09", "O10", "O11", "O12", "O13")) func session()
+        async throws
+    {
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         let bench = SessionBench(
@@ -185,8 +187,9 @@ import Testing
         }
     }
 
-    // Rows O01, O04, O09, O11, O12, O14, O15.
-    @Test("every system call of a scan and a connect fails once", arguments: [true, false])
+    @Test(
+        "every system call of a scan and a connect fails once", .row("O01", "O04", "O09", "O11", "O12", "O14", "O15"),
+        arguments: [true, false])
     func adapter(mayCommand: Bool) async throws {
         // Once without a fault, to count.
         let plain = try await FaultyAdapter(mayCommand: mayCommand)

@@ -1,6 +1,7 @@
 import BLELinux
 import BareBLE
 import Foundation
+import TestSupport
 import Testing
 
 /// O22, O24: a process that is killed, or a disk that fails, at each system call of a write.
@@ -26,8 +27,7 @@ import Testing
     }
 
     /// What was written is on the disk before it gets its name, and the name before the call returns.
-    // Row O22.
-    @Test("the order of a write", arguments: StoredThing.all) func order(thing: StoredThing) throws {
+    @Test("the order of a write", .row("O22"), arguments: StoredThing.all) func order(thing: StoredThing) throws {
         let (folder, plan) = try disk(thing, .old)
         try thing.save(.new, in: folder)
         let order = plan.notes.map(\.call).filter { [.write, .fsync, .rename].contains($0) }
@@ -35,8 +35,7 @@ import Testing
         #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [])
     }
 
-    // Row O22.
-    @Test("killed at each call", arguments: StoredThing.all, [StoredThing.Version.nothing, .old])
+    @Test("killed at each call", .row("O22"), arguments: StoredThing.all, [StoredThing.Version.nothing, .old])
     func killed(thing: StoredThing, before: StoredThing.Version) throws {
         let count = try calls(thing, before, .changing)
         #expect(count >= 6)
@@ -74,8 +73,7 @@ import Testing
     }
 
     /// A name like that of a writer's temporary file, which the library did not make, is not removed.
-    // Row O22.
-    @Test("what killed writers left goes, and nothing else", arguments: StoredThing.all) func remains(
+    @Test("what killed writers left goes, and nothing else", .row("O22"), arguments: StoredThing.all) func remains(
         thing: StoredThing
     ) throws {
         let folder = try Folder()
@@ -98,8 +96,7 @@ import Testing
     }
 
     /// A peer that never comes back has no next writer.
-    // Row O22.
-    @Test("a directory of caches keeps no temporary files") func remainsOfOthers() throws {
+    @Test("a directory of caches keeps no temporary files", .row("O22")) func remainsOfOthers() throws {
         let folder = try Folder()
         for number in 0..<50 {
             try Data([1]).write(to: URL(filePath: "\(folder.path)/C0000000\(1_000 + number)-random.gatt.9.1.tmp"))
@@ -108,8 +105,9 @@ import Testing
         #expect(folder.names == ["C00000000007-random.gatt"])
     }
 
-    // Row O24.
-    @Test("each call fails", arguments: StoredThing.all, [ENOSPC, EDQUOT, EROFS, EIO, EACCES, EMFILE, ENOMEM])
+    @Test(
+        "each call fails", .row("O24"), arguments: StoredThing.all,
+        [ENOSPC, EDQUOT, EROFS, EIO, EACCES, EMFILE, ENOMEM])
     func failing(thing: StoredThing, errno: Int32) throws {
         let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .stat, .flock, .opendir))
         let count = try calls(thing, .old, kinds)
@@ -148,8 +146,9 @@ import Testing
     }
 
     /// A disk that fills up in the middle of a write.
-    // Row O24.
-    @Test("a write that gets half of it out", arguments: StoredThing.all) func halfWritten(thing: StoredThing)
+    @Test("a write that gets half of it out", .row("O24"), arguments: StoredThing.all) func halfWritten(
+        thing: StoredThing
+    )
         throws
     {
         let (folder, plan) = try disk(thing, .old)
@@ -169,8 +168,9 @@ import Testing
         #expect(try thing.load(from: folder) == .new, "in many pieces")
     }
 
-    // Row O09.
-    @Test("each call on a file is interrupted", arguments: StoredThing.all) func interrupted(thing: StoredThing)
+    @Test("each call on a file is interrupted", .row("O09"), arguments: StoredThing.all) func interrupted(
+        thing: StoredThing
+    )
         throws
     {
         let (folder, plan) = try disk(thing, .old)

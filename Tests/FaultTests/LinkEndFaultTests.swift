@@ -3,14 +3,14 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
+import TestSupport
 import Testing
 
 /// The ways in which the kernel ends a link, and when it reports the end.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LinkEndFaultTests {
     /// Every waiting call fails once, then `disconnected()` returns; the reason is the kernel's.
-    // Rows O13, L04.
     @Test(
-        "the end, by its reason",
+        "the end, by its reason", .row("O13", "L04"),
         arguments: [
             (ETIMEDOUT, "supervisionTimeout"), (ECONNRESET, "byPeer(nil)"), (ECONNABORTED, "adapterLost"),
             (ENOTCONN, "other(nil, errorNumber: Optional(107))"), (ENOSYS, "other(nil, errorNumber: Optional(38))"),
@@ -60,8 +60,7 @@ import Testing
         }
     }
 
-    // Row O13.
-    @Test("the end is found by sending", arguments: [ECONNRESET, ETIMEDOUT, ECONNABORTED, EBADE])
+    @Test("the end is found by sending", .row("O13"), arguments: [ECONNRESET, ETIMEDOUT, ECONNABORTED, EBADE])
     func endedWhileSending(errno: Int32) async throws {
         let link = try await FaultyLink()
         link.plan.set(.sending, .fail(errno))
@@ -71,8 +70,7 @@ import Testing
         await link.checkEnded()
     }
 
-    // Row O13.
-    @Test("the peer closes while packets wait; no signal") func brokenPipe() async throws {
+    @Test("the peer closes while packets wait; no signal", .row("O13")) func brokenPipe() async throws {
         let link = try await FaultyLink()
         // As long as the peer is there; a sent packet may get a response.
         link.plan.set(.sending, .fail(EAGAIN), times: 100_000)
@@ -84,8 +82,7 @@ import Testing
         await link.checkEnded()
     }
 
-    // Row L05.
-    @Test("data and the end in one wake") func dataAndEnd() async throws {
+    @Test("data and the end in one wake", .row("L05")) func dataAndEnd() async throws {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         // Both are there before the loop looks.
@@ -104,8 +101,8 @@ import Testing
         await link.checkEnded()
     }
 
-    // Row L05.
-    @Test("the reason is reported before the data", arguments: [ECONNRESET, ETIMEDOUT]) func reasonBeforeData(
+    @Test("the reason is reported before the data", .row("L05"), arguments: [ECONNRESET, ETIMEDOUT])
+    func reasonBeforeData(
         errno: Int32
     ) async throws {
         let link = try await FaultyLink()

@@ -3,14 +3,14 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
+import TestSupport
 import Testing
 
 /// Faults of the kernel on the socket of a link that is up.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LinkFaultTests {
     // MARK: Interrupted, delayed, out of memory
 
-    // Row O09.
-    @Test("each call is interrupted") func interrupted() async throws {
+    @Test("each call is interrupted", .row("O09")) func interrupted() async throws {
         let link = try await FaultyLink()
         let kinds = SystemCalls(.recvmsg, .recv, .send, .poll, .epollWait, .read, .write, .close)
         link.plan.set(kinds, .interrupt, times: nil)
@@ -32,8 +32,7 @@ import Testing
         await link.end()
     }
 
-    // Row O10.
-    @Test("a full buffer keeps the order, and nothing spins", arguments: [1, 5, 40]) func fullBuffer(
+    @Test("a full buffer keeps the order, and nothing spins", .row("O10"), arguments: [1, 5, 40]) func fullBuffer(
         times: Int
     ) async throws {
         let link = try await FaultyLink()
@@ -60,8 +59,8 @@ import Testing
         }
     }
 
-    // Row O11.
-    @Test("no memory to send", arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32) async throws {
+    @Test("no memory to send", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToSend(errno: Int32) async throws
+    {
         let link = try await FaultyLink()
         let before = link.plan.count(.sending)
         link.plan.set(.sending, .fail(errno), times: 2)
@@ -71,8 +70,9 @@ import Testing
         await link.end()
     }
 
-    // Row O11.
-    @Test("no memory to receive", arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32) async throws {
+    @Test("no memory to receive", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryToReceive(errno: Int32)
+        async throws
+    {
         let link = try await FaultyLink()
         link.plan.set(.receiving, .fail(errno), on: link.descriptor, times: 3)
         try await link.checkUsable()
@@ -81,8 +81,9 @@ import Testing
         await link.end()
     }
 
-    // Row O11.
-    @Test("no memory for good", arguments: [ENOMEM, ENOBUFS]) func noMemoryForGood(errno: Int32) async throws {
+    @Test("no memory for good", .row("O11"), arguments: [ENOMEM, ENOBUFS]) func noMemoryForGood(errno: Int32)
+        async throws
+    {
         let link = try await FaultyLink()
         link.plan.set(.receiving, .fail(errno), on: link.descriptor, times: nil)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }
@@ -93,8 +94,7 @@ import Testing
         await link.checkEnded()
     }
 
-    // Row O11.
-    @Test("a packet that the kernel refuses", arguments: [EMSGSIZE, EINVAL]) func refused(errno: Int32)
+    @Test("a packet that the kernel refuses", .row("O11"), arguments: [EMSGSIZE, EINVAL]) func refused(errno: Int32)
         async throws
     {
         let link = try await FaultyLink()
@@ -108,8 +108,7 @@ import Testing
         await link.end()
     }
 
-    // Row T27.
-    @Test("no sending while the kernel pairs") func pairing() async throws {
+    @Test("no sending while the kernel pairs", .row("T27")) func pairing() async throws {
         let link = try await FaultyLink()
         link.plan.set(.sending, .fail(ENOTCONN), times: 3)
         async let first = link.device.read(FaultyLink.value)
@@ -123,8 +122,7 @@ import Testing
 
     // MARK: Packets
 
-    // Row T10.
-    @Test("an empty packet is not the end") func empty() async throws {
+    @Test("an empty packet is not the end", .row("T10")) func empty() async throws {
         let link = try await FaultyLink()
         let before = await link.device.statistics.emptyPackets
         // Nothing is taken out: what is there comes with the next call.
@@ -135,8 +133,7 @@ import Testing
         await link.end()
     }
 
-    // Row O16.
-    @Test("a packet that is cut") func cut() async throws {
+    @Test("a packet that is cut", .row("O16")) func cut() async throws {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         link.plan.set(SystemCalls(.recvmsg), .length(1500), on: link.descriptor)
@@ -149,8 +146,8 @@ import Testing
         await link.end()
     }
 
-    // Row O16.
-    @Test("a packet that is too short", arguments: [1, 2] as [Int32]) func short(count: Int32) async throws {
+    @Test("a packet that is too short", .row("O16"), arguments: [1, 2] as [Int32]) func short(count: Int32) async throws
+    {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         link.plan.set(SystemCalls(.recvmsg), .short(count), on: link.descriptor)
@@ -163,8 +160,7 @@ import Testing
         await link.end()
     }
 
-    // Row O17.
-    @Test("awake for nothing") func spurious() async throws {
+    @Test("awake for nothing", .row("O17")) func spurious() async throws {
         let link = try await FaultyLink()
         let before = link.plan.count(.receiving)
         link.plan.set(.receiving, .fail(EAGAIN), on: link.descriptor, times: 5)
@@ -173,8 +169,7 @@ import Testing
         await link.end()
     }
 
-    // Row O17.
-    @Test("an error that reading does not clear") func errorWithoutData() async throws {
+    @Test("an error that reading does not clear", .row("O17")) func errorWithoutData() async throws {
         let link = try await FaultyLink()
         await link.peripheral.stopResponding()
         let device = link.device
@@ -194,8 +189,7 @@ import Testing
     // MARK: Losses
 
     /// The kernel takes 672 bytes, and says nothing of what it does not take.
-    // Row L02.
-    @Test("a value that is too long for the kernel") func tooLongValue() async throws {
+    @Test("a value that is too long for the kernel", .row("L02")) func tooLongValue() async throws {
         let link = try await FaultyLink()
         let values = try await link.device.subscribe(to: FaultyLink.value)
         let handle = UInt8(truncatingIfNeeded: values.handle)
@@ -210,8 +204,7 @@ import Testing
         await link.end()
     }
 
-    // Rows L02, T06.
-    @Test("a response that is too long for the kernel") func tooLongAnswer() async throws {
+    @Test("a response that is too long for the kernel", .row("L02", "T06")) func tooLongAnswer() async throws {
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }
@@ -221,8 +214,7 @@ import Testing
         await link.checkEnded()
     }
 
-    // Row L06.
-    @Test("the kernel reports packets that it dropped") func kernelDrops() async throws {
+    @Test("the kernel reports packets that it dropped", .row("L06")) func kernelDrops() async throws {
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         loop.start()

@@ -3,13 +3,13 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Glibc
+import TestSupport
 import Testing
 
 /// A kernel that does not watch what the event loop waits for.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct WatchingFaultTests {
     /// Mainline's `ep_modify` returns 0 for every descriptor that is watched, so the system under test does too.
-    // Row O17.
-    @Test("what a descriptor is watched for changes without a failure") func changing() throws {
+    @Test("what a descriptor is watched for changes without a failure", .row("O17")) func changing() throws {
         let plan = try FaultPlan()
         let loop = plan.joined { EventLoop() }
         let (near, far) = try LinkSocket.pair()
@@ -38,8 +38,7 @@ import Testing
         loop.letGo(socket.descriptor)
     }
 
-    // Row O12.
-    @Test("the loop cannot watch a new link", arguments: [ENOMEM, ENOSPC]) func unwatchableFromTheStart(
+    @Test("the loop cannot watch a new link", .row("O12"), arguments: [ENOMEM, ENOSPC]) func unwatchableFromTheStart(
         errno: Int32
     ) async throws {
         let link = try await FaultyLink()

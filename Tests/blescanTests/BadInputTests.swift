@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Mistakes on the command line, and their messages: one paragraph and the documented status.
@@ -149,13 +150,14 @@ import Testing
         }
     }
 
-    // Row O37.
     /// A script may pass on the name that a device reports.
-    @Test(arguments: [
-        ["read", "demo:battery", "x\u{1b}]0;pwn\u{7}"], ["scan", "--\u{1b}]0;pwn\u{7}"],
-        ["scan", "--for", "1\u{9b}31m"],
-        ["explore", "demo:\u{202e}x"], ["replay", "\u{1b}c", "more\u{1b}[2J"],
-    ])
+    @Test(
+        .row("O37"),
+        arguments: [
+            ["read", "demo:battery", "x\u{1b}]0;pwn\u{7}"], ["scan", "--\u{1b}]0;pwn\u{7}"],
+            ["scan", "--for", "1\u{9b}31m"],
+            ["explore", "demo:\u{202e}x"], ["replay", "\u{1b}c", "more\u{1b}[2J"],
+        ])
     func noArgumentSteersTheTerminal(_ arguments: [String]) async throws {
         let outcome = try await BuiltProgram.run(arguments)
         #expect(outcome.status == 64, "\(outcome.errors)")

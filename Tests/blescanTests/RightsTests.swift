@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// The user who runs the tests.
@@ -69,18 +70,16 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: Self.nobody, capabilities) }
     }
 
-    // Row O35.
     /// It waits for the file that simulates the sockets of a machine.
-    @Test(arguments: [(sudo, nobody, nothing), (login, "0", overrideFileAccess)])
+    @Test(.row("O35"), arguments: [(sudo, nobody, nothing), (login, "0", overrideFileAccess)])
     func doctorGivesUpItsRightsToo(_ environment: [String], _ user: String, _ capabilities: UInt64) async throws {
         let threads = try await Self.threads(environment, ["doctor", "--root"], waitingFor: "bluetooth.json")
         #expect(!threads.isEmpty)
         for thread in threads { Self.expect(thread, user: user, capabilities) }
     }
 
-    // Row O35.
     /// With CAP_NET_ADMIN only if something must be switched on; the socket may belong to root.
-    @Test(arguments: [([], forRadio & ~(1 << 12)), (["--fix", "up"], forRadio)])
+    @Test(.row("O35"), arguments: [([], forRadio & ~(1 << 12)), (["--fix", "up"], forRadio)])
     func doctorConnectsWithTheRightsOfTheOthers(_ options: [String], _ capabilities: UInt64) async throws {
         let peer = try SocketPeer { _ in .silence }
         let program = try RunningProgram(
@@ -94,8 +93,7 @@ private let socket = ["write", "unix:/nowhere", "2a19", "--file"]
         for thread in threads { Self.expect(thread, user: "0", capabilities | Self.overrideFileAccess) }
     }
 
-    // Row O35.
-    @Test func doctorsRecordingIsTheCallers() async throws {
+    @Test(.row("O35")) func doctorsRecordingIsTheCallers() async throws {
         let folder = try Self.folder()
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "visit.btsnoop").path

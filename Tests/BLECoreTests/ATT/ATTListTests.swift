@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Lists are taken as a whole or not at all.
@@ -13,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "T11: an answer without anything behind its opcode is malformed, except for values",
+        "an answer without anything behind its opcode is malformed, except for values", .row("T11"),
         arguments: [
             0x05, 0x07, 0x09, 0x11, 0x17, 0x01, 0x03, 0x21, 0x23,
         ] as [UInt8])
@@ -23,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "G01: entry lengths that hold no entry, or do not divide the list",
+        "entry lengths that hold no entry, or do not divide the list", .row("G01"),
         arguments: [0, 1, 3, 5, 7, 19, 21, 255] as [UInt8])
     func entryLengths(length: UInt8) {
         for opcode in [0x09, 0x11] as [UInt8] {
@@ -35,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "G02: a list that is not a multiple of its entry",
+        "a list that is not a multiple of its entry", .row("G02"),
         arguments: [
             "09070200020300002a06", "0907", "09070200", "110601000400011805", "1106010004", "110601", "070100070008",
             "07010007", "05010400012908", "050104", "05",
@@ -45,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "G13: Find Information in a format that does not exist, or does not fit",
+        "Find Information in a format that does not exist, or does not fit", .row("G13"),
         arguments: [
             "050004000129", "050304000129", "050204000129", "0502040001290500012906000129", "05ff04000129", "0501",
         ])
@@ -54,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "T28: Read Multiple Variable with a length beyond its end",
+        "Read Multiple Variable with a length beyond its end", .row("T28"),
         arguments: [
             "21", "2102", "21020001", "21020001020100", "21ffff", "210100aa05",
         ])
@@ -79,7 +80,7 @@ import Testing
     }
 
     @Test(
-        "T21: Multiple Handle Value Notification with a length beyond its end",
+        "Multiple Handle Value Notification with a length beyond its end", .row("T21"),
         arguments: [
             "230300ff00aa", "2303000100aa04", "2303000100aa0400", "2303000100aa040001",
         ])

@@ -1,9 +1,10 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ATTQueueMTUTests {
     @Test(
-        "T22: the smaller number holds, between 23 and 517",
+        "the smaller number holds, between 23 and 517", .row("T22"),
         arguments: [
             ("020502", "030000", 23), ("020502", "031600", 23), ("020502", "03ffff", 517), ("020502", "03f700", 247),
             ("02f700", "030502", 247), ("02ffff", "03ffff", 517), ("021700", "030002", 23),
@@ -17,7 +18,7 @@ import Testing
         #expect(link.result(id) == response)
     }
 
-    @Test("T22: a malformed response leaves 23", arguments: ["03", "03f7", "03f7000000"])
+    @Test("a malformed response leaves 23", .row("T22"), arguments: ["03", "03f7", "03f7000000"])
     func malformed(response: String) {
         let link = ATTLink()
         let id = link.enqueue("020502")
@@ -39,7 +40,7 @@ import Testing
         #expect(link.result(next) == "0b01")
     }
 
-    @Test("T22: a second response is a known stray, and closes a strict link", arguments: [false, true])
+    @Test("a second response is a known stray, and closes a strict link", .row("T22"), arguments: [false, true])
     func secondResponse(isStrict: Bool) {
         let link = ATTLink { $0.isStrict = isStrict }
         link.enqueue("020502")
@@ -81,7 +82,8 @@ import Testing
         #expect(link.mtu == 23)
     }
 
-    @Test("T23: both ask; the smallest number holds once both are done, and more is accepted at once") func crossing() {
+    @Test("both ask; the smallest number holds once both are done, and more is accepted at once", .row("T23"))
+    func crossing() {
         let link = ATTLink { $0.mtu = 400 }
         link.enqueue("029001")
         link.receive("022c01")
@@ -93,7 +95,7 @@ import Testing
         #expect(link.mtu == 250)
     }
 
-    @Test("T23: both ask, the peer last") func peerAsksLater() {
+    @Test("both ask, the peer last", .row("T23")) func peerAsksLater() {
         let link = ATTLink()
         link.enqueue("020502")
         link.receive("03f700")
@@ -103,7 +105,7 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test("T23: both ask, and the peer refuses ours") func crossingAndRefused() {
+    @Test("both ask, and the peer refuses ours", .row("T23")) func crossingAndRefused() {
         let link = ATTLink()
         link.enqueue("020502")
         link.receive("02f700")

@@ -1,8 +1,11 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ATTQueueMatchingTests {
-    @Test("T01: a response that no request waits for is dropped, and closes a strict link", arguments: [false, true])
+    @Test(
+        "a response that no request waits for is dropped, and closes a strict link", .row("T01"),
+        arguments: [false, true])
     func nobodyWaits(isStrict: Bool) {
         let link = ATTLink { $0.isStrict = isStrict }
         for _ in 0..<5 where link.closed == nil { link.receive("0b01") }
@@ -12,7 +15,8 @@ import Testing
     }
 
     @Test(
-        "T02: a read answered by a write response goes on waiting, and closes a strict link", arguments: [false, true])
+        "a read answered by a write response goes on waiting, and closes a strict link", .row("T02"),
+        arguments: [false, true])
     func wrongAnswer(isStrict: Bool) {
         let link = ATTLink { $0.isStrict = isStrict }
         let request = link.enqueue("0a0300")
@@ -23,7 +27,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T02: three unexplained responses within one request close the link") func threeOfThem() {
+    @Test("three unexplained responses within one request close the link", .row("T02")) func threeOfThem() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.receive("13")
@@ -42,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "T03: an Error Response of the wrong length fails the request",
+        "an Error Response of the wrong length fails the request", .row("T03"),
         arguments: ["010a", "010a0300", "010a03000a00", "01"])
     func malformedError(pdu: String) {
         let link = ATTLink()
@@ -54,7 +58,7 @@ import Testing
         #expect(link.result(link.enqueue("0a0300")) == nil)
     }
 
-    @Test("T04: an Error Response with another handle is used") func otherHandle() {
+    @Test("an Error Response with another handle is used", .row("T04")) func otherHandle() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.receive("010a990005")
@@ -65,7 +69,8 @@ import Testing
         #expect(link.statistics.handleMismatches == 1)
     }
 
-    @Test("T04: an Error Response about another request is not the response", arguments: ["0112030005", "011203"])
+    @Test(
+        "an Error Response about another request is not the response", .row("T04"), arguments: ["0112030005", "011203"])
     func otherRequest(pdu: String) {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
@@ -76,7 +81,7 @@ import Testing
         #expect(link.result(request) == "0b01")
     }
 
-    @Test("T31: a response that comes twice is counted, and whether it says something else") func twice() {
+    @Test("a response that comes twice is counted, and whether it says something else", .row("T31")) func twice() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.receive("0b01")
@@ -96,7 +101,7 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test("T33: an Error Response that repeats the one before is not the next one's") func staleError() {
+    @Test("an Error Response that repeats the one before is not the next one's", .row("T33")) func staleError() {
         let link = ATTLink()
         let (first, second) = (link.enqueue("0a0300"), link.enqueue("0a0500"))
         link.receive("010a030002")
@@ -113,7 +118,7 @@ import Testing
         #expect(link.statistics.handleMismatches == 0)
     }
 
-    @Test("T33: what names the handle before is taken from a peer that sends nothing twice") func oldHandle() {
+    @Test("what names the handle before is taken from a peer that sends nothing twice", .row("T33")) func oldHandle() {
         let link = ATTLink()
         link.enqueue("0a0300")
         link.receive("0b03")
@@ -123,7 +128,7 @@ import Testing
         #expect(link.statistics.handleMismatches == 1)
     }
 
-    @Test("T05: every error code reaches the caller as it is") func everyCode() {
+    @Test("every error code reaches the caller as it is", .row("T05")) func everyCode() {
         let link = ATTLink()
         for code in UInt8.min...UInt8.max {
             let request = link.enqueue("0a0300")
@@ -133,7 +138,7 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test("T10: a packet without bytes is counted") func emptyPacket() {
+    @Test("a packet without bytes is counted", .row("T10")) func emptyPacket() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.receive("")
@@ -142,7 +147,9 @@ import Testing
         #expect(link.result(request) == "0b")
     }
 
-    @Test("T13: a response longer than the MTU closes the link", arguments: [23, 24, 672]) func oversized(count: Int) {
+    @Test("a response longer than the MTU closes the link", .row("T13"), arguments: [23, 24, 672]) func oversized(
+        count: Int
+    ) {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.receive("0b" + String(repeating: "55", count: count - 1))
@@ -190,7 +197,7 @@ import Testing
         #expect(link.result(request) == "0b01")
     }
 
-    @Test("T17: values in between do not disturb a request") func valuesInBetween() {
+    @Test("values in between do not disturb a request", .row("T17")) func valuesInBetween() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         for _ in 0..<1_000 { link.receive("1b030001") }

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ATTQueuePeerTests {
@@ -26,7 +27,7 @@ import Testing
         #expect(link.statistics.confirmations == 1)
     }
 
-    @Test("T12: requests are refused, commands ignored, known or not")
+    @Test("requests are refused, commands ignored, known or not", .row("T12"))
     func requestsAndCommands() {
         let link = ATTLink()
         link.enqueue("0a0300")
@@ -41,7 +42,9 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test("T14: a value longer than the MTU allows, or than any value can be, is dropped", arguments: [23, 517, 600])
+    @Test(
+        "a value longer than the MTU allows, or than any value can be, is dropped", .row("T14"),
+        arguments: [23, 517, 600])
     func longValues(mtu: UInt16) {
         let link = ATTLink(mtu: mtu)
         let allowed = min(Int(link.mtu) - 3, 512)
@@ -55,7 +58,9 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test("T14: inside a list, a value of more than 512 bytes is dropped alone; a list longer than the MTU as a whole")
+    @Test(
+        "inside a list, a value of more than 512 bytes is dropped alone; a list longer than the MTU as a whole",
+        .row("T14"))
     func longValuesInLists() {
         let link = ATTLink(mtu: 517)
         link.receive("2303000102" + String(repeating: "55", count: 513))
@@ -67,7 +72,8 @@ import Testing
         #expect(small.statistics.oversizedValues == 1)
     }
 
-    @Test("T15: the 16th value without a whole handle closes the link", arguments: ["1b", "1b01", "1d", "1d01"])
+    @Test(
+        "the 16th value without a whole handle closes the link", .row("T15"), arguments: ["1b", "1b01", "1d", "1d01"])
     func shortValues(pdu: String) {
         let link = ATTLink()
         for _ in 0..<15 { link.receive(pdu) }
@@ -81,7 +87,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T16: a notification for handle 0 is dropped") func handleZero() {
+    @Test("a notification for handle 0 is dropped", .row("T16")) func handleZero() {
         let link = ATTLink(mtu: 100)
         link.receive("1b000001")
         link.receive("2300000100010500010002")
@@ -89,7 +95,7 @@ import Testing
         #expect(link.statistics.valuesWithoutHandle == 2)
     }
 
-    @Test("T18: an indication is confirmed whatever its handle", arguments: ["1dffff01", "1d000001", "1d01"])
+    @Test("an indication is confirmed whatever its handle", .row("T18"), arguments: ["1dffff01", "1d000001", "1d01"])
     func indicationsOfNoUse(pdu: String) {
         let link = ATTLink()
         link.receive(pdu)
@@ -97,7 +103,8 @@ import Testing
         #expect(link.delivered.count == (pdu == "1dffff01" ? 1 : 0))
     }
 
-    @Test("T19: a second indication before our confirmation is borne, a third closes") func overlappingIndications() {
+    @Test("a second indication before our confirmation is borne, a third closes", .row("T19"))
+    func overlappingIndications() {
         let link = ATTLink()
         link.takesPackets = false
         link.receive("1d030001")
@@ -110,7 +117,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T19: both confirmations follow when the socket takes packets again") func bothConfirmations() {
+    @Test("both confirmations follow when the socket takes packets again", .row("T19")) func bothConfirmations() {
         let link = ATTLink()
         link.takesPackets = false
         link.receive("1d030001")
@@ -122,7 +129,7 @@ import Testing
     }
 
     @Test(
-        "T21: a list that does not add up is dropped as a whole",
+        "a list that does not add up is dropped as a whole", .row("T21"),
         arguments: ["23", "230300ff00aa", "2303000100aa04", "2303000100aa04000100", "23030002aa", "230300"])
     func malformedLists(pdu: String) {
         let link = ATTLink(mtu: 512)
@@ -133,7 +140,7 @@ import Testing
     }
 
     @Test(
-        "T24: known requests of the peer are refused too",
+        "known requests of the peer are refused too", .row("T24"),
         arguments: [
             "040100ffff", "100100ffff0028", "0a0300", "060100ffff00280018", "0c03000000", "12030001", "1603000000ff",
             "1801",
@@ -145,8 +152,8 @@ import Testing
         #expect(link.sent == ["01\(pdu.prefix(2))000006"])
     }
 
-    @Test("T24, T25: a second request before our response closes the link; nothing piles up") func overlappingRequests()
-    {
+    @Test("a second request before our response closes the link; nothing piles up", .row("T24", "T25"))
+    func overlappingRequests() {
         let link = ATTLink()
         link.takesPackets = false
         link.receive("0a0300")
@@ -159,7 +166,7 @@ import Testing
         #expect(patient.closed == nil)
     }
 
-    @Test("T29: writes of the peer are ignored or refused") func peerWrites() {
+    @Test("writes of the peer are ignored or refused", .row("T29")) func peerWrites() {
         let link = ATTLink()
         link.receive("52030001")
         link.receive("d20300" + String(repeating: "00", count: 12))

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ATTQueueSendingTests {
@@ -50,8 +51,7 @@ import Testing
         #expect(link.result(link.enqueue("0a0300")) == nil)
     }
 
-    // Row O10.
-    @Test func aBlockedSocketLosesNothing() {
+    @Test(.row("O10")) func aBlockedSocketLosesNothing() {
         let link = ATTLink()
         link.takesPackets = false
         let commands = (1...3).map { link.enqueue("520300\(Hex.encode([UInt8($0)]))") }
@@ -181,8 +181,7 @@ import Testing
         #expect(Array(queue.release(at: now)) == [.send([0x0A, 4, 0])])
     }
 
-    // Row C03.
-    @Test func linkLossFailsEverythingOnce() {
+    @Test(.row("C03")) func linkLossFailsEverythingOnce() {
         let link = ATTLink()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
         link.lose()

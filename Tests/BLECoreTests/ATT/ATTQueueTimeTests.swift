@@ -1,8 +1,9 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ATTQueueTimeTests {
-    @Test("T06: silence closes the link after 30 s and fails everything once") func silence() {
+    @Test("silence closes the link after 30 s and fails everything once", .row("T06")) func silence() {
         let link = ATTLink()
         let ids = [link.enqueue("0a0300"), link.enqueue("0a0400"), link.enqueue("52030001")]
         #expect(link.nextDeadline == link.now + .seconds(30))
@@ -17,7 +18,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T07: a response at 29.999 s counts") func justInTime() {
+    @Test("a response at 29.999 s counts", .row("T07")) func justInTime() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.wait(.milliseconds(29_999))
@@ -26,7 +27,7 @@ import Testing
         #expect(link.nextDeadline == nil)
     }
 
-    @Test("T07: a response at 30.001 s meets a closed link") func tooLate() {
+    @Test("a response at 30.001 s meets a closed link", .row("T07")) func tooLate() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.pass(.seconds(30))
@@ -37,7 +38,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("O21: a response that waits counts, however late this process reads it") func processWasStopped() {
+    @Test("a response that waits counts, however late this process reads it", .row("O21")) func processWasStopped() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.wait(.seconds(60))
@@ -55,7 +56,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T06: an operation that comes while the timer is late fails with the others") func lateTimer() {
+    @Test("an operation that comes while the timer is late fails with the others", .row("T06")) func lateTimer() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.wait(.seconds(31))
@@ -67,7 +68,8 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T08: cancelled in flight, the late response is discarded and the next request gets its own") func orphan() {
+    @Test("cancelled in flight, the late response is discarded and the next request gets its own", .row("T08"))
+    func orphan() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.cancel(first)
@@ -84,7 +86,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("T09: cancelled in flight and without a response, the link closes 30 s after sending")
+    @Test("cancelled in flight and without a response, the link closes 30 s after sending", .row("T09"))
     func orphanWithoutAnswer() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")

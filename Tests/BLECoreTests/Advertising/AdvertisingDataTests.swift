@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Rows A01 to A04 of the reliability catalogue: the walk over structures.
@@ -14,7 +15,7 @@ import Testing
         #expect(data.defects.isEmpty)
     }
 
-    @Test("A01 a zero length octet ends the data")
+    @Test("a zero length octet ends the data", .row("A01"))
     func zeroLength() throws {
         let early = try data("02010600020A04")
         #expect(early.structures.count == 1)
@@ -23,27 +24,27 @@ import Testing
         #expect(padded.structures.count == 1 && padded.defects.isEmpty)
     }
 
-    @Test("A02 a structure that runs past the end is dropped")
+    @Test("a structure that runs past the end is dropped", .row("A02"))
     func overrun() throws {
         let data = try data("0201061EFF4C")
         #expect(data.structures.count == 1)
         #expect(data.defects == [.overrun(offset: 3, missing: 28)])
     }
 
-    @Test("A03 the last byte is a length")
+    @Test("the last byte is a length", .row("A03"))
     func lengthAtTheEnd() throws {
         #expect(try data("020106FF").defects == [.overrun(offset: 3, missing: 255)])
         #expect(try data("FF").structures.isEmpty)
     }
 
-    @Test("A04 825 empty structures")
+    @Test("825 empty structures", .row("A04"))
     func manyStructures() {
         let data = AdvertisingData((0..<825).flatMap { _ in [0x01, 0x09] as [UInt8] })
         #expect(data.structures.count == 256)
         #expect(data.defects == [.tooManyStructures(omitted: 569)])
     }
 
-    @Test("A07 a list that is no multiple of its element")
+    @Test("a list that is no multiple of its element", .row("A07"))
     func partialUUID() throws {
         #expect(try data("04030F18AA").defects == [.partialUUID(offset: 0, extra: 1)])
     }

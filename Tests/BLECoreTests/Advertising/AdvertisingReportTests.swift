@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Rows H01 to H04 and H08 to H10 of the reliability catalogue. The golden bytes are reports that other people recorded
@@ -77,7 +78,7 @@ import Testing
         #expect(batch == nil)
     }
 
-    @Test("H01 the number of reports is 0, or far too high")
+    @Test("the number of reports is 0, or far too high", .row("H01"))
     func wrongNumberOfReports() throws {
         let none = try batch(0x02, [0] + Self.advert)
         #expect(none.reports.isEmpty && none.losses.trailingBytes == 13)
@@ -86,7 +87,7 @@ import Testing
         #expect(try batch(0x0D, []).losses.missing == 1)
     }
 
-    @Test("H02 several reports of mixed sizes", arguments: 2...10)
+    @Test("several reports of mixed sizes", .row("H02"), arguments: 2...10)
     func severalReports(count: Int) throws {
         var bytes = [UInt8(count)]
         for index in 0..<count {
@@ -103,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("H03 the data ends past the event, or the RSSI is missing")
+    @Test("the data ends past the event, or the RSSI is missing", .row("H03"))
     func cutOffReports() throws {
         for cut in 1...Self.advert.count {
             let batch = try batch(0x02, [1] + Self.advert.dropLast(cut))
@@ -117,7 +118,7 @@ import Testing
         #expect(second.reports.count == 1 && second.losses.missing == 1)
     }
 
-    @Test("H08 truncated data is delivered flagged, a reserved status is not delivered")
+    @Test("truncated data is delivered flagged, a reserved status is not delivered", .row("H08"))
     func dataStatus() throws {
         #expect(try batch(0x0D, [1] + Self.extended(type: 0x0041)).reports.first?.dataStatus == .truncated)
         #expect(try batch(0x0D, [1] + Self.extended(type: 0x0021)).reports.first?.dataStatus == .incomplete)
@@ -125,7 +126,7 @@ import Testing
         #expect(reserved.reports.count == 1 && reserved.losses.reserved == 1)
     }
 
-    @Test("H09 no RSSI, anonymous and unresolved advertisers", arguments: [0xFF, 0xFE] as [UInt8])
+    @Test("no RSSI, anonymous and unresolved advertisers", .row("H09"), arguments: [0xFF, 0xFE] as [UInt8])
     func unnamedAdvertisers(type: UInt8) throws {
         let report = try #require(try batch(0x0D, [1] + Self.extended(addressType: type, rssi: 127)).reports.first)
         #expect(report.rssi == nil && report.address == nil && report.addressType == nil && report.peer == nil)
@@ -133,7 +134,7 @@ import Testing
         #expect(try batch(0x0D, [1] + Self.extended(addressType: 4)).losses.reserved == 1)
     }
 
-    @Test("H10 a legacy packet holds 31 bytes at most")
+    @Test("a legacy packet holds 31 bytes at most", .row("H10"))
     func oversizedLegacyData() throws {
         let data = [UInt8](repeating: 0, count: 32)
         let batch = try batch(0x0D, [2] + Self.extended(data: data) + Self.extended())

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// The typed views: rows A05, A06, A08 to A10 of the reliability catalogue, and one sample of each type put together from
@@ -8,19 +9,19 @@ import Testing
         AdvertisingData(try Hex.decode(hex))
     }
 
-    @Test("A05 service data shorter than its UUID", arguments: ["02164E", "0320AABB", "0521AABBCCDD"])
+    @Test("service data shorter than its UUID", .row("A05"), arguments: ["02164E", "0320AABB", "0521AABBCCDD"])
     func shortServiceData(hex: String) throws {
         let data = try data(hex)
         #expect(data.serviceData.isEmpty && data.structures.count == 1)
     }
 
-    @Test("A06 manufacturer data of one byte")
+    @Test("manufacturer data of one byte", .row("A06"))
     func shortManufacturerData() throws {
         let data = try data("02FF4C")
         #expect(data.manufacturerData.isEmpty && data.structures.count == 1)
     }
 
-    @Test("A08 values of the wrong size have no typed view")
+    @Test("values of the wrong size have no typed view", .row("A08"))
     func wrongSizes() throws {
         #expect(try data("0101").flags == nil)
         #expect(try data("030A0000").txPowerLevel == nil)
@@ -30,7 +31,7 @@ import Testing
         #expect(try data("021A00").advertisingInterval == nil)
     }
 
-    @Test("A09 hostile names")
+    @Test("hostile names", .row("A09"))
     func hostileNames() throws {
         let name = try #require(try data("0B0941FF1B0AE280AE420043").localName)
         #expect(name.bytes == [0x41, 0xFF, 0x1B, 0x0A, 0xE2, 0x80, 0xAE, 0x42, 0x00, 0x43])
@@ -38,7 +39,7 @@ import Testing
         #expect(name.printable == "A\u{FFFD}\\u{1b}\\u{a}\\u{202e}B")
     }
 
-    @Test("A10 the first of two wins, and all are kept")
+    @Test("the first of two wins, and all are kept", .row("A10"))
     func firstWins() throws {
         let data = try data("020106" + "02011A" + "030941410309424203030F1803030A1803FF4C0004FF4C0001")
         #expect(data.flags?.rawValue == 0x06)

@@ -19,8 +19,7 @@ struct FragmentVectorTests {
         let alternative: [Delivery]?
     }
 
-    // Rows H05, H06, H07, H08.
-    @Test func scenarios() throws {
+    @Test(.row("H05", "H06", "H07", "H08")) func scenarios() throws {
         let scenarios = try JSONDecoder().decode(
             [Scenario].self, from: SharedVectors.data("advertising/extended_fragments.json"))
         #expect(scenarios.count == 6)

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Rows H05 to H07 of the reliability catalogue.
@@ -29,7 +30,7 @@ import Testing
         #expect(assembler.openChains == 0)
     }
 
-    @Test("H05 fragments without end are cut once, and nothing of their tail comes through")
+    @Test("fragments without end are cut once, and nothing of their tail comes through", .row("H05"))
     func endlessFragments() {
         var assembler = ReportAssembler()
         var delivered: [AdvertisingReport] = []
@@ -51,7 +52,7 @@ import Testing
         #expect(whole?.data.count == 1650 && whole?.dataStatus == .complete)
     }
 
-    @Test("H06 500 advertisers interleave")
+    @Test("500 advertisers interleave", .row("H06"))
     func manyAdvertisers() {
         var assembler = ReportAssembler()
         for index in 0..<500 {
@@ -62,7 +63,7 @@ import Testing
         #expect(pass(&assembler, fragment(.complete, [2], address: 0))?.data == [2])
     }
 
-    @Test("H07 chains are never glued")
+    @Test("chains are never glued", .row("H07"))
     func neverGlued() {
         var assembler = ReportAssembler()
         #expect(pass(&assembler, fragment(.incomplete, [1])) == nil)

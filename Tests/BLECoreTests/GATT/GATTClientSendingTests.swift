@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// What becomes of an operation whose packet the socket does not take, or not yet, and of responses that are none.
@@ -52,8 +53,8 @@ import Testing
         #expect(actions == [.finish(id, .failure(.gatt(.valueTooLong(partial: []))))])
     }
 
-    /// Row T03: an Error Response of two bytes says nothing, and ends what it answers.
-    @Test func anAnswerThatIsMalformedFailsTheOperationAlone() {
+    /// An Error Response of two bytes says nothing, and ends what it answers.
+    @Test(.row("T03")) func anAnswerThatIsMalformedFailsTheOperationAlone() {
         var client = GATTClient()
         var actions = start(&client)
         #expect(actions == [.send(request)])

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct GATTClientTests {
@@ -22,8 +23,7 @@ import Testing
         #expect(link.nextDeadline == nil)
     }
 
-    // Row T08.
-    @Test func aLateAnswerIsNotTheNextOnes() {
+    @Test(.row("T08")) func aLateAnswerIsNotTheNextOnes() {
         let first = link.read(3, timeout: .seconds(1))
         let second = link.read(5)
         link.pass(.seconds(1))
@@ -36,8 +36,7 @@ import Testing
         #expect(link.outcome(of: second) == .success(.value([0xBB])))
     }
 
-    // Row C03.
-    @Test func cancelledBeforeItWasSentIsNeverSent() {
+    @Test(.row("C03")) func cancelledBeforeItWasSentIsNeverSent() {
         _ = link.read(3)
         let second = link.read(5)
         link.cancel(second)
@@ -129,8 +128,7 @@ import Testing
         #expect(link.outcome(of: read) == .success(.value([0x01])))
     }
 
-    // Row C03.
-    @Test func theEndOfTheLinkFailsEverythingOnce() {
+    @Test(.row("C03")) func theEndOfTheLinkFailsEverythingOnce() {
         let operations = [link.read(3), link.read(5), link.writeLong(zeros), link.writeLong(zeros)]
         link.lose()
         link.lose()
@@ -142,8 +140,7 @@ import Testing
     }
 
     /// Some wait for a response, some for the peer's prepared queue; none is there any more to be late.
-    // Row C03.
-    @Test func whatFailedWithTheLinkIsNotToldAgainWhenItsTimeIsOver() {
+    @Test(.row("C03")) func whatFailedWithTheLinkIsNotToldAgainWhenItsTimeIsOver() {
         let operations = [
             link.writeLong(zeros, timeout: .seconds(1)), link.writeLong(zeros, timeout: .seconds(2)),
             link.read(5, timeout: .seconds(3)),
@@ -156,8 +153,8 @@ import Testing
         #expect(link.finished.count == operations.count)
     }
 
-    /// Row T06: 30 s of silence close the link, and nothing more is sent.
-    @Test func silenceClosesTheLink() {
+    /// 30 s of silence close the link, and nothing more is sent.
+    @Test(.row("T06")) func silenceClosesTheLink() {
         let operations = [link.read(3), link.writeLong(zeros), link.writeLong(zeros)]
         link.pass(.milliseconds(29_999))
         #expect(link.closed == nil)
@@ -232,8 +229,8 @@ import Testing
         #expect(link.sent == [[0x0A, 3, 0]])
     }
 
-    /// Row G20: handles may mean something else, so the pieces must not be written.
-    @Test func changedServicesEndALongWrite() {
+    /// Handles may mean something else, so the pieces must not be written.
+    @Test(.row("G20")) func changedServicesEndALongWrite() {
         let write = link.writeLong(zeros)
         let read = link.read(5)
         link.changeServices()

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct SubscriptionsTests {
@@ -49,8 +50,8 @@ import Testing
         #expect(early == [ID(1)])
     }
 
-    /// Row G24: after the subscription ended, values are for nobody.
-    @Test func valuesBehindTheEndAreForNobody() {
+    /// After the subscription ended, values are for nobody.
+    @Test(.row("G24")) func valuesBehindTheEndAreForNobody() {
         var subscriptions = subscribed(ID(1))
         _ = subscriptions.unsubscribe(ID(1))
         let late = subscriptions.recipients(of: 3)
@@ -129,8 +130,8 @@ import Testing
         #expect(actions == [on])
     }
 
-    /// Row G14: nothing to write to.
-    @Test func withoutConfigurationItFails() {
+    /// Nothing to write to.
+    @Test(.row("G14")) func withoutConfigurationItFails() {
         var subscriptions = Subscriptions()
         let actions = subscriptions.subscribe(ID(1), to: rate, cccd: nil)
         #expect(actions == [.failed(ID(1), .gatt(.noCCCD(valueHandle: 3)))])

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ConnectRetryTests {
@@ -72,8 +73,7 @@ import Testing
         #expect(final.disconnected(at: start) == .fail)
     }
 
-    // Row O14.
-    @Test func afterThreeTakenChannelsTheKernelConnects() {
+    @Test(.row("O14")) func afterThreeTakenChannelsTheKernelConnects() {
         var retry = retry()
         _ = retry.begin(mayCommand: true, at: start)
         for _ in 1...3 {
@@ -87,8 +87,7 @@ import Testing
         #expect(retry.kernelFailed(.timedOut, at: start) == .failChannelTaken)
     }
 
-    // Row O14.
-    @Test func theKernelIsAskedThreeTimesWithGrowingPauses() {
+    @Test(.row("O14")) func theKernelIsAskedThreeTimesWithGrowingPauses() {
         var retry = retry()
         #expect(retry.begin(mayCommand: false, at: start) == .connectByKernel(scanning: false))
         #expect(retry.kernelFailed(.busy, at: start) == .pause(until: start + .milliseconds(200)))
@@ -113,8 +112,7 @@ import Testing
         #expect(kernel.kernelFailed(.busy, at: later(10)) == .fail)
     }
 
-    // Row L07.
-    @Test func onlyAConnectWithoutATimeoutHasMoreTurns() {
+    @Test(.row("L07")) func onlyAConnectWithoutATimeoutHasMoreTurns() {
         #expect(retry().nextTurn(isScanning: true, at: start) == .none)
         var endless = retry(for: nil)
         #expect(endless.deadline == later(10))

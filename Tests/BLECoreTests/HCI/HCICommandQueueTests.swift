@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct HCICommandQueueTests {
@@ -28,7 +29,7 @@ import Testing
         #expect(queue.received(refusal, at: start) == [.finish(ticket, .failure(failure))])
     }
 
-    @Test func h12StrangersResumeNobody() {
+    @Test(.row("H12")) func strangersResumeNobody() {
         var queue = HCICommandQueue()
         let stranger = done(.leSetScanEnable, [0])
         #expect(queue.received(stranger, at: start) == [.foreign(.leSetScanEnable, .success)])
@@ -40,7 +41,7 @@ import Testing
         #expect(queue.received(done(.readAddress, []), at: start) == [.foreign(.readAddress, nil)])
     }
 
-    @Test func h13NoAnswerFailsAfterTwoSecondsAndMakesRoom() {
+    @Test(.row("H13")) func noAnswerFailsAfterTwoSecondsAndMakesRoom() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)
@@ -110,7 +111,7 @@ import Testing
         #expect(deadline == nil)
     }
 
-    @Test func h15LostAdapterFailsEverythingOnce() {
+    @Test(.row("H15")) func lostAdapterFailsEverythingOnce() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)

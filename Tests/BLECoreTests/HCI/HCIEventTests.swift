@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// Golden bytes: btsnoop captures (`file:record` of shared/vectors/captures); the H4 type 04 is left off.
@@ -84,7 +85,7 @@ import Testing
         #expect(encryption.isEncrypted && encryption.keySize == 16 && encryption.handle == 0x44)
     }
 
-    @Test func h04LengthByteMustEqualTheBytes() {
+    @Test(.row("H04")) func lengthByteMustEqualTheBytes() {
         for sample in Self.samples {
             let whole = bytes(sample)
             #expect(throws: Never.self, "\(sample)") { try HCIEvent(whole.span) }
@@ -97,7 +98,7 @@ import Testing
     }
 
     /// Only what a command returns may be of any length.
-    @Test func h04EventsHoldNoMoreThanTheirLayout() {
+    @Test(.row("H04")) func eventsHoldNoMoreThanTheirLayout() {
         for sample in Self.samples where !sample.hasPrefix("0e") {
             var surplus = bytes(sample) + [0]
             surplus[1] += 1
@@ -121,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func h11UnknownEventsAreKept() throws {
+    @Test(.row("H11")) func unknownEventsAreKept() throws {
         #expect(try event("ff0201" + "02") == .unknown(code: 0xFF, parameters: [1, 2]))
         #expect(try event("3e03ee0102") == .unknownMeta(subevent: 0xEE, parameters: [1, 2]))
         #expect(try event("3e00") == .emptyMeta)

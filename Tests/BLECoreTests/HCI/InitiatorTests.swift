@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct InitiatorTests {
@@ -67,8 +68,7 @@ import Testing
         #expect(connect.commandFinished(create, refusal, at: start) == [.finish(.failure(.refused(refusal)))])
     }
 
-    // Row O14.
-    @Test func anotherProgramsAttemptIsWaitedForUntilTheDeadline() throws {
+    @Test(.row("O14")) func anotherProgramsAttemptIsWaitedForUntilTheDeadline() throws {
         var connect = Initiator()
         var now = start
         _ = connect.begin(try attempt(seconds: 1), at: now)
@@ -86,8 +86,7 @@ import Testing
         #expect(now == start + .seconds(1))
     }
 
-    // Row L07.
-    @Test func theDeadlineCancelsTheAttempt() throws {
+    @Test(.row("L07")) func theDeadlineCancelsTheAttempt() throws {
         var connect = try pending()
         #expect(connect.timePassed(start + .seconds(9)) == [])
         let late = start + .seconds(10)
@@ -100,8 +99,7 @@ import Testing
             ])
     }
 
-    // Row L07.
-    @Test func cancelAtEachStep() throws {
+    @Test(.row("L07")) func cancelAtEachStep() throws {
         var idle = Initiator()
         #expect(idle.cancel(at: start) == [])
 
@@ -151,7 +149,7 @@ import Testing
         #expect(connect.timePassed(start + .seconds(3)) == [.finish(.failure(.cancelled))])
     }
 
-    @Test func h13ASilentControllerGetsACancelAndTheAttemptEnds() throws {
+    @Test(.row("H13")) func aSilentControllerGetsACancelAndTheAttemptEnds() throws {
         var connect = Initiator()
         _ = connect.begin(try attempt(), at: start)
         let silent = failure(.timeout)
@@ -161,8 +159,7 @@ import Testing
                 == [.finish(.failure(.cancelUnconfirmed(.refused(silent))))])
     }
 
-    // Row L07.
-    @Test func h13AnAttemptThatIsNotConfirmedIsOver3SecondsAfterItsDeadline() throws {
+    @Test(.row("L07", "H13")) func anAttemptThatIsNotConfirmedIsOver3SecondsAfterItsDeadline() throws {
         var connect = Initiator()
         _ = connect.begin(try attempt(), at: start)
         let late = start + .seconds(10)
@@ -202,8 +199,7 @@ import Testing
             "a caller that has cancelled gets that")
     }
 
-    // Row L07.
-    @Test func h13ACancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
+    @Test(.row("L07", "H13")) func aCancelWithoutAResponseIsRepeatedOnceAndThenReported() throws {
         var connect = try pending()
         let late = start + .seconds(10)
         #expect(connect.timePassed(late) == [cancelPacket])
@@ -232,8 +228,7 @@ import Testing
             refused.commandFinished(.leCreateConnectionCancel, unknown, at: start) == [.finish(.failure(.cancelled))])
     }
 
-    // Row O02.
-    @Test func h15TheAdapterMayGoAtAnyStep() throws {
+    @Test(.row("O02", "H15")) func theAdapterMayGoAtAnyStep() throws {
         var idle = Initiator()
         #expect(idle.adapterLost() == [])
         var calling = Initiator()
@@ -251,8 +246,7 @@ import Testing
         #expect(try connect.begin(attempt(seconds: 0), at: start) == [.finish(.failure(.timedOut))])
     }
 
-    // Row L07.
-    @Test func anUnconfirmedCancelIsSentAgainBeforeTheNextAttempt() throws {
+    @Test(.row("L07")) func anUnconfirmedCancelIsSentAgainBeforeTheNextAttempt() throws {
         var connect = try unconfirmed()
         #expect(connect.begin(try attempt(), at: start) == [.finish(.failure(.busy))])
         #expect(connect.hasPendingCancelNow == true)
@@ -274,8 +268,7 @@ import Testing
         #expect(refused.confirmCancel(for: other, until: start + .seconds(10), at: start) == [.cancelConfirmed])
     }
 
-    // Row L07.
-    @Test func aCancelThatStaysUnconfirmedFailsTheNextAttempt() throws {
+    @Test(.row("L07")) func aCancelThatStaysUnconfirmedFailsTheNextAttempt() throws {
         let withdraw = Initiator.Action.withdraw(.leCreateConnectionCancel)
         var silent = try unconfirmed()
         _ = silent.confirmCancel(for: other, until: start + .seconds(10), at: start)
@@ -296,8 +289,7 @@ import Testing
         #expect(gone.hasPendingCancelNow == false)
     }
 
-    // Row L07.
-    @Test func anyResponseHasAnUnconfirmedCancelSentAgainOnce() throws {
+    @Test(.row("L07")) func anyResponseHasAnUnconfirmedCancelSentAgainOnce() throws {
         var connect = try unconfirmed()
         #expect(connect.controllerResponded(.leCreateConnectionCancel) == [])
         #expect(connect.controllerResponded(.leSetScanEnable) == [cancelPacket])
@@ -311,8 +303,7 @@ import Testing
         #expect(foreign.hasPendingCancelNow == false)
     }
 
-    // Row L07.
-    @Test func aLinkOfAnAttemptWhoseCancelWasNotConfirmedIsDisconnectedUnlessItIsWantedNow() throws {
+    @Test(.row("L07")) func aLinkOfAnAttemptWhoseCancelWasNotConfirmedIsDisconnectedUnlessItIsWantedNow() throws {
         let disconnect = Initiator.Action.send(HCICommandPacket(HCIDisconnect(handle: 0x40)))
         var unwanted = try unconfirmed()
         #expect(try unwanted.received(complete(peer: "010203040506"), at: start) == [])

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct LinkTableTests {
@@ -110,8 +111,7 @@ import Testing
         #expect(table.disconnectingHandle(to: peer) == nil)
     }
 
-    // Row H15.
-    @Test func aResetDropsAllLinksInTheOrderOfTheirRegistration() throws {
+    @Test(.row("H15")) func aResetDropsAllLinksInTheOrderOfTheirRegistration() throws {
         let order = Recorded()
         var table = LinkTable()
         let late = table.register(0x41, peer)

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// The kernel's management interface, byte by byte.
@@ -49,8 +50,7 @@ import Testing
         #expect(!information.supportedSettings.contains(.controllerConfiguration))
     }
 
-    // Row O31.
-    @Test func aResponseBelongsToItsCommandAndAdapter() throws {
+    @Test(.row("O31")) func aResponseBelongsToItsCommandAndAdapter() throws {
         #expect(try response(ManagementPackets.information, of: 1) == nil)
         #expect(try response(ManagementPackets.information, of: nil) == nil)
         for other in [ManagementPackets.refusal, ManagementPackets.version, ManagementPackets.newSettings] {
@@ -100,11 +100,13 @@ import Testing
         #expect(scanner.program == "python3" && scanner.format == .raw && scanner.adapter == 0)
     }
 
-    // Row O31.
-    @Test(arguments: [
-        ManagementPackets.information, ManagementPackets.refusal, ManagementPackets.version,
-        ManagementPackets.newSettings, ManagementPackets.readInformation,
-    ]) func cutOffAndOverlongPacketsAreErrors(_ whole: [UInt8]) throws {
+    @Test(
+        .row("O31"),
+        arguments: [
+            ManagementPackets.information, ManagementPackets.refusal, ManagementPackets.version,
+            ManagementPackets.newSettings, ManagementPackets.readInformation,
+        ]) func cutOffAndOverlongPacketsAreErrors(_ whole: [UInt8]) throws
+    {
         for length in 0..<whole.count {
             #expect(throws: MalformedPacket.self) { try packet(Array(whole.prefix(length))) }
             #expect(throws: MalformedPacket.self) { try event(Array(whole.prefix(length))) }
@@ -126,8 +128,7 @@ import Testing
         }
     }
 
-    // Row O31.
-    @Test func cutOffMonitorPacketsAreErrors() throws {
+    @Test(.row("O31")) func cutOffMonitorPacketsAreErrors() throws {
         let packet = ManagementPackets.controlOpen
         for length in 0..<packet.count {
             #expect(throws: MalformedPacket.self) { try monitored(Array(packet.prefix(length))) }
@@ -137,8 +138,7 @@ import Testing
         }
     }
 
-    // Row O31.
-    @Test func nothingTraps() {
+    @Test(.row("O31")) func nothingTraps() {
         for packet in [ManagementPackets.information, ManagementPackets.controlOpen] {
             for position in packet.indices.prefix(40) {
                 var flipped = packet

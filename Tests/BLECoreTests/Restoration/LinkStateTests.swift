@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct LinkStateTests {
@@ -56,8 +57,7 @@ import Testing
         #expect(try LinkState(bytes: state.bytes) == state)
     }
 
-    // Row O25.
-    @Test func everyTruncationAndFlipIsTold() {
+    @Test(.row("O25")) func everyTruncationAndFlipIsTold() {
         let bytes = Self.sample.bytes
         for count in bytes.indices { #expect(throws: MalformedPacket.self) { try Self.read(bytes.prefix(count)) } }
         #expect(throws: MalformedPacket.self) { try Self.read(bytes + [0]) }
@@ -70,9 +70,8 @@ import Testing
         }
     }
 
-    // Row O25.
     /// Bytes whose checksum is right and whose content is not: what is accepted can be worked with.
-    @Test func madeUpContentDoesNoHarm() {
+    @Test(.row("O25")) func madeUpContentDoesNoHarm() {
         let bytes = Self.sample.bytes
         var accepted = 0
         for index in 9..<(bytes.count - 4) {
@@ -98,9 +97,8 @@ import Testing
         }
     }
 
-    // Row O25.
     /// Repaired, the name would be three times as long, and cut when it is handed over again.
-    @Test func aNameThatIsNoTextIsRefused() {
+    @Test(.row("O25")) func aNameThatIsNoTextIsRefused() {
         let state = LinkState(peer: nil, name: String(repeating: "x", count: 255))
         let bytes = state.bytes.map { $0 == 0x78 ? 0xFF : $0 }
         do throws(MalformedPacket) {

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct RestorationStateTests {
@@ -93,8 +94,7 @@ import Testing
         #expect(try RestorationState(bytes: state.bytes).peers[0].parameters == parameters)
     }
 
-    // Row O25.
-    @Test func everyTruncationAndFlipIsTold() throws {
+    @Test(.row("O25")) func everyTruncationAndFlipIsTold() throws {
         let bytes = try Self.sample().bytes
         for count in bytes.indices {
             #expect(throws: MalformedPacket.self) { try RestorationState(bytes: Array(bytes.prefix(count))) }
@@ -149,8 +149,7 @@ import Testing
         }
     }
 
-    // Row O25.
-    @Test func aNewVersionIsToldFromDamage() throws {
+    @Test(.row("O25")) func aNewVersionIsToldFromDamage() throws {
         var bytes = try Self.sample().bytes
         bytes[4] = 2
         do throws(MalformedPacket) {
@@ -161,9 +160,8 @@ import Testing
         }
     }
 
-    // Row O25.
     /// Bytes whose checksum is right and whose content is not: what is accepted is written as it was read.
-    @Test func madeUpContentDoesNoHarm() throws {
+    @Test(.row("O25")) func madeUpContentDoesNoHarm() throws {
         let bytes = try Self.sample().bytes
         var accepted = 0
         for index in 9..<(bytes.count - 4) {
@@ -184,9 +182,8 @@ import Testing
         }
     }
 
-    // Row O25.
     /// Repaired, the name would be three times as long, and cut when it is stored again.
-    @Test func aNameThatIsNoTextIsRefused() {
+    @Test(.row("O25")) func aNameThatIsNoTextIsRefused() {
         let name = String(repeating: "x", count: 255)
         var filters = ["names": ScanFilter(), "name prefix": ScanFilter()]
         filters["names"]?.names = [name]

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct DeviceListTests {
@@ -110,8 +111,7 @@ import Testing
         #expect(list.devices.count == 2 && list.device(peer)?.scanResult.id.sid == 3)
     }
 
-    // Row A12.
-    @Test func memoryStaysBoundedWhateverIsOnAirAndNobodyAsks() throws {
+    @Test(.row("A12")) func memoryStaysBoundedWhateverIsOnAirAndNobodyAsks() throws {
         var table = DeviceTable(capacity: 64)
         var gate = ScanGate(.balanced)
         var list = DeviceList()

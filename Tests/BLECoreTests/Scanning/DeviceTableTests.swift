@@ -1,10 +1,11 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct DeviceTableTests {
     private let start = BootInstant(nanoseconds: 1_000_000_000)
 
-    @Test func a11OneEntryHoweverThePayloadsAlternate() throws {
+    @Test(.row("A11")) func oneEntryHoweverThePayloadsAlternate() throws {
         var table = DeviceTable()
         let response = report(1, [3, 9, 65, 66], [.scanResponse, .scannable, .legacy])
         #expect(record(response, &table, at: start)?.change == .new)
@@ -24,8 +25,7 @@ import Testing
         #expect(scanResult.firstSeen == start && scanResult.lastSeen == now)
     }
 
-    // Rows A11, H09.
-    @Test func setsAndAddressTypesAreSeparateEntries() throws {
+    @Test(.row("A11", "H09")) func setsAndAddressTypesAreSeparateEntries() throws {
         var table = DeviceTable()
         let plain = report(1, [])
         var set = report(1, [])
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// A million of them where the code is optimised, as in the run with the address sanitizer.
-    @Test func a12MemoryIsBoundedAndPinnedEntriesStay() throws {
+    @Test(.row("A12")) func memoryIsBoundedAndPinnedEntriesStay() throws {
         #if DEBUG
         let count = 100_000
         #else
@@ -65,8 +65,7 @@ import Testing
         #expect(table.evictions == count + 1 - DeviceTable.capacity)
     }
 
-    // Row A12.
-    @Test func theOneSilentForLongestGoes() throws {
+    @Test(.row("A12")) func theOneSilentForLongestGoes() throws {
         var table = DeviceTable(capacity: 3)
         for number in 1...3 { _ = table.record(report(UInt64(number), []), at: start) }
         _ = table.record(report(1, []), at: start)
@@ -80,8 +79,8 @@ import Testing
         #expect(table.refusals == 1)
     }
 
-    /// Rows A12 and H17: long payloads of strangers take no more room than the table is meant to have.
-    @Test func longPayloadsMakeRoomForEachOther() throws {
+    /// Long payloads of strangers take no more room than the table is meant to have.
+    @Test(.row("A12", "H17")) func longPayloadsMakeRoomForEachOther() throws {
         var table = DeviceTable()
         let wanted = report(0, [UInt8](repeating: 0, count: 1_650))
         table.pinned = [try #require(wanted.peer)]
@@ -151,7 +150,7 @@ import Testing
         #expect(interval == .milliseconds(100))
     }
 
-    @Test func h17AFloodFromManyDevicesKeepsTheNewestOfEach() throws {
+    @Test(.row("H17")) func aFloodFromManyDevicesKeepsTheNewestOfEach() throws {
         var table = DeviceTable()
         for number in 0..<5000 {
             let payload = [2, 1, UInt8(truncatingIfNeeded: number)]

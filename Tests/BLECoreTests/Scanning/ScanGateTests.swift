@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ScanGateTests {
@@ -48,9 +49,8 @@ import Testing
         #expect(gate.count == 1)
     }
 
-    // Row C06.
     /// It need not advertise; its silence counts from the end of the link.
-    @Test func aPeerThatIsLinkedIsNotLost() throws {
+    @Test(.row("C06")) func aPeerThatIsLinkedIsNotLost() throws {
         var table = DeviceTable()
         var gate = ScanGate(.balanced)
         for number in [1, 2] as [UInt64] { _ = try admit(report(number, []), &table, &gate, at: start) }

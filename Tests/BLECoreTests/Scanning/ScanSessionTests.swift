@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ScanSessionTests {
@@ -12,8 +13,7 @@ import Testing
         HCICommandPacket(LESetScanParameters(isActive: true, interval: 160, window: 48)))
     private let on = ScanSession.Action.send(HCICommandPacket(LESetScanEnable(isEnabled: true)))
 
-    // Row H14.
-    @Test func disablesSetsEnablesOnALegacyController() {
+    @Test(.row("H14")) func disablesSetsEnablesOnALegacyController() {
         var session = ScanSession(Self.legacy)
         #expect(session.start(plan, at: start) == [off])
         #expect(session.commandFinished(nil, at: start) == [set])
@@ -23,8 +23,7 @@ import Testing
         #expect(scanning)
     }
 
-    // Row H14.
-    @Test func usesOnlyTheExtendedSetWhereThereIsOne() {
+    @Test(.row("H14")) func usesOnlyTheExtendedSetWhereThereIsOne() {
         var session = ScanSession(Self.extended)
         let opcodes = opcodes(session.start(ScanPlan(.longRange), at: start), &session)
         #expect(opcodes == [.leSetExtendedScanEnable, .leSetExtendedScanParameters, .leSetExtendedScanEnable])
@@ -44,7 +43,7 @@ import Testing
         #expect(session.commandFinished(disallowed, at: start) == [.notify(.started)])
     }
 
-    @Test func h14DisallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
+    @Test(.row("H14")) func disallowedParametersAreTriedTwiceThenBusyWithGrowingPauses() {
         var session = ScanSession(Self.legacy)
         var now = start
         _ = session.start(plan, at: now)
@@ -66,7 +65,7 @@ import Testing
         #expect(pauses.last == .seconds(30))
     }
 
-    @Test func h13ASilentControllerIsTriedAgainEverMoreRarely() {
+    @Test(.row("H13")) func aSilentControllerIsTriedAgainEverMoreRarely() {
         var session = ScanSession(Self.legacy)
         var now = start
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
@@ -88,7 +87,7 @@ import Testing
         #expect(session.commandFinished(nil, at: now) == [set])
     }
 
-    @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainBeforeACall() {
+    @Test(.row("H13")) func aScanWhoseEndWasNotConfirmedIsEndedAgainBeforeACall() {
         var session = running()
         #expect(session.stop(at: start) == [off])
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
@@ -100,7 +99,7 @@ import Testing
         #expect(session.pause(at: start) == [.notify(.paused)])
     }
 
-    @Test func h13AScanWhoseEndWasNotConfirmedIsEndedAgainAfterAPause() {
+    @Test(.row("H13")) func aScanWhoseEndWasNotConfirmedIsEndedAgainAfterAPause() {
         var session = running()
         _ = session.stop(at: start)
         let failure = HCICommandFailure(opcode: .leSetScanEnable, reason: .timeout)
@@ -111,8 +110,7 @@ import Testing
         #expect(isResting)
     }
 
-    // Row H12.
-    @Test func aStrangersScanCommandLeadsToAFreshStart() {
+    @Test(.row("H12")) func aStrangersScanCommandLeadsToAFreshStart() {
         var session = running()
         #expect(session.foreignCompletion(.leSetScanParameters, .success, at: start) == [])
         #expect(session.foreignCompletion(.leSetScanEnable, .commandDisallowed, at: start) == [])
@@ -131,7 +129,7 @@ import Testing
         #expect(session.nextDeadlineNow == later + .seconds(1))
     }
 
-    @Test func h16SilenceAndEmptyReportsStall() {
+    @Test(.row("H16")) func silenceAndEmptyReportsStall() {
         var session = running()
         session.reportSeen(hasData: true, at: start + .seconds(10))
         session.reportSeen(hasData: false, at: start + .seconds(60))
@@ -198,7 +196,7 @@ import Testing
         #expect(session.commandFinished(nil, at: start) == [set])
     }
 
-    @Test func h15DownAndUpAgain() {
+    @Test(.row("H15")) func downAndUpAgain() {
         var session = running()
         #expect(session.adapterDown() == [])
         #expect(session.commandFinished(nil, at: start) == [])

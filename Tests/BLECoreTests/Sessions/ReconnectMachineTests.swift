@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ReconnectMachineTests {
@@ -83,8 +84,7 @@ import Testing
         #expect(machine.want() == [.report(.connecting(attempt: 1)), .connect])
     }
 
-    // Row L08.
-    @Test func onlyAProvenLinkStartsTheCountsOver() {
+    @Test(.row("L08")) func onlyAProvenLinkStartsTheCountsOver() {
         var machine = readyMachine()
         let early = start + .seconds(9)
         #expect(machine.failuresNow(early) == 1)

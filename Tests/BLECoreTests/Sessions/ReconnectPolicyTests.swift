@@ -1,22 +1,23 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ReconnectPolicyTests {
     private static let middle = UInt64(1) << 63
 
-    // Row L08.
-    @Test func pausesDoubleUpToTheLongest() {
+    @Test(.row("L08")) func pausesDoubleUpToTheLongest() {
         let policy = ReconnectPolicy.backoff(initial: .seconds(1), max: .seconds(60), jitter: 0)
         let pauses = (1...9).map { policy.pause(afterFailures: $0, number: $0, chance: 7) }
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60].map { .seconds($0) })
         #expect(policy.pause(afterFailures: 1, number: .max, chance: 0) == .seconds(60))
     }
 
-    // Row L08.
-    @Test(arguments: [
-        (UInt64.zero, 8000), (Self.middle / 2, 9000), (Self.middle, 10000), (Self.middle + Self.middle / 2, 11000),
-        (UInt64.max, 12000),
-    ])
+    @Test(
+        .row("L08"),
+        arguments: [
+            (UInt64.zero, 8000), (Self.middle / 2, 9000), (Self.middle, 10000), (Self.middle + Self.middle / 2, 11000),
+            (UInt64.max, 12000),
+        ])
     func jitterSpreadsToBothSides(_ chance: UInt64, _ milliseconds: Int) {
         let policy = ReconnectPolicy.backoff(initial: .seconds(10), max: .seconds(60), jitter: 0.2)
         let pause = policy.pause(afterFailures: 1, number: 1, chance: chance) ?? .zero

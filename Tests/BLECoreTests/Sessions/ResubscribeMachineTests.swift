@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ResubscribeMachineTests {
@@ -58,8 +59,7 @@ import Testing
         #expect(fails(&machine, .missing) == .end)
     }
 
-    // Row C08.
-    @Test func aCharacteristicThatHasGoneIsLookedForABoundedNumberOfTimes() {
+    @Test(.row("C08")) func aCharacteristicThatHasGoneIsLookedForABoundedNumberOfTimes() {
         var machine = ResubscribeMachine()
         machine.accepted()
         #expect(machine.followsServiceChanges)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AdapterConnectTests {
@@ -22,8 +23,8 @@ import Testing
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await link.controls.rssi() }
     }
 
-    /// Row H15. The kernel does not know of such a reset, so the socket stays as it is.
-    @Test func aResetByAnotherProgramEndsTheLinksThatItTookAway() async throws {
+    /// The kernel does not know of such a reset, so the socket stays as it is.
+    @Test(.row("H15")) func aResetByAnotherProgramEndsTheLinksThatItTookAway() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         let central = Central(adapter: bench.adapter)
@@ -58,8 +59,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    // Row L07.
-    @Test func theDeadlineCancelsTheAttempt() async throws {
+    @Test(.row("L07")) func theDeadlineCancelsTheAttempt() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await fails(.timedOut, bench, peer, timeout: .seconds(2))
@@ -71,8 +71,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func cancellationCancelsTheAttempt() async throws {
+    @Test(.row("L07")) func cancellationCancelsTheAttempt() async throws {
         let bench = try await AdapterBench()
         let task = Task {
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(30))
@@ -131,9 +130,8 @@ import Testing
         #expect(await bench.sent.last == .disconnect)
     }
 
-    // Row L03.
     /// EBUSY: another program's socket was handed the channel of the fresh link.
-    @Test func aLinkLostToAnotherProgramIsInitiatedAgain() async throws {
+    @Test(.row("L03")) func aLinkLostToAnotherProgramIsInitiatedAgain() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         bench.kernel.withLock { $0.connectErrors = [16, 16] }
@@ -144,8 +142,7 @@ import Testing
         #expect(await bench.sent.dropFirst(3) == calls + calls + calls.prefix(1))
     }
 
-    // Row L03.
-    @Test func aLinkLostEachTimeIsMadeByTheKernel() async throws {
+    @Test(.row("L03")) func aLinkLostEachTimeIsMadeByTheKernel() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         bench.kernel.withLock { $0.connectErrors = [16, 16, 16] }
@@ -161,8 +158,7 @@ import Testing
         #expect(await !bench.controller.isScanning)
     }
 
-    // Row L03.
-    @Test func whoTakesEveryLinkIsNamed() async throws {
+    @Test(.row("L03")) func whoTakesEveryLinkIsNamed() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         bench.kernel.withLock { $0.connectErrors = Array(repeating: 16, count: 20) }
@@ -203,8 +199,7 @@ import Testing
         }
     }
 
-    // Row O14.
-    @Test func connectsTakeTurns() async throws {
+    @Test(.row("O14")) func connectsTakeTurns() async throws {
         let bench = try await AdapterBench()
         let other = BluetoothAddress(rawValue: 0xC000_0000_0008)
         await bench.controller.set {
@@ -242,8 +237,7 @@ import Testing
         await fails(.lowEnergyOff, bench, peer, timeout: .seconds(5))
     }
 
-    // Row O02.
-    @Test func theAdapterMayGoInTheMiddle() async throws {
+    @Test(.row("O02")) func theAdapterMayGoInTheMiddle() async throws {
         let bench = try await AdapterBench()
         let task = Task { try await handle(bench, address) }
         await bench.controller.commandsArrived(4)

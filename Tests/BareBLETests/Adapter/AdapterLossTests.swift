@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// An adapter that goes away while something begins on it, at each of its packets.
@@ -27,9 +28,8 @@ import Testing
         }
     }
 
-    // Rows O01, O02, O04.
     @Test(
-        "Scans that begin end with an error, and the next one works",
+        "Scans that begin end with an error, and the next one works", .row("O01", "O02", "O04"),
         arguments: [VirtualInterruption.powerOff("hci0"), .unplug("hci0"), .adapterReset("hci0")])
     func scans(_ loss: VirtualInterruption) async throws {
         // Three questions, three commands, and the responses to all but the last: after that one the scan has begun.
@@ -136,8 +136,7 @@ import Testing
         PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0000 + number), type: .random)
     }
 
-    // Rows O01, O04.
-    @Test("Connects that wait for their turn fail with the first one", arguments: [true, false])
+    @Test("Connects that wait for their turn fail with the first one", .row("O01", "O04"), arguments: [true, false])
     func turns(isPulledOut: Bool) async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -161,8 +160,7 @@ import Testing
         }
     }
 
-    // Row O04.
-    @Test("A command to an adapter that is known to be off is not waited for")
+    @Test("A command to an adapter that is known to be off is not waited for", .row("O04"))
     func knownToBeOff() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct AdapterScanTests {
@@ -81,7 +82,7 @@ import Testing
         #expect(await bench.sent.count == 7)
     }
 
-    @Test func h01AMalformedEventIsCountedAndTheScanGoesOn() async throws {
+    @Test(.row("H01")) func aMalformedEventIsCountedAndTheScanGoesOn() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
@@ -104,8 +105,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    // Row H14.
-    @Test func aBusyScannerIsAnErrorAtTheStart() async throws {
+    @Test(.row("H14")) func aBusyScannerIsAnErrorAtTheStart() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set {
             $0.statuses[.leSetScanParameters] = [.commandDisallowed, .commandDisallowed]
@@ -116,8 +116,7 @@ import Testing
         #expect(await bench.sent.last == .leSetScanEnable)
     }
 
-    // Row H12.
-    @Test func aStrangerWhoStopsTheScanIsAnsweredByANewStart() async throws {
+    @Test(.row("H12")) func aStrangerWhoStopsTheScanIsAnsweredByANewStart() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
@@ -127,8 +126,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    // Row O15.
-    @Test func withoutTheCapabilityItSaysSo() async throws {
+    @Test(.row("O15")) func withoutTheCapabilityItSaysSo() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.capabilities = 0 }
         do throws(BLEError) {
@@ -141,8 +139,7 @@ import Testing
         #expect(await bench.sent.isEmpty)
     }
 
-    // Row O04.
-    @Test func anAdapterThatIsOffSaysSoOrIsSwitchedOn() async throws {
+    @Test(.row("O04")) func anAdapterThatIsOffSaysSoOrIsSwitchedOn() async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock {
             $0.controllers = [
@@ -158,8 +155,9 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    // Rows O01, O03.
-    @Test(arguments: [true, false]) func anUnpluggedAdapterComesBackUnderAnotherNumber(powerOn: Bool) async throws {
+    @Test(.row("O01", "O03"), arguments: [true, false]) func anUnpluggedAdapterComesBackUnderAnotherNumber(
+        powerOn: Bool
+    ) async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         try await bench.adapter.ready(powerOn: powerOn, during: "start")
@@ -185,8 +183,7 @@ import Testing
         await bench.adapter.unsubscribe(scan)
     }
 
-    // Row H15.
-    @Test func aResetOfTheControllerRestartsTheScan() async throws {
+    @Test(.row("H15")) func aResetOfTheControllerRestartsTheScan() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
@@ -239,8 +236,7 @@ import Testing
         }
     }
 
-    // Row A12.
-    @Test func aConnectedPeerIsRememberedInACrowd() async throws {
+    @Test(.row("A12")) func aConnectedPeerIsRememberedInACrowd() async throws {
         let bench = try await AdapterBench()
         let peer = PeerID(address: thermometer, type: .random)
         await bench.controller.set { [thermometer] in $0.peers[thermometer] = 0x40 }

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// O05: the radio is blocked (rfkill) in the middle of something. The kernel switches the adapter off and ends links with ECONNRESET.
@@ -40,8 +41,7 @@ import Testing
         #expect(error.hint?.contains("rfkill unblock bluetooth") == true)
     }
 
-    // Row O05.
-    @Test func inTheMiddleOfAConnect() async throws {
+    @Test(.row("O05")) func inTheMiddleOfAConnect() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let absent = absent
@@ -72,8 +72,7 @@ import Testing
         }
     }
 
-    // Row O05.
-    @Test func inTheMiddleOfAScan() async throws {
+    @Test(.row("O05")) func inTheMiddleOfAScan() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let deliveries = Deliveries()
@@ -89,8 +88,7 @@ import Testing
         }
     }
 
-    // Row O05.
-    @Test func inTheMiddleOfARequest() async throws {
+    @Test(.row("O05")) func inTheMiddleOfARequest() async throws {
         try await VirtualTime.run { time in
             let bench = try await bench(time)
             let central = Central(adapter: bench.adapter)

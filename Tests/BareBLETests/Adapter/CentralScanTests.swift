@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import TestSupport
 import Testing
 
 /// A scan as applications see it: order, loss, its end, and several scans on one radio.
@@ -54,8 +55,7 @@ import Testing
         #expect(try await task.value == (0..<200).map { UInt8($0) })
     }
 
-    // Rows H17, H18.
-    @Test func whatASlowConsumerLosesIsCountedToTheLastOne() async throws {
+    @Test(.row("H17", "H18")) func whatASlowConsumerLosesIsCountedToTheLastOne() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let deliveries = Deliveries()

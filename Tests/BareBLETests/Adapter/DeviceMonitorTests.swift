@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct DeviceMonitorTests {
@@ -37,9 +38,8 @@ import Testing
         }
     }
 
-    // Row C06.
     /// A device that is connected does not advertise, and is here.
-    @Test func aConnectedDeviceIsNotLost() async throws {
+    @Test(.row("C06")) func aConnectedDeviceIsNotLost() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
             let sensor = await radio.add(.heartRate)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Connection parameters and PHYs of a link, read and asked for.
@@ -105,8 +106,7 @@ import Testing
         await fails(.notSupported) { _ = try await link.parameters() }
     }
 
-    // Row O02.
-    @Test func soDoesTheAdapters() async throws {
+    @Test(.row("O02")) func soDoesTheAdapters() async throws {
         let (bench, link) = try await linked()
         let change = Task { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
         await bench.controller.commandsArrived(5)

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// L07: the controller does not respond to the command that cancels a connection attempt.
@@ -40,8 +41,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func connectsSendItAgainAndGoOnOnceTheControllerResponds() async throws {
+    @Test(.row("L07")) func connectsSendItAgainAndGoOnOnceTheControllerResponds() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let count = await bench.sent.count
@@ -53,8 +53,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func anyResponseHasTheCancelSentAgain() async throws {
+    @Test(.row("L07")) func anyResponseHasTheCancelSentAgain() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             await bench.controller.set { $0.ignored = [] }
@@ -69,8 +68,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func aLinkThatIsNoLongerWantedIsDisconnected() async throws {
+    @Test(.row("L07")) func aLinkThatIsNoLongerWantedIsDisconnected() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let (absent, count) = (absent, await bench.sent.count)
@@ -85,8 +83,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func aConnectToThatPeerGetsItsLink() async throws {
+    @Test(.row("L07")) func aConnectToThatPeerGetsItsLink() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             let absent = absent
@@ -102,8 +99,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func aResetEndsItToo() async throws {
+    @Test(.row("L07")) func aResetEndsItToo() async throws {
         try await VirtualTime.run { time in
             let bench = try await deafBench(time)
             await bench.controller.set { $0.reset() }
@@ -115,8 +111,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func anAttemptThatWaitedAfterASilentCommandIsNeverSent() async throws {
+    @Test(.row("L07")) func anAttemptThatWaitedAfterASilentCommandIsNeverSent() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let (absent, present) = (absent, present)
@@ -146,8 +141,7 @@ import Testing
         }
     }
 
-    // Row L07.
-    @Test func aCancelledConnectEndsAsCancelled() async throws {
+    @Test(.row("L07")) func aCancelledConnectEndsAsCancelled() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await bench.controller.set { $0.ignored = [.leCreateConnectionCancel] }

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct ChannelEndTests {
@@ -22,8 +23,7 @@ import Testing
         #expect(try await bench.link.read(0x2A19) == [64])
     }
 
-    // Row C02.
-    @Test func closingAtTheSameTimeIsOneEnd() async throws {
+    @Test(.row("C02")) func closingAtTheSameTimeIsOneEnd() async throws {
         let bench = try await ChannelBench()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 { group.addTask { await bench.channel.close() } }
@@ -53,8 +53,7 @@ import Testing
         await bench.far.ended()
     }
 
-    // Row C02.
-    @Test func lettingGoOfAChannelClosesIt() async throws {
+    @Test(.row("C02")) func lettingGoOfAChannelClosesIt() async throws {
         let device = VirtualPeripheral(.battery)
         let link = try await Central().attach(to: device)
         let (ours, theirs) = try LinkSocket.pair()

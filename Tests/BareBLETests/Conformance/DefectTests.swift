@@ -43,9 +43,8 @@ struct DefectTests {
         #expect(used == Set(Self.fixtures))
     }
 
-    // Row H17.
     /// A reader that sleeps between events would need more than the time limit for them.
-    @Test func aThousandReports() async throws {
+    @Test(.row("H17")) func aThousandReports() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

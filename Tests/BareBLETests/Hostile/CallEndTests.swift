@@ -8,7 +8,7 @@ import Testing
 /// Faults that applications cause themselves, rows C of the catalogue; and those of their threads.
 @Suite("Ends of calls", .timeLimit(.minutes(1)))
 struct CallEndTests {
-    @Test("C01: calls, the end of the subscription and the end of the link from inside the loop over values")
+    @Test("calls, the end of the subscription and the end of the link from inside the loop over values", .row("C01"))
     func fromInside() async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3))
@@ -31,7 +31,7 @@ struct CallEndTests {
         try await link.end()
     }
 
-    @Test("C02: a link that is closed twice at a time, with a call under way, ends once")
+    @Test("a link that is closed twice at a time, with a call under way, ends once", .row("C02"))
     func closedTwice() async throws {
         let link = try await HostileLink { _ in [] }
         let (device, peer) = (link.device, link.peer)
@@ -47,7 +47,7 @@ struct CallEndTests {
         try await link.end()
     }
 
-    @Test("C02: a link that only a waiting call holds lives as long as the call")
+    @Test("a link that only a waiting call holds lives as long as the call", .row("C02"))
     func letGoOf() async throws {
         let peripheral = VirtualPeripheral(.battery)
         var device: Peripheral? = try await Central().attach(to: peripheral)
@@ -63,7 +63,9 @@ struct CallEndTests {
         while link != nil, !Task.isCancelled { await Task.yield() }
     }
 
-    @Test("C03: five hundred calls, and the link ends: each call ends once, those for which there is no room at once")
+    @Test(
+        "five hundred calls, and the link ends: each call ends once, those for which there is no room at once",
+        .row("C03"))
     func manyCalls() async throws {
         let link = try await HostileLink { _ in [] }
         let device = link.device
@@ -83,7 +85,7 @@ struct CallEndTests {
     }
 
     /// With more time where the link's thread came to stand only when the time was over.
-    @Test("O21: a response that came while this process did not run counts, whatever the clock says")
+    @Test("a response that came while this process did not run counts, whatever the clock says", .row("O21"))
     func processWasStopped() async throws {
         for time in [Duration.seconds(1), .seconds(4), .seconds(16)] {
             guard try await !answerCounts(after: time) else { return }
@@ -122,7 +124,7 @@ struct CallEndTests {
         return true
     }
 
-    @Test("O29: an application that blocks its thread loses nothing that there is room for")
+    @Test("an application that blocks its thread loses nothing that there is room for", .row("O29"))
     func consumerBlocks() async throws {
         let link = try await HostileLink(HostileLink.table())
         let count = 1_000

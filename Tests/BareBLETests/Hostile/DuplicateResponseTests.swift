@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// A response has no number: one that is sent twice must not become that of the next request. In virtual time.
@@ -34,8 +35,7 @@ import Testing
         }
     }
 
-    // Row T31.
-    @Test func aFollowerInTheQueueGetsItsOwn() async throws {
+    @Test(.row("T31")) func aFollowerInTheQueueGetsItsOwn() async throws {
         try await run([[1], [2], [3]]) { pdu, answer in
             // Read Response, twice, to the first read alone.
             answer(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
@@ -51,8 +51,7 @@ import Testing
         }
     }
 
-    // Row T31.
-    @Test func whoReadsOneAfterTheOtherGetsEachItsOwn() async throws {
+    @Test(.row("T31")) func whoReadsOneAfterTheOtherGetsEachItsOwn() async throws {
         try await run([[1], [2], [3]]) { pdu, answer in
             answer(pdu).flatMap { pdu == [0x0A, 3, 0] ? [(.zero, $0), (.zero, $0)] : [(.zero, $0)] }
         } _: { device in
@@ -64,8 +63,8 @@ import Testing
         }
     }
 
-    // Row T32: at once, or while the next request is under way; once, or each time.
-    @Test(arguments: [Duration.zero, .milliseconds(5)], [true, false])
+    // At once, or while the next request is under way; once, or each time.
+    @Test(.row("T32"), arguments: [Duration.zero, .milliseconds(5)], [true, false])
     func aLongValueIsNotMadeLonger(by delay: Duration, isOnce: Bool) async throws {
         let long = (0..<60).map { UInt8($0) }
         let count = Lock(0)
@@ -90,8 +89,8 @@ import Testing
         }
     }
 
-    // Row T32: a value that repeats itself is what it is, for one request more.
-    @Test func aValueThatRepeatsItself() async throws {
+    // A value that repeats itself is what it is, for one request more.
+    @Test(.row("T32")) func aValueThatRepeatsItself() async throws {
         let zeros = [UInt8](repeating: 0, count: 100)
         try await run([zeros]) { pdu, answer in
             answer(pdu).map { (.zero, $0) }
@@ -103,8 +102,7 @@ import Testing
         }
     }
 
-    // Row T33.
-    @Test func aRefusalIsNotThatOfTheNext() async throws {
+    @Test(.row("T33")) func aRefusalIsNotThatOfTheNext() async throws {
         try await run([[1], [2]]) { pdu, answer in
             // Error Response: Read Request, handle 3, Read Not Permitted. Once more while the next read is under way.
             let refusal: [UInt8] = [0x01, 0x0A, 3, 0, 0x02]

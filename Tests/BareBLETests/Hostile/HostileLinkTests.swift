@@ -13,7 +13,7 @@ struct HostileLinkTests {
         return configuration
     }
 
-    @Test("T06: silence ends the link, and all calls with it")
+    @Test("silence ends the link, and all calls with it", .row("T06"))
     func silence() async throws {
         let link = try await HostileLink(configuration: Self.impatient) { _ in [] }
         let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
@@ -30,7 +30,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("T09: a caller that gave up does not keep the link")
+    @Test("a caller that gave up does not keep the link", .row("T09"))
     func cancelledAndNeverAnswered() async throws {
         let link = try await HostileLink(configuration: Self.impatient) { _ in [] }
         let code = await HostileLink.code { () throws(BLEError) in
@@ -41,7 +41,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("T10: an empty packet is not the end")
+    @Test("an empty packet is not the end", .row("T10"))
     func emptyPacket() async throws {
         let link = try await HostileLink(HostileLink.table())
         await link.peer.send([])
@@ -50,8 +50,9 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    // Row T20.
-    @Test("T17: values faster than anybody takes them", arguments: [SubscriptionKind.notifications, .indications])
+    @Test(
+        "values faster than anybody takes them", .row("T20", "T17"),
+        arguments: [SubscriptionKind.notifications, .indications])
     func flood(kind: SubscriptionKind) async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3), SubscribeOptions(preferred: kind))
@@ -75,7 +76,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("T25: a flood of requests gets one response after the other")
+    @Test("a flood of requests gets one response after the other", .row("T25"))
     func requestFlood() async throws {
         let link = try await HostileLink(HostileLink.table())
         for _ in 0..<100 { await link.peer.send([0x0A, 1, 0]) }
@@ -85,7 +86,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("G09: one handle in each response, for ever")
+    @Test("one handle in each response, for ever", .row("G09"))
     func endlessDiscovery() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(level: .full) }
@@ -95,7 +96,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("G09: discovery has an end in time as well")
+    @Test("discovery has an end in time as well", .row("G09"))
     func slowDiscovery() async throws {
         let link = try await HostileLink { pdu in pdu.first == 0x0A ? [[0x0B, 1]] : [] }
         let code = await HostileLink.code { () throws(BLEError) in
@@ -115,7 +116,7 @@ struct HostileLinkTests {
         }
     }
 
-    @Test("G10: 65,535 attributes")
+    @Test("65,535 attributes", .row("G10"))
     func tooManyAttributes() async throws {
         let link = try await HostileLink(mtu: 517) { pdu in
             if pdu.first == 0x0A { return [[0x0B, 1]] }
@@ -134,7 +135,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("G11: services that include each other, themselves, and what is not there")
+    @Test("services that include each other, themselves, and what is not there", .row("G11"))
     func includeCycles() async throws {
         var attributes: [ServedAttribute] = []
         func add(_ handle: UInt16, _ type: BluetoothUUID, _ value: [UInt8], groupEnd: UInt16? = nil) {
@@ -158,7 +159,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("G14: ten configurations, or none")
+    @Test("ten configurations, or none", .row("G14"))
     func configurations() async throws {
         let many = try await HostileLink(HostileLink.table(configurations: 10))
         let values = try await many.device.subscribe(to: .handle(3))
@@ -174,7 +175,7 @@ struct HostileLinkTests {
         try await none.end()
     }
 
-    @Test("G24: values after the end of a subscription are dropped")
+    @Test("values after the end of a subscription are dropped", .row("G24"))
     func valuesBehindTheEnd() async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3))

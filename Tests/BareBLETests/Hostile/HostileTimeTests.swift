@@ -8,7 +8,7 @@ import Testing
 /// Rows of the catalogue that take a minute, an hour or a night, in virtual time.
 @Suite("Hostile peers and machines, over time", .timeLimit(.minutes(1)))
 struct HostileTimeTests {
-    @Test("G09: a response every 29.9 s, and a discovery that has a minute for all of them")
+    @Test("a response every 29.9 s, and a discovery that has a minute for all of them", .row("G09"))
     func slowAnswers() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(.heartRate, latency: .milliseconds(29_900), time: time)
@@ -27,7 +27,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("H18: a consumer of a scan that sleeps for an hour learns what it has lost")
+    @Test("a consumer of a scan that sleeps for an hour learns what it has lost", .row("H18"))
     func consumerSleeps() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -51,7 +51,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("H16: a controller that hears nothing for 90 s is set up again, and the scan is notified")
+    @Test("a controller that hears nothing for 90 s is set up again, and the scan is notified", .row("H16"))
     func radioSilence() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -72,7 +72,7 @@ struct HostileTimeTests {
     }
 
     /// As slow as the specification lets a link be: it wants the supervision time to be longer than two of the longest waits.
-    @Test("L01: the slowest link there can be keeps the time limits as they are")
+    @Test("the slowest link there can be keeps the time limits as they are", .row("L01"))
     func slowLink() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -94,7 +94,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("L08: a peer that is lost as soon as it is connected is called ever more rarely, and nothing gathers")
+    @Test("a peer that is lost as soon as it is connected is called ever more rarely, and nothing gathers", .row("L08"))
     func lostAtOnce() async throws {
         try await VirtualTime.run { time in
             let central = Central(time: time)
@@ -122,7 +122,7 @@ struct HostileTimeTests {
         }
     }
 
-    @Test("O19: a machine that sleeps for eight hours finds its links gone, and makes them again")
+    @Test("a machine that sleeps for eight hours finds its links gone, and makes them again", .row("O19"))
     func machineSleeps() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -152,7 +152,7 @@ struct HostileTimeTests {
     }
 
     /// All times are of the clock that counts from the machine's start; one file asks for the other, for a file's time.
-    @Test("O20: nothing looks at the wall clock")
+    @Test("nothing looks at the wall clock", .row("O20"))
     func wallClock() throws {
         for (path, text) in try RepositoryFiles.sources(of: ["BLECore", "BLELinux", "BareBLE", "CBluetooth"]) {
             for word in ["CLOCK_REALTIME", "gettimeofday", "Date()", "time(nil)", "SuspendingClock", "ContinuousClock"]

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// A hostile peer costs its own link only (promise P10): other links give the same bytes at the same moments as without it.
@@ -9,8 +10,7 @@ import Testing
 struct IsolationTests {
     private static let alone = Task { try await IsolationRun.play(beside: nil) }
 
-    /// Rows T17 and T25.
-    @Test("P10: other links' traces are byte-identical", arguments: Hostility.allCases)
+    @Test("P10: other links' traces are byte-identical", .row("T17", "T25"), arguments: Hostility.allCases)
     func neighboursSeeNoDifference(_ hostility: Hostility) async throws {
         let alone = try await Self.alone.value
         let beside = try await IsolationRun.play(beside: hostility)

@@ -2,12 +2,13 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Slow consumers: memory stays bounded, every loss is reported, nothing else waits.
 @Suite("Slow consumers", .timeLimit(.minutes(5)))
 struct SlowConsumerTests {
-    @Test("H18: a consumer that sleeps for an hour finds the newest, and the number of dropped ones")
+    @Test("a consumer that sleeps for an hour finds the newest, and the number of dropped ones", .row("H18"))
     func aScanIsNotLookedAtForAnHour() async throws {
         try await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)
@@ -42,7 +43,7 @@ struct SlowConsumerTests {
         }
     }
 
-    @Test("T17: requests continue beside 10,000 notifications a second that no consumer keeps pace with")
+    @Test("requests continue beside 10,000 notifications a second that no consumer keeps pace with", .row("T17"))
     func requestsGoOnBesideAFlood() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(

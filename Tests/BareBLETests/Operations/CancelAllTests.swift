@@ -1,5 +1,6 @@
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Cancelling everything, and disconnecting after the pending operations.
@@ -15,8 +16,7 @@ import Testing
         }
     }
 
-    // Row C03.
-    @Test func everyCallFailsOnceAndTheLinkStays() async throws {
+    @Test(.row("C03")) func everyCallFailsOnceAndTheLinkStays() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19)
@@ -128,9 +128,8 @@ import Testing
         #expect(await !device.isConnected)
     }
 
-    // Row C02.
     /// Whoever asks second waits for the same calls, and cuts none of them off.
-    @Test func twoMayWaitForTheEnd() async throws {
+    @Test(.row("C02")) func twoMayWaitForTheEnd() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let call = await peripheral.leaveUnanswered { try await device.read(.handle(3)) }
@@ -159,8 +158,7 @@ import Testing
         #expect(await device.disconnectReason == .requested)
     }
 
-    // Row C01.
-    @Test func theHolderOfALeaseMayEndTheLink() async throws {
+    @Test(.row("C01")) func theHolderOfALeaseMayEndTheLink() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         try await device.exclusively { device in
             let other = Task.detached { await code { _ = try await device.read(.handle(3)) } }

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Values that were in the socket, or sent, before a request was written are not taken for its response. In virtual
@@ -54,8 +55,10 @@ import Testing
         }
     }
 
-    // Row T30: the value follows the response to the subscription when the request is written.
-    @Test(arguments: [WriteKind.withResponse, .withoutResponse]) func aValueBehindTheConsent(_ kind: WriteKind)
+    // The value follows the response to the subscription when the request is written.
+    @Test(.row("T30"), arguments: [WriteKind.withResponse, .withoutResponse]) func aValueBehindTheConsent(
+        _ kind: WriteKind
+    )
         async throws
     {
         try await run(isTalkative: true) { bench in
@@ -65,8 +68,8 @@ import Testing
         }
     }
 
-    // Row T30: the same for what comes in several pieces.
-    @Test func aPieceBehindTheConsent() async throws {
+    // The same for what comes in several pieces.
+    @Test(.row("T30")) func aPieceBehindTheConsent() async throws {
         try await run(isTalkative: true) { bench in
             async let answer = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
             try await bench.send([[1, 2], [3, 4]])
@@ -74,8 +77,8 @@ import Testing
         }
     }
 
-    // Row T30: there is a subscription already, and the value was sent right before the call.
-    @Test func aValueInASubscriptionThatIsThere() async throws {
+    // There is a subscription already, and the value was sent right before the call.
+    @Test(.row("T30")) func aValueInASubscriptionThatIsThere() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             try await bench.peripheral.notify(0xFFF2, [0x55])
@@ -89,8 +92,8 @@ import Testing
         }
     }
 
-    // Row T30: the call is made, and its request waits for the response to another one.
-    @Test func aValueWhileTheRequestWaitsForItsTurn() async throws {
+    // The call is made, and its request waits for the response to another one.
+    @Test(.row("T30")) func aValueWhileTheRequestWaitsForItsTurn() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             await bench.peripheral.behave { pdu, answer in
@@ -107,8 +110,8 @@ import Testing
         }
     }
 
-    // Row T30: a value longer than a packet is written in pieces, and nothing is the response before the last of them.
-    @Test func aValueBetweenThePiecesOfTheRequest() async throws {
+    // A value longer than a packet is written in pieces, and nothing is the response before the last of them.
+    @Test(.row("T30")) func aValueBetweenThePiecesOfTheRequest() async throws {
         try await run(isTalkative: false) { bench in
             let held = try await bench.device.subscribe(to: Self.reply)
             await bench.peripheral.behave { pdu, answer in
@@ -126,8 +129,8 @@ import Testing
         }
     }
 
-    // Row T30: in real time, over a socketpair; the value has been sent when the call is made.
-    @Test func inRealTime() async throws {
+    // In real time, over a socketpair; the value has been sent when the call is made.
+    @Test(.row("T30")) func inRealTime() async throws {
         let peripheral = VirtualPeripheral(Self.module(isTalkative: false))
         await peripheral.behave { pdu, answer in
             // Write Request to 3; a little later a notification of 5.

@@ -2,6 +2,7 @@ import BLECore
 import BareBLE
 import BareBLETestKit
 import Logging
+import TestSupport
 import Testing
 
 /// An entry that was removed from the state is not restored at the next start, however it ended.
@@ -110,8 +111,7 @@ import Testing
         }
     }
 
-    // Row C05.
-    @Test func whatALoopWasForIsRestoredAfterAnErrorInItsBody() async throws {
+    @Test(.row("C05")) func whatALoopWasForIsRestoredAfterAnErrorInItsBody() async throws {
         struct DiskFull: Error {}
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
@@ -134,8 +134,7 @@ import Testing
         }
     }
 
-    // Row C04.
-    @Test func aStateThatIsNotKeptIsNotSaved() async throws {
+    @Test(.row("C04")) func aStateThatIsNotKeptIsNotSaved() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)

@@ -3,14 +3,14 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 /// The contents of the disk, and a disk that fails.
 @Suite(.timeLimit(.minutes(1))) struct KeptStateTests {
     private let limit = Duration.seconds(20)
 
-    // Row O25.
-    @Test func aDamagedStateIsToldOnce() async throws {
+    @Test(.row("O25")) func aDamagedStateIsToldOnce() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)
@@ -30,8 +30,7 @@ import Testing
         }
     }
 
-    // Rows O08, O28.
-    @Test func aSecondDaemonIsToldWhoHasTheState() async throws {
+    @Test(.row("O08", "O28")) func aSecondDaemonIsToldWhoHasTheState() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let first = bench.fresh()
@@ -73,9 +72,8 @@ import Testing
         }
     }
 
-    // Row O24.
     /// The directory goes away and comes back under a daemon that runs.
-    @Test func aDiskThatFailsIsToldAndTriedAgain() async throws {
+    @Test(.row("O24")) func aDiskThatFailsIsToldAndTriedAgain() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)
@@ -98,8 +96,7 @@ import Testing
         }
     }
 
-    // Row O24.
-    @Test func aDiskThatHangsKeepsNoStartWaiting() async throws {
+    @Test(.row("O24")) func aDiskThatHangsKeepsNoStartWaiting() async throws {
         await VirtualTime.run { time in
             let central = Central(Configuration(), radio: VirtualRadio(time: time))
             let disk = HangingDisk()
@@ -162,9 +159,8 @@ import Testing
         }
     }
 
-    // Row O24.
     /// A caller that waits longer than the central's end must not take that for success.
-    @Test func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
+    @Test(.row("O24")) func whoWaitsForADiskThatHangsIsToldWhenTheCentralEnds() async {
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let keeper = StateKeeper(holding: RestorationState(), on: time.loop, logger: Configuration().logger) { _ in
@@ -195,8 +191,7 @@ import Testing
         try await keeper.flush()
     }
 
-    // Row O24.
-    @Test func aFullDiskIsTriedAgainLessAndLess() async throws {
+    @Test(.row("O24")) func aFullDiskIsTriedAgainLessAndLess() async throws {
         try await VirtualTime.run { time in
             let disk = Disk()
             disk.failures.withLock { $0 = Array(repeating: .diskFull, count: 4) }
@@ -237,9 +232,8 @@ import Testing
         }
     }
 
-    // Row O24.
     /// The write in progress completes, and no other process gets the store before.
-    @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
+    @Test(.row("O24")) func aDiskThatHangsIsNotWaitedForForEver() async throws {
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let isFree = Lock(false)

@@ -1,6 +1,7 @@
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct StateStoreTests {
@@ -41,8 +42,7 @@ import Testing
         }
     }
 
-    // Rows O08, O28.
-    @Test func oneProcessHasItAtATime() throws {
+    @Test(.row("O08", "O28")) func oneProcessHasItAtATime() throws {
         var first: OpenStateStore? = try store.open()
         do throws(BLEError) {
             _ = try store.open()
@@ -72,8 +72,7 @@ import Testing
         _ = held
     }
 
-    // Row O25.
-    @Test func aDamagedFileIsMovedAsideAndToldOnce() throws {
+    @Test(.row("O25")) func aDamagedFileIsMovedAsideAndToldOnce() throws {
         let open = try store.open()
         let bytes = state.bytes
         for count in 0..<bytes.count {
@@ -90,8 +89,7 @@ import Testing
         #expect(try open.load().state == state)
     }
 
-    // Row O25.
-    @Test func aNewerVersionIsKeptAside() throws {
+    @Test(.row("O25")) func aNewerVersionIsKeptAside() throws {
         var bytes = state.bytes
         bytes[4] = 9
         // The checksum of the changed bytes, by zlib's algorithm.
@@ -110,8 +108,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: store.pathOfOtherVersion)) == Data(bytes))
     }
 
-    // Row O25.
-    @Test func whatIsTooLargeOrNoFileIsMovedAside() throws {
+    @Test(.row("O25")) func whatIsTooLargeOrNoFileIsMovedAside() throws {
         let open = try store.open()
         try write([UInt8](repeating: 0, count: RestorationState.byteLimit + 1))
         #expect(try open.load().damage?.code == .unusableState)
@@ -166,9 +163,8 @@ import Testing
         (0..<count).map { PersistedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
     }
 
-    // Row O24.
     /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the temporary one.
-    @Test func theOldStateSurvivesAFailedSave() throws {
+    @Test(.row("O24")) func theOldStateSurvivesAFailedSave() throws {
         let open = try store.open()
         try open.save(state)
         // Nobody can make files in a directory that is not there any more under its name.

@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Sessions on an adapter with a stand-in controller: one session a peer, and an adapter that goes and comes.
@@ -55,8 +56,7 @@ import Testing
         await next.disconnect()
     }
 
-    // Row O03.
-    @Test func resumesOnAnAdapterThatComesBackUnderAnotherIndex() async throws {
+    @Test(.row("O03")) func resumesOnAnAdapterThatComesBackUnderAnotherIndex() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)
@@ -78,8 +78,7 @@ import Testing
         }
     }
 
-    // Row O04.
-    @Test func waitsForAnAdapterThatIsOff() async throws {
+    @Test(.row("O04")) func waitsForAnAdapterThatIsOff() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)
@@ -144,8 +143,7 @@ import Testing
         }
     }
 
-    // Row O14.
-    @Test func othersHaveTheirTurnsMeanwhile() async throws {
+    @Test(.row("O14")) func othersHaveTheirTurnsMeanwhile() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)
@@ -182,8 +180,7 @@ import Testing
         }
     }
 
-    // Row H13.
-    @Test func aControllerThatIsSilentIsNotWaitedFor() async throws {
+    @Test(.row("H13")) func aControllerThatIsSilentIsNotWaitedFor() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             await bench.controller.set { $0.ignored = [.leReadLocalFeatures] }
@@ -244,8 +241,7 @@ import Testing
         while await bench.adapter.isWatched { await Task.yield() }
     }
 
-    // Row O30.
-    @Test(arguments: [(Int32(97), AdapterState.unsupported), (1, .unauthorized), (19, .absent)])
+    @Test(.row("O30"), arguments: [(Int32(97), AdapterState.unsupported), (1, .unauthorized), (19, .absent)])
     func whyThereIsNoAdapter(_ errno: Int32, _ state: AdapterState) async throws {
         let bench = try await AdapterBench()
         bench.kernel.withLock { $0.listError = errno }

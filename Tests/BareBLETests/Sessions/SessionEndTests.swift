@@ -2,6 +2,7 @@ import BLECore
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import TestSupport
 import Testing
 
 /// Ending a session, or only what is unfinished in it.
@@ -64,8 +65,7 @@ import Testing
         await #expect(throws: error(.disconnected)) { try await read.value }
     }
 
-    // Row C01.
-    @Test func theEndMayComeFromWithin() async throws {
+    @Test(.row("C01")) func theEndMayComeFromWithin() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
@@ -78,8 +78,7 @@ import Testing
         #expect(session.state == .ended)
     }
 
-    // Row C01.
-    @Test func theEndMayComeFromOnReady() async throws {
+    @Test(.row("C01")) func theEndMayComeFromOnReady() async throws {
         let bench = SessionBench()
         await bench.door.close()
         let held = Lock<Session?>(nil)

@@ -3,6 +3,7 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 import Logging
+import TestSupport
 import Testing
 
 /// Links that a session is given, and that it gives up.
@@ -175,8 +176,7 @@ import Testing
         }
     }
 
-    // Row C07.
-    @Test func notificationsGoOnOverLinks() async throws {
+    @Test(.row("C07")) func notificationsGoOnOverLinks() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
         var all = await session.notifications().makeAsyncIterator()
@@ -197,8 +197,7 @@ import Testing
         await session.disconnect()
     }
 
-    // Row C08.
-    @Test func valuesComeBackWithTheirService() async throws {
+    @Test(.row("C08")) func valuesComeBackWithTheirService() async throws {
         try await VirtualTime.run { time in
             let without = VirtualDevice(name: "Changing", services: [.genericAttribute(databaseHash: nil)])
             var with = without

@@ -7,6 +7,7 @@ import BareBLETestKit
 enum CycleTrial: Trial {
     static let name = "cycles"
     static let what = "connect-disconnect cycles leave no descriptor, no thread, no object and no memory behind"
+    static let rows = row("L08")
     /// The limits for the growth of allocated and resident bytes from the warm-up to the end.
     private static let tolerance = 64 * 1024
 
@@ -16,7 +17,6 @@ enum CycleTrial: Trial {
         let heap = ProcessState.heap
     }
 
-    /// Row L08.
     static func run(_ scale: Scale) async throws -> [Figure] {
         let cycles = scale == .short ? 6_000 : 100_000
         let warmUp = cycles / 5

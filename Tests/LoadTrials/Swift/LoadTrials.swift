@@ -33,7 +33,8 @@ enum LoadTrials {
                 for figure in figures { say("    \(figure)") }
             } catch {
                 isGood = false
-                say("not ok load, \(trial.name): \(error)")
+                let rows = trial.rows.isEmpty ? "" : " (\(trial.rows.joined(separator: ", ")))"
+                say("not ok load, \(trial.name)\(rows): \(error)")
             }
         }
         exit(isGood ? 0 : 1)
@@ -63,9 +64,18 @@ protocol Trial {
     static var name: String { get }
     /// Prints a checked condition in a line.
     static var what: String { get }
+    /// The rows of Tests/Catalogue that it shows.
+    static var rows: [String] { get }
     /// Runs it; throws when something does not hold.
     static func run(_ scale: Scale) async throws -> [Figure]
 }
+
+extension Trial {
+    static var rows: [String] { [] }
+}
+
+/// Names rows of Tests/Catalogue, as literals: `Tests/Tools/list-reliability` reads them from the sources.
+func row(_ rows: String...) -> [String] { rows }
 
 /// Something that was measured.
 struct Figure: CustomStringConvertible {

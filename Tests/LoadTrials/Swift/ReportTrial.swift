@@ -8,9 +8,9 @@ enum ReportTrial: Trial {
     static let name = "reports"
     static let what =
         "5,000 advertising reports a second: each counted, the newest kept, losses of a slow consumer exact"
+    static let rows = row("A12", "H17", "H18")
     private static let rate = 5_000
 
-    /// Rows A12, H17 and H18.
     static func run(_ scale: Scale) async throws -> [Figure] {
         let strangers = scale == .short ? 10_000 : 100_000
         let source = ReportSource()

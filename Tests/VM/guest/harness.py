@@ -1,6 +1,7 @@
 """The common parts of the kernel tests: running blescan in the guest, reporting results, and switching adapters.
 
-A test is a function with @test; it passes by returning, optionally with a figure to show. `main` runs a module's tests
+A test is a function with @test; it passes by returning, optionally with a figure to show. @row names the rows of the fault
+catalogue that it shows. `main` runs a module's tests
 in the order in which they are written, each on an adapter that is up, and prints one line for each: `ok NAME`, or `not
 ok NAME: why`.
 """
@@ -36,6 +37,14 @@ tests = []
 def test(function):
     tests.append(function)
     return function
+
+
+def row(*rows):
+    """Names rows of Tests/Catalogue, as literals: Tests/Tools/list-reliability reads them from the sources."""
+    def decorate(function):
+        function.rows = rows
+        return function
+    return decorate
 
 
 class Outcome:
@@ -308,5 +317,6 @@ def main():
         except Exception as error:
             failed += 1
             why = str(error) if isinstance(error, AssertionError) else "".join(traceback.format_exception(error)[-3:])
-            print(f"not ok {name}: {' '.join(why.split())}", flush=True)
+            rows = f" ({', '.join(function.rows)})" if hasattr(function, "rows") else ""
+            print(f"not ok {name}{rows}: {' '.join(why.split())}", flush=True)
     sys.exit(1 if failed else 0)

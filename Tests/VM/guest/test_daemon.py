@@ -40,7 +40,7 @@ def the_daemon_loses_its_belt_and_goes_on_behind_the_handshake():
     same(log.count("unsubscribed"), 1, "times that the belt was told to be quiet")
 
 
-# Rows O01, O04.
+@row("O01", "O04")
 @test
 def the_daemon_goes_on_when_its_adapter_is_back():
     log = BeltLog()
@@ -222,7 +222,7 @@ def measure(process):
     return len(os.listdir(f"/proc/{process}/fd")), int(fields["Threads"]), int(fields["VmRSS"].split()[0])
 
 
-# Row L08.
+@row("L08")
 @test
 def connect_disconnect_cycles_leave_nothing_behind():
     """The first cycles are a warm-up: what is loaded, cached and pooled then remains."""

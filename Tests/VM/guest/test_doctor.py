@@ -233,7 +233,7 @@ def an_adapter_that_another_program_has_to_itself_is_named():
         assert "python" in findings["taken"]["text"], findings["taken"]
 
 
-# Row O06.
+@row("O06")
 @test
 def bluetoothd_is_named():
     peer = bluez.Peer()
@@ -245,7 +245,7 @@ def bluetoothd_is_named():
         peer.stop()
 
 
-# Row O30.
+@row("O30")
 @test
 def another_network_namespace_is_named():
     launch = ["unshare", "--net", BLESCAN, "doctor", "--json"]

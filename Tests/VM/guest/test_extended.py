@@ -168,7 +168,7 @@ def a_peer_gone_in_the_middle_of_a_request_is_link_loss():
     blescan("read", PULSE, vendor(8), "--timeout", "60s").must(LINK_LOST)
 
 
-# Row L07.
+@row("L07")
 @test
 def connecting_to_nobody_ends_in_its_deadline():
     outcome = blescan("read", NOBODY, "2a19", "--timeout", "3s").must(TIMED_OUT)
@@ -190,7 +190,7 @@ def a_connect_after_a_finished_active_scan_works():
     blescan("read", PULSE, "2a19", "--timeout", "60s").must(DONE)
 
 
-# Row L03.
+@row("L03")
 @test
 def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
     # After an active scan, so that the kernel needs help to find the peer.
@@ -208,7 +208,7 @@ def a_link_whose_channel_another_program_takes_is_made_by_the_kernel():
     blescan("read", PULSE, "2a19").must(DONE)
 
 
-# Row H12.
+@row("H12")
 @test
 def scan_survives_a_connect():
     scan = Program("scan", "--json", "--each", "packet")
@@ -243,7 +243,7 @@ def interrupting_a_subscription_ends_it():
     blescan("read", PULSE, "2a19").must(DONE)
 
 
-# Row O05.
+@row("O05")
 @test
 def a_blocked_radio_is_named():
     switches = rfkill_switches()
@@ -263,7 +263,7 @@ def a_missing_adapter_is_named():
     blescan("read", PULSE, "2a19", "--adapter", "hci7").must(NO_ADAPTER)
 
 
-# Row O01.
+@row("O01")
 @test
 def an_adapter_removed_in_the_middle_of_a_scan_ends_it():
     # Otherwise it would continue forever, or end with another status at its time limit.

@@ -117,7 +117,7 @@ def what_works(*capabilities):
     return program.finish().must(DONE).out.splitlines()
 
 
-# Row O15.
+@row("O15")
 @test
 def a_plain_user_discovers_and_opens_channels():
     refused = [f"{feature} fails: notPermitted" for feature in ("rssi", "parameters", "phy")]

@@ -40,7 +40,7 @@ def running(*options):
         program.finish()
 
 
-# Row H15.
+@row("H15")
 @test
 def the_daemon_goes_on_after_a_reset_past_the_kernel():
     """A command to the controller that the kernel did not send, and an error of the controller, to which the kernel
@@ -57,7 +57,7 @@ def the_daemon_goes_on_after_a_reset_past_the_kernel():
         check_handshakes(program, log, 3)
 
 
-# Row H15.
+@row("H15")
 @test
 def the_daemon_goes_on_after_a_reset_by_the_kernel():
     """After HCIDEVRESET the kernel sends no more LE data until the adapter was switched off and on: it loses the
@@ -77,7 +77,7 @@ def the_daemon_goes_on_after_a_reset_by_the_kernel():
         return f"by itself: {went_on_by_itself}"
 
 
-# Row O05.
+@row("O05")
 @test
 def the_daemon_goes_on_after_rfkill():
     """No connection attempt while it is blocked; unblocking alone leaves an adapter off, so the test switches it on."""
@@ -100,7 +100,7 @@ def the_daemon_goes_on_after_rfkill():
         check_handshakes(program, log, 2)
 
 
-# Row O19.
+@row("O19")
 @test
 def the_daemon_goes_on_after_the_machine_went_to_sleep():
     """Suspends the machine to memory, with everything else switched off, and wakes it by a clock that has advanced
@@ -138,7 +138,7 @@ def boot_clock_ahead():
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
-# Rows O06, O07.
+@row("O06", "O07")
 @test
 def bluetoothd_comes_and_goes_under_the_daemon():
     """It also takes the adapter, configures it again and receives the same events."""
@@ -213,7 +213,7 @@ def another_program_scans_under_the_daemon():
         check_handshakes(program, log, link)
 
 
-# Row O32.
+@row("O32")
 @test
 def the_daemon_ends_in_full_flow():
     """It ends within two seconds of SIGTERM, with the link down and its state stored. The guest's clock counts its

@@ -17,7 +17,7 @@ def a_plain_user_with_the_raw_capability_scans_and_reads():
     same(values, [b"\x4d"], "battery level")
 
 
-# Row O15.
+@row("O15")
 @test
 def a_plain_user_may_not_scan():
     outcome = blescan("scan", user=PLAIN_USER).must(NOT_PERMITTED)
@@ -108,7 +108,7 @@ def under_sudo_a_connection_and_its_files_are_the_callers():
     must_be_the_callers(recording)
 
 
-# Row O35.
+@row("O35")
 @test
 def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_controller():
     control(HCI_DOWN)
@@ -127,7 +127,7 @@ def under_sudo_a_diagnosis_is_the_callers_and_can_do_nothing_but_command_the_con
     must_be_the_callers(recording)
 
 
-# Row O35.
+@row("O35")
 @test
 def under_sudo_a_diagnosis_unblocks_the_radio():
     switches = rfkill_switches()

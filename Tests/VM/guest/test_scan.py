@@ -98,7 +98,7 @@ def hears_again():
     same(doing(), AT_REST, "what the controller does after the next scan")
 
 
-# Row O32.
+@row("O32")
 @test
 def a_scan_that_is_interrupted_or_terminated_is_switched_off():
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -127,7 +127,7 @@ def a_scan_whose_reader_leaves_is_switched_off():
     hears_again()
 
 
-# Row O23.
+@row("O23")
 @test
 def a_killed_scan_is_ended_by_the_next():
     scan = Program("scan").wait_for_lines(1)
@@ -156,7 +156,7 @@ def a_link_whose_reader_leaves_ends():
     same(doing(), AT_REST, "what the controller does")
 
 
-# Rows O32, L07.
+@row("O32", "L07")
 @test
 def an_interrupted_request_and_an_interrupted_call_leave_nothing_behind():
     for peer, uuid, true in ((PULSE, vendor(9), lambda: doing()["links"]), (NOBODY, "2a19", lambda: doing()["connecting"])):

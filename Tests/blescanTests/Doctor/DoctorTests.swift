@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -62,8 +63,7 @@ import Testing
         }
     }
 
-    // Row O30.
-    @Test func withoutAFileForTheSocketsThereIsNoBluetooth() async throws {
+    @Test(.row("O30")) func withoutAFileForTheSocketsThereIsNoBluetooth() async throws {
         let machine = try FakeMachine()
         let outcome = try await BuiltProgram.run(["doctor", "--root", machine.root.path])
         #expect(outcome.status == 69)

@@ -1,5 +1,6 @@
 import BLECore
 import BLELinux
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -21,8 +22,7 @@ import Testing
         return await ManagementInterface.facts(of: 3, from: &socket)
     }
 
-    // Row O31.
-    @Test func informationIsFoundAmongOthers() async throws {
+    @Test(.row("O31")) func informationIsFoundAmongOthers() async throws {
         // Damaged, of another adapter, of another command, and Index Added.
         let others: [[UInt8]] = [
             [1, 0, 3], [2, 0, 4, 0, 3, 0, 4, 0, 0x11], [2, 0, 3, 0, 3, 0, 5, 0, 0x14], [4, 0, 3, 0, 0, 0],
@@ -32,8 +32,7 @@ import Testing
         #expect(facts.has(.powered) && facts.has(.lowEnergy) && !facts.has(.privacy) && facts.can(.privacy))
     }
 
-    // Row O31.
-    @Test func aRefusalIsNoFact() async throws {
+    @Test(.row("O31")) func aRefusalIsNoFact() async throws {
         // Command Status with Invalid Index, as for an adapter that another program uses exclusively.
         #expect(try await facts(after: [[2, 0, 3, 0, 3, 0, 4, 0, 0x11], Self.information]) == nil)
         #expect(

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @testable import blescan
@@ -105,11 +106,10 @@ import Testing
         #expect(table("0A09221B0AE280AE5C0042").contains(#"\u{1b}\u{a}\u{202e}\"#))
     }
 
-    // Row O37.
     /// A name with a soft hyphen, annotation marks, an invisible tag, and a private-use character: RFC 8259, 7 defines
     /// how those beyond 16 bits are escaped.
     /// beyond 16 bits are escaped.
-    @Test func whatHasNoShapeIsEscapedInJSONToo() {
+    @Test(.row("O37")) func whatHasNoShapeIsEscapedInJSONToo() {
         let name = "L\u{ad}a\u{fff9}m\u{fffb}p\u{e0041}e\u{e000} ä🔥"
         let bytes = Array(name.utf8)
         let line = json(Hex.encode([UInt8(bytes.count + 1), 0x09] + bytes))

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct DatabaseStateTests {
@@ -173,8 +174,7 @@ import Testing
         #expect(state.database?.services.map(\.uuid) == [0x1800, 0x180A])
     }
 
-    // Row G19.
-    @Test func rediscoversOnceInFiveSeconds() throws {
+    @Test(.row("G19")) func rediscoversOnceInFiveSeconds() throws {
         var state = try known()
         _ = state.serviceChanged(1...2)
         #expect(state.nextRediscovery(at: at(100)) == .now([1...10], .subscribable))
@@ -196,8 +196,7 @@ import Testing
         #expect(state.nextRediscovery(at: at(1)) == .at(at(5)))
     }
 
-    // Row G20.
-    @Test func aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce() throws {
+    @Test(.row("G20")) func aChangeDuringTheFirstDiscoveryIsLookedAfterAtOnce() throws {
         var state = DatabaseState()
         state.discoveryBegan()
         #expect(state.serviceChanged(21...30) == nil)
@@ -243,8 +242,7 @@ import Testing
 
     // MARK: Contradictions
 
-    // Row G21.
-    @Test func purgesOnceInFiveSeconds() throws {
+    @Test(.row("G21")) func purgesOnceInFiveSeconds() throws {
         var state = DatabaseState(cache: Self.cache(), validation: .skipped)
         #expect(state.isConfirmed(by: .value(Self.hash)))
         #expect(!state.isConfirmed(by: .value(Self.other)))
@@ -263,8 +261,7 @@ import Testing
         #expect(isPurgedLater)
     }
 
-    // Row G23.
-    @Test func tellsAnOldCharacteristicFromANewOne() throws {
+    @Test(.row("G23")) func tellsAnOldCharacteristicFromANewOne() throws {
         var state = try known()
         let old = try #require(state.database?.characteristic(valueHandle: 13))
         #expect(!state.contradicts(old))

@@ -82,8 +82,7 @@ import Testing
         #expect(try GATTCache(bytes: cache.bytes) == cache)
     }
 
-    // Row O25.
-    @Test func everyTruncationIsTold() throws {
+    @Test(.row("O25")) func everyTruncationIsTold() throws {
         let bytes = Self.sample.bytes
         for count in 0..<bytes.count {
             #expect(reason(Array(bytes.prefix(count))) == .tooShort, "\(count) bytes")
@@ -91,8 +90,7 @@ import Testing
         #expect(reason(bytes + [0]) == .trailingBytes(1))
     }
 
-    // Row O25.
-    @Test func everyFlippedBitIsTold() throws {
+    @Test(.row("O25")) func everyFlippedBitIsTold() throws {
         let bytes = Self.sample.bytes
         for index in bytes.indices {
             for bit in 0..<8 {
@@ -115,10 +113,9 @@ import Testing
         #expect(reason(other) == .invalidField("length"))
     }
 
-    // Row O25.
     /// Bytes whose checksum is right and whose content is not: refused or understood, and what is understood holds
     /// together well enough to be asked about and stored again.
-    @Test func madeUpContentDoesNoHarm() throws {
+    @Test(.row("O25")) func madeUpContentDoesNoHarm() throws {
         let bytes = Self.sample.bytes
         var accepted = 0
         for index in 9..<(bytes.count - 4) {
@@ -149,9 +146,8 @@ import Testing
         return sealed + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> (8 * $0)) }
     }
 
-    // Row O25.
     /// Handles that two services claim, or two characteristics, are no answer to whose they are.
-    @Test func whatOverlapsIsRefused() {
+    @Test(.row("O25")) func whatOverlapsIsRefused() {
         var cache = Self.sample
         let services = [1...6, 6...9].map { GATTService(handles: $0, uuid: 0x180F) }
         cache.database = GATTDatabase(services: services)
@@ -167,8 +163,7 @@ import Testing
         #expect(reason(cache.bytes) == .invalidField("order of descriptors"))
     }
 
-    // Row O25.
-    @Test func isBounded() throws {
+    @Test(.row("O25")) func isBounded() throws {
         let descriptors = (1...4_096).map { GATTDescriptor(handle: AttributeHandle($0), uuid: long(UInt64($0))) }
         var cache = GATTCache(database: GATTDatabase(descriptors: descriptors), coverage: .whole(.full))
         #expect(cache.bytes.count < GATTCache.byteLimit)

@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 /// The layout is that of Core Vol 3 Part G, 7.1; the everything-changed value is what BlueZ's and Bumble's servers send.
@@ -12,8 +13,7 @@ import Testing
         #expect(try ServiceChanged(Hex.decode(hex)).handles == handles)
     }
 
-    // Row G19.
-    @Test(arguments: ["", "01", "0100", "0100ff", "0100ffff00", "02000100", "ffff0000", "00000000"])
+    @Test(.row("G19"), arguments: ["", "01", "0100", "0100ff", "0100ffff00", "02000100", "ffff0000", "00000000"])
     func refusesNonsense(hex: String) throws {
         let bytes = try Hex.decode(hex)
         #expect(throws: MalformedPacket.self) { try ServiceChanged(bytes) }

@@ -25,7 +25,7 @@ import Testing
         return Hex.encode(bytes)
     }
 
-    @Test("G01: impossible entry lengths", arguments: [0, 1, 3, 5, 7, 19, 21, 255] as [UInt8])
+    @Test("impossible entry lengths", .row("G01"), arguments: [0, 1, 3, 5, 7, 19, 21, 255] as [UInt8])
     func impossibleEntryLength(length: UInt8) throws {
         let services = try discover([list(0x11, entryLength: length)])
         #expect(services.isMalformed)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// A reference is two handles, and a short UUID or none. One with a long UUID would be longer than the specification has it.
-    @Test("G01: impossible lengths of references", arguments: [0, 1, 3, 5, 7, 20] as [Int])
+    @Test("impossible lengths of references", .row("G01"), arguments: [0, 1, 3, 5, 7, 20] as [Int])
     func impossibleIncludeLength(length: Int) throws {
         let value = [5, 0, 8, 0, 0x0F, 0x18] + [UInt8](repeating: 0x2A, count: 14)
         let include = Hex.encode([0x09, UInt8(2 + length), 2, 0] + value.prefix(length))
@@ -44,7 +44,7 @@ import Testing
         #expect(found.isMalformed)
     }
 
-    @Test("G02: a list that is no multiple of its entries")
+    @Test("a list that is no multiple of its entries", .row("G02"))
     func listIsNoMultiple() throws {
         for cut in 1...5 {
             let services = String(repeating: "00", count: cut)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("G03: the same or lower handles again")
+    @Test("the same or lower handles again", .row("G03"))
     func handlesAgain() throws {
         let services = try discover([Self.service, "11 06 0500 0A00 0F18"])
         #expect(services.failure == .noProgress(at: 5))
@@ -66,7 +66,7 @@ import Testing
         #expect(characteristics.failure == .noProgress(at: 2))
     }
 
-    @Test("G04: handles outside the range asked for")
+    @Test("handles outside the range asked for", .row("G04"))
     func outsideTheRange() throws {
         let characteristics = try discover([Self.service, Self.noMoreServices, "09 07 0B00 02 0C00 192A"])
         #expect(characteristics.failure == .outOfRange(11))
@@ -81,13 +81,13 @@ import Testing
         #expect(configurations.failure == .outOfRange(1))
     }
 
-    @Test("G05: a service that begins at 0 or ends ahead of its beginning")
+    @Test("a service that begins at 0 or ends ahead of its beginning", .row("G05"))
     func impossibleServiceRange() throws {
         #expect(try discover(["11 06 0000 0A00 0F18"]).isMalformed)
         #expect(try discover(["11 06 0900 0500 0F18"]).isMalformed)
     }
 
-    @Test("G06: the last handle is 0xFFFF")
+    @Test("the last handle is 0xFFFF", .row("G06"))
     func lastHandle() throws {
         let found = try discover(["11 06 FDFF FFFF 0F18", "09 07 FEFF 02 FFFF 192A", "01 04 0100 0A"]).get()
         #expect(found.characteristics.map(\.valueHandle) == [0xFFFF])
@@ -95,7 +95,7 @@ import Testing
         #expect(found.quirks == [])
     }
 
-    @Test("G07: a service claims everything up to 0xFFFF")
+    @Test("a service claims everything up to 0xFFFF", .row("G07"))
     func clampedService() throws {
         let answers = [
             "11 06 0100 FFFF 0018 0600 0800 0F18", "01 10 0900 0A", "09 07 0200 02 0300 002A 0700 02 0800 192A",
@@ -108,7 +108,7 @@ import Testing
     }
 
     /// The end 0 made another stack search a range that never ended (bluekitchen/btstack#678).
-    @Test("G07: a service without an end")
+    @Test("a service without an end", .row("G07"))
     func serviceWithoutEnd() throws {
         let found = try discover(
             ["11 06 0100 0000 0018", "11 06 0600 0800 0F18", "01 10 0900 0A", "01 08 0200 0A"], level: .structure
@@ -120,7 +120,7 @@ import Testing
     }
 
     /// The first service claims everything, and the list ends with it; its gaps show the others.
-    @Test("G07: services after one that claims everything")
+    @Test("services after one that claims everything", .row("G07"))
     func servicesBehindAGreedyOne() throws {
         var database = ModelDatabase()
         database.service(0x1800)
@@ -137,7 +137,7 @@ import Testing
         #expect(found.cccd(of: found.characteristics[1])?.handle == 7)
     }
 
-    @Test("G08: services out of order or overlapping")
+    @Test("services out of order or overlapping", .row("G08"))
     func overlappingServices() throws {
         let unsorted = try discover(
             ["11 06 0500 0800 0F18 0100 0400 0018", "01 10 0900 0A", "01 08 0600 0A"], level: .structure
@@ -151,7 +151,7 @@ import Testing
         #expect(overlapping.quirks == [.serviceDropped(4)])
     }
 
-    @Test("G09: one handle in each response, without end")
+    @Test("one handle in each response, without end", .row("G09"))
     func requestBudget() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
@@ -172,7 +172,7 @@ import Testing
     }
 
     /// The list of services continues, but nothing new comes: refused includes of a service that never shows.
-    @Test("G09: more requests than attributes")
+    @Test("more requests than attributes", .row("G09"))
     func requestsWithoutAttributes() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
@@ -193,7 +193,7 @@ import Testing
 
     /// Each reference names a service that is not there and does not say of which kind it is, and comes alone: four requests for one
     /// attribute.
-    @Test("G09: references that cost more requests than they are worth")
+    @Test("references that cost more requests than they are worth", .row("G09"))
     func costlyReferences() throws {
         var server = TestAttributeServer(ModelDatabase())
         server.intercept = { packet in
@@ -220,7 +220,7 @@ import Testing
         #expect(server.requests.count <= 2 * 101 + 65)
     }
 
-    @Test("G10: 65,535 attributes")
+    @Test("65,535 attributes", .row("G10"))
     func tooManyAttributes() throws {
         for mtu in [23, 517] {
             var server = TestAttributeServer(ModelDatabase(), mtu: mtu)
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test("G11: services that include each other, themselves, and what is not there")
+    @Test("services that include each other, themselves, and what is not there", .row("G11"))
     func includeCycles() throws {
         var database = ModelDatabase()
         database.service(0x1800)
@@ -259,7 +259,7 @@ import Testing
         #expect(server.requests.count < 20)
     }
 
-    @Test("G12: impossible value handles", arguments: ["0000", "0100", "0200", "0B00", "0600"])
+    @Test("impossible value handles", .row("G12"), arguments: ["0000", "0100", "0200", "0B00", "0600"])
     func impossibleValueHandle(value: String) throws {
         // The second declaration, at 5, is fine; 6 is its value, so the first cannot have it too.
         let found = try discover(
@@ -271,13 +271,14 @@ import Testing
         #expect(found.quirks == [.characteristicDropped(2)])
     }
 
-    @Test("G13: impossible lists of types", arguments: ["05 00 0400 0129", "05 03 0400 0129", "05 02 0400 0129"])
+    @Test(
+        "impossible lists of types", .row("G13"), arguments: ["05 00 0400 0129", "05 03 0400 0129", "05 02 0400 0129"])
     func impossibleInformation(answer: String) throws {
         let result = try discover([Self.service, Self.noMoreServices, "09 07 0200 02 0300 192A", answer])
         #expect(result.isMalformed)
     }
 
-    @Test("G14: ten configurations, or none")
+    @Test("ten configurations, or none", .row("G14"))
     func configurations() throws {
         var database = ModelDatabase()
         database.service(0x180F)

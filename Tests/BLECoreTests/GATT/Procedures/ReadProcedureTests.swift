@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct ReadProcedureTests {
@@ -47,8 +48,8 @@ import Testing
         }
     }
 
-    /// Row G16. A peer may call a value of exactly one packet short; another stack fails to read it then.
-    @Test("G16: both errors that mean the end")
+    /// A peer may call a value of exactly one packet short; another stack fails to read it then.
+    @Test("both errors that mean the end", .row("G16"))
     func endsWithEitherError() throws {
         var server = server(22, mtu: 23, quirks: [.refusesBlobOfOnePacket])
         #expect(try server.run(ReadLong(handle: 3, mtu: 23)).get() == value(22))
@@ -60,14 +61,14 @@ import Testing
         }
     }
 
-    @Test("G16: any other error fails", arguments: [0x01, 0x02, 0x05, 0x06, 0x0A, 0x80] as [UInt8])
+    @Test("any other error fails", .row("G16"), arguments: [0x01, 0x02, 0x05, 0x06, 0x0A, 0x80] as [UInt8])
     func otherErrorsFail(code: UInt8) throws {
         var script = try ScriptedAnswers(["0B" + Hex.encode(value(22)), Hex.encode([0x01, 0x0C, 3, 0, code])])
         let failure = try script.run(ReadLong(handle: 3, mtu: 23)).failure
         #expect(failure == .att(.readBlobRequest, 3, ATTErrorCode(rawValue: code)))
     }
 
-    @Test("G16: the first request has no such ending", arguments: [0x07, 0x0B] as [UInt8])
+    @Test("the first request has no such ending", .row("G16"), arguments: [0x07, 0x0B] as [UInt8])
     func firstRequestFails(code: UInt8) throws {
         var script = try ScriptedAnswers([Hex.encode([0x01, 0x0A, 3, 0, code])])
         let failure = try script.run(ReadLong(handle: 3, mtu: 23)).failure
@@ -75,7 +76,7 @@ import Testing
     }
 
     /// Full pieces forever overflow a counter in another stack and end its process.
-    @Test("G15: full pieces for ever", arguments: [23, 24, 129, 247, 517])
+    @Test("full pieces for ever", .row("G15"), arguments: [23, 24, 129, 247, 517])
     func endlessValue(mtu: Int) throws {
         var server = server(0, mtu: mtu)
         server.intercept = { packet in
@@ -129,7 +130,7 @@ import Testing
     }
 
     /// Behind the last handle there is nothing to ask about; it must not begin again with the first ones.
-    @Test("G06: the last handle has a value") func endsAtTheLastHandle() throws {
+    @Test("the last handle has a value", .row("G06")) func endsAtTheLastHandle() throws {
         var script = try ScriptedAnswers(["09 03 FDFF 01 FFFF 02"])
         let values = try script.run(ReadByUUID(0x2A19, mtu: 23)).get()
         #expect(values == [.init(handle: 0xFFFD, value: [1]), .init(handle: 0xFFFF, value: [2])])
@@ -164,7 +165,9 @@ import Testing
     }
 
     /// Where a value is missing nobody can say which one it is: another stack asserted that there were as many as it had asked for.
-    @Test("T28: fewer values than handles, and room for more", arguments: ["21 0200 0102", "21 0200 0102 0100 03"])
+    @Test(
+        "fewer values than handles, and room for more", .row("T28"),
+        arguments: ["21 0200 0102", "21 0200 0102 0100 03"])
     func refusesToGuessWhichValueIsMissing(answer: String) throws {
         var script = try ScriptedAnswers([answer])
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7, 9], mtu: 23)).isMalformed)

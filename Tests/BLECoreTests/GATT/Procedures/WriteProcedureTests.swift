@@ -1,4 +1,5 @@
 import BLECore
+import TestSupport
 import Testing
 
 @Suite struct WriteProcedureTests {
@@ -66,7 +67,7 @@ import Testing
     // MARK: Failures
 
     @Test(
-        "G17: an echo with another handle, offset or bytes, or of another length",
+        "an echo with another handle, offset or bytes, or of another length", .row("G17"),
         arguments: [
             "17 0400 0000 000102", "17 0300 0100 000102", "17 0300 0000 000103", "17 0300 0000 0001",
             "17 0300 0000 00010203",
@@ -78,14 +79,14 @@ import Testing
         #expect(script.requestTexts == ["1603000000000102", "1800"])
     }
 
-    @Test("G17: a damaged echo", arguments: ["17", "17 03", "17 0300 00", "13"])
+    @Test("a damaged echo", .row("G17"), arguments: ["17", "17 03", "17 0300 00", "13"])
     func damagedEcho(echo: String) throws {
         var script = try ScriptedAnswers([echo, "19"])
         #expect(try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).isMalformed)
         #expect(script.requestTexts.last == "1800")
     }
 
-    @Test("G18: the peer's queue is full midway")
+    @Test("the peer's queue is full midway", .row("G18"))
     func queueFull() throws {
         var server = server()
         server.queueLimit = 3
@@ -96,14 +97,16 @@ import Testing
         #expect(server.requests.last == .executeWriteRequest(ATTExecuteWriteRequest(.cancel)))
     }
 
-    @Test("G18: the clearing up is refused too; the first failure counts", arguments: ["19", "01 18 0000 0E", "FF"])
+    @Test(
+        "the clearing up is refused too; the first failure counts", .row("G18"),
+        arguments: ["19", "01 18 0000 0E", "FF"])
     func clearingUpIsRefused(answer: String) throws {
         var script = try ScriptedAnswers(["01 16 0300 09", answer])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
         #expect(failure == .att(.prepareWriteRequest, 3, .prepareQueueFull))
     }
 
-    @Test("G18: Execute Write is refused; nothing is left to clear up")
+    @Test("Execute Write is refused; nothing is left to clear up", .row("G18"))
     func executeRefused() throws {
         var script = try ScriptedAnswers(["17 0300 0000 000102", "01 18 0300 0D"])
         let failure = try script.run(WriteLong(handle: 3, value: value(3), mtu: 23)).failure
@@ -111,7 +114,7 @@ import Testing
         #expect(script.requestTexts == ["1603000000000102", "1801"])
     }
 
-    @Test("G18: the caller gives up; what is queued must not be written by the next one")
+    @Test("the caller gives up; what is queued must not be written by the next one", .row("G18"))
     func abandoned() throws {
         var write = WriteLong(handle: 3, value: value(30), mtu: 23)
         #expect(write.usesPreparedQueue)

@@ -48,9 +48,8 @@ import Testing
         #expect(more == nil)
     }
 
-    // Row O38.
     /// The program stores what `reserve` returns, signs, and crashes at any moment: no number comes twice.
-    @Test func aCrashUsesNoCounterTwice() {
+    @Test(.row("O38")) func aCrashUsesNoCounterTwice() {
         var (stored, used): (UInt32?, [UInt32]) = (40, [])
         for crashAfter in [0, 1, 3, 8, 9, 2] {
             guard let counter = stored else { break }
