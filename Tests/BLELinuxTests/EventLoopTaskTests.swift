@@ -80,7 +80,7 @@ private func expectWakes(_ resident: Resident, after pause: Duration) async thro
 }
 
 /// Actors and tasks that live on a loop.
-@Suite("Event loop: tasks", .timeLimit(.minutes(1))) struct EventLoopTaskTests {
+@Suite("Event loop: tasks", .timeLimit(.minutes(10))) struct EventLoopTaskTests {
     @Test func anActorOnTheLoopIsEnteredByHandlers() async throws {
         let loop = EventLoop()
         loop.start()

@@ -11,7 +11,7 @@ func poke(_ descriptor: Int32) {
     #expect(unsafe send(descriptor, [1], 1, 0) == 1)
 }
 
-@Suite("Event loop", .timeLimit(.minutes(1))) struct EventLoopTests {
+@Suite("Event loop", .timeLimit(.minutes(10))) struct EventLoopTests {
     @Test func timersFireInOrder() {
         let loop = EventLoop()
         var fired: [Int] = []

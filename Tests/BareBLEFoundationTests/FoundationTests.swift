@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// The behaviour for code that uses Foundation.
-@Suite(.timeLimit(.minutes(1))) struct FoundationTests {
+@Suite(.timeLimit(.minutes(10))) struct FoundationTests {
     @Test func anErrorDescribesItself() throws {
         let error: any Error = BLEError(
             .refusedByPeer, subject: "C0:00:00:00:00:01/random", during: "read 2a19",

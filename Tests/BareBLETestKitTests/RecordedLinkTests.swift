@@ -6,7 +6,7 @@ import Testing
 
 /// Captures that other hosts have made, as recordings. Origin: shared/vectors/captures, whose index counts ATT packets with tshark.
 @Suite(
-    "Recorded links", .enabled(if: SharedVectors.available(for: "Recorded links")), .timeLimit(.minutes(3)))
+    "Recorded links", .enabled(if: SharedVectors.available(for: "Recorded links")), .timeLimit(.minutes(10)))
 struct RecordedLinkTests {
     private struct Entry: Decodable {
         struct Counts: Decodable {

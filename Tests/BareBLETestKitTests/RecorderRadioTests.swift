@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Recordings of a whole radio: what the controller says, and what links carry, in one file.
-@Suite("Recorder on a radio", .timeLimit(.minutes(1)))
+@Suite("Recorder on a radio", .timeLimit(.minutes(10)))
 struct RecorderRadioTests {
     /// Scans, connects, reads and loses a link or ends it; returns the packets of the recording.
     private func session(

@@ -4,7 +4,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-@Suite("Recorder", .timeLimit(.minutes(1)))
+@Suite("Recorder", .timeLimit(.minutes(10)))
 struct RecorderTests {
     @Test("Each link gets its events and packets in the capture, and a dialogue of its own")
     func files() async throws {

@@ -4,7 +4,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-@Suite("Replay", .timeLimit(.minutes(1)))
+@Suite("Replay", .timeLimit(.minutes(10)))
 struct ReplayTests {
     /// Requests that nobody waits for have no fixed place.
     private let options = ConnectOptions(observesServiceChanges: false)

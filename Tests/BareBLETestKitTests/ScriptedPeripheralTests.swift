@@ -3,7 +3,7 @@ import BLELinux
 import BareBLETestKit
 import Testing
 
-@Suite("Scripted peripheral", .timeLimit(.minutes(1)))
+@Suite("Scripted peripheral", .timeLimit(.minutes(10)))
 struct ScriptedPeripheralTests {
     private static let text = """
         test: own/read-then-lost

@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite("Virtual radio", .timeLimit(.minutes(1)))
+@Suite("Virtual radio", .timeLimit(.minutes(10)))
 struct VirtualRadioTests {
     @Test("A device is found, connected to, read and disconnected", arguments: [true, false])
     func wholeWay(isExtended: Bool) async throws {
@@ -269,8 +269,12 @@ struct VirtualRadioTests {
             for device in devices { await device.disconnect() }
         }
     }
+}
 
-    @Test("It also works in real time, on the library's own thread")
+/// A controller's commands have two seconds in real time: not beside hundreds of tests on the same thread.
+@Suite("Virtual radio in real time", .timeLimit(.minutes(10)))
+struct RealTimeRadioTests {
+    @Test("It works on the library's own thread")
     func realTime() async throws {
         let radio = VirtualRadio()
         let belt = await radio.add(.battery, latency: .zero)

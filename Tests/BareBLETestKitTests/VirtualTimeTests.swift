@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite("Virtual time", .timeLimit(.minutes(1)))
+@Suite("Virtual time", .timeLimit(.minutes(10)))
 struct VirtualTimeTests {
     /// A device that responds late and sends a value once a second.
     private static let lamp = VirtualDevice(

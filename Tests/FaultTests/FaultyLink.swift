@@ -78,7 +78,7 @@ final class FaultyLink: Sendable {
 
     /// Waits until the condition holds.
     static func until(_ condition: () async -> Bool) async {
-        while await !condition() { await Task.yield() }
+        while await !condition(), !Task.isCancelled { await Task.yield() }
     }
 }
 

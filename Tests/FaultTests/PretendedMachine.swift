@@ -241,7 +241,7 @@ final class FaultyAdapter: Sendable {
         await adapter.unsubscribeAll()
         // An adapter that is unplugged is let go of.
         await machine.turnOff()
-        while plan.openCount != openBefore { await Task.yield() }
+        while plan.openCount != openBefore, !Task.isCancelled { await Task.yield() }
         await plan.leave(loop)
         await loop.end()
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import simulation
 
 /// A short form of `make simulate`, which plays thousands of seeds in a release build.
-@Suite(.timeLimit(.minutes(2))) struct SimulationTests {
+@Suite(.timeLimit(.minutes(10))) struct SimulationTests {
     @Test(arguments: UInt64(0)..<12)
     func sameSeedMakesTheSameLog(seed: UInt64) async {
         let script = Script(seed: seed)

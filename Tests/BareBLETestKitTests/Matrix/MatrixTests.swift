@@ -4,7 +4,7 @@ import Testing
 
 /// The lost-connection matrix: each operation is interrupted in each way at each of its packets. One typed error comes of it, and
 /// nothing is left behind: no waiter, no task, no timer, no descriptor.
-@Suite("Lost-connection matrix", .timeLimit(.minutes(5)))
+@Suite("Lost-connection matrix", .timeLimit(.minutes(10)))
 struct MatrixTests {
     @Test(arguments: MatrixOperation.allCases, MatrixLoss.allCases)
     func everyPacket(_ operation: MatrixOperation, _ loss: MatrixLoss) async throws {

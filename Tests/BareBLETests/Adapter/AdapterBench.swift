@@ -1,6 +1,7 @@
 import BLECore
 import BLELinux
 import BareBLE
+import BareBLETestKit
 import Glibc
 import Logging
 import Testing
@@ -10,6 +11,8 @@ struct AdapterBench: Sendable {
     let controller: StandInController
     let kernel = Lock(Kernel())
     let adapter: Adapter
+    /// The time of all of it.
+    let clock: CentralClock
 
     /// The kernel's data about the machine.
     struct Kernel {
@@ -37,8 +40,12 @@ struct AdapterBench: Sendable {
         var channelEnd: LinkSocketBox?
     }
 
-    init(loop: EventLoop = .shared) async throws {
+    /// On the loop of the test's virtual time, if no other is named. In real time a busy machine would let the controller's thread
+    /// wait for longer than the library waits for a response.
+    init(loop: EventLoop? = nil) async throws {
+        let loop = try #require(loop ?? VirtualTimeTrait.time?.loop, "the test lacks .virtualTime")
         controller = StandInController(loop: loop)
+        clock = CentralClock(loop: loop)
         let kernel = kernel
         let first = try await controller.plugIn()
         kernel.withLock { $0.descriptors = [first] }
@@ -48,6 +55,13 @@ struct AdapterBench: Sendable {
     }
 
     var sent: [HCIOpcode] { get async { await controller.received } }
+
+    /// Waits until `condition` holds, or the test is over its limit. Time passes meanwhile.
+    func until(_ condition: () async throws -> Bool) async rethrows {
+        while try await !condition() {
+            do { try await clock.sleep(for: .milliseconds(1)) } catch { return }
+        }
+    }
 }
 
 /// Keeps the far end of a stand-in link open.
@@ -154,14 +168,19 @@ final class Deliveries: Sendable {
         }
     }
 
+    /// Waits until what was delivered is enough, or the test is over its limit.
     func wait(until isEnough: @escaping @Sendable ([ScanDelivery]) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if isEnough(state.all) { return true }
-                state.waiter = (isEnough, continuation)
-                return false
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if isEnough(state.all) || Task.isCancelled { return true }
+                    state.waiter = (isEnough, continuation)
+                    return false
+                }
+                if isThere { continuation.resume() }
             }
-            if isThere { continuation.resume() }
+        } onCancel: {
+            state.withLock { $0.waiter.take() }?.1.resume()
         }
     }
 }

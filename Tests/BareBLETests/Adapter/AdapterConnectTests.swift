@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct AdapterConnectTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct AdapterConnectTests {
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private var peer: PeerID { PeerID(address: address, type: .random) }
 
@@ -73,7 +73,7 @@ import Testing
 
     @Test(.row("L07")) func cancellationCancelsTheAttempt() async throws {
         let bench = try await AdapterBench()
-        let task = Task {
+        let task = testTask {
             let link = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(30))
             return link.handle
         }
@@ -210,10 +210,10 @@ import Testing
         #expect(try await [first, second] == [0x40, 0x41])
         // A turn that does not come in time, and one whose caller was cancelled.
         let nobody = BluetoothAddress(rawValue: 0xC000_0000_0009)
-        let absent = Task { try await handle(bench, nobody, timeout: .seconds(3_600)) }
+        let absent = testTask { try await handle(bench, nobody, timeout: .seconds(3_600)) }
         await bench.controller.commandsArrived(6)
-        let hurried = Task { try await handle(bench, address, timeout: .milliseconds(50)) }
-        let unwanted = Task { try await handle(bench, address) }
+        let hurried = testTask { try await handle(bench, address, timeout: .milliseconds(50)) }
+        let unwanted = testTask { try await handle(bench, address) }
         unwanted.cancel()
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await hurried.value }
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await unwanted.value }
@@ -239,7 +239,7 @@ import Testing
 
     @Test(.row("O02")) func theAdapterMayGoInTheMiddle() async throws {
         let bench = try await AdapterBench()
-        let task = Task { try await handle(bench, address) }
+        let task = testTask { try await handle(bench, address) }
         await bench.controller.commandsArrived(4)
         bench.kernel.withLock { $0.controllers = [] }
         await bench.controller.unplug()

@@ -3,7 +3,7 @@ import BareBLE
 import Testing
 
 /// That what the adapter drops, and what goes wrong with it, is in `Central.statistics` under the right name.
-@Suite(.timeLimit(.minutes(1))) struct AdapterCountingTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct AdapterCountingTests {
     private static func address(_ number: Int) -> BluetoothAddress {
         BluetoothAddress(rawValue: 0xC000_0000_0000 + UInt64(number))
     }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// An adapter that goes away while something begins on it, at each of its packets.
-@Suite("Beginnings on an adapter that goes", .timeLimit(.minutes(2))) struct AdapterLossTests {
+@Suite("Beginnings on an adapter that goes", .virtualTime, .timeLimit(.minutes(10))) struct AdapterLossTests {
     private let identification: [HCIOpcode] = [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress]
     private let start: [HCIOpcode] = [.leSetScanEnable, .leSetScanParameters, .leSetScanEnable]
 

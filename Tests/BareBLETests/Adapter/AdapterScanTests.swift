@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct AdapterScanTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct AdapterScanTests {
     private let thermometer = BluetoothAddress(rawValue: 0xC000_0000_0001)
     private let identification: [HCIOpcode] = [.leReadLocalFeatures, .readLocalSupportedCommands, .readAddress]
     private let start: [HCIOpcode] = [.leSetScanEnable, .leSetScanParameters, .leSetScanEnable]
@@ -28,7 +28,7 @@ import Testing
     @Test func aScanThatIsCancelledWhileItBeginsIsOffBeforeItsTaskEnds() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set { $0.ignored = [.leSetScanEnable] }
-        let scan = Task {
+        let scan = testTask {
             if let scan = try? await bench.adapter.subscribe(.balanced, { _ in }) {
                 await bench.adapter.unsubscribe(scan)
             }
@@ -196,7 +196,7 @@ import Testing
     @Test func aCancelledStartLeavesNothingRunning() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set { $0.ignored = [.leSetScanParameters] }
-        let task = Task { try await bench.adapter.subscribe(.balanced) { _ in } }
+        let task = testTask { try await bench.adapter.subscribe(.balanced) { _ in } }
         await bench.controller.commandsArrived(5)
         task.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }

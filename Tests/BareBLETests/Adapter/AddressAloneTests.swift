@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// Connects by an address whose type is not known.
-@Suite(.timeLimit(.minutes(1))) struct AddressAloneTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct AddressAloneTests {
     private let belt = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private let flags: [UInt8] = [2, 1, 6]
     /// No MTU exchange: the far end of a stand-in link says nothing.
@@ -15,7 +15,7 @@ import Testing
         .leSetScanEnable,
     ]
 
-    private func bench(loop: EventLoop = .shared) async throws -> (AdapterBench, Central) {
+    private func bench(loop: EventLoop? = nil) async throws -> (AdapterBench, Central) {
         let bench = try await AdapterBench(loop: loop)
         await bench.controller.set { [belt] in $0.peers[belt] = 0x40 }
         return (bench, Central(adapter: bench.adapter))
@@ -29,7 +29,7 @@ import Testing
         _ type: AddressType
     ) async throws {
         let (bench, central) = try await bench()
-        let task = Task { try await central.connect(belt, options) }
+        let task = testTask { try await central.connect(belt, options) }
         await begun(bench, scans: 1)
         // Of the other type, and not connectable: event type 3.
         let other: AddressType = type == .public ? .random : .public
@@ -43,7 +43,7 @@ import Testing
 
     @Test func theFirstThatIsHeardWins() async throws {
         let (bench, central) = try await bench()
-        let task = Task { try await central.peer(at: belt, timeout: nil) }
+        let task = testTask { try await central.peer(at: belt, timeout: nil) }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, flags, type: .public)
         await bench.controller.advertise(belt, flags, type: .random)
@@ -52,7 +52,7 @@ import Testing
 
     @Test func whatWasHeardLatelyNeedsNoScan() async throws {
         let (bench, central) = try await bench()
-        let scan = Task { try await central.collect(for: nil, count: 2) }
+        let scan = testTask { try await central.collect(for: nil, count: 2) }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, flags, type: .random)
         await bench.controller.advertise(belt, flags, type: .public)
@@ -98,7 +98,7 @@ import Testing
 
     @Test func cancellingEndsTheScan() async throws {
         let (bench, central) = try await bench()
-        let task = Task { try await central.connect(belt, ConnectOptions(timeout: nil, mtu: 23)) }
+        let task = testTask { try await central.connect(belt, ConnectOptions(timeout: nil, mtu: 23)) }
         await begun(bench, scans: 1)
         task.cancel()
         await #expect(throws: error(.cancelled)) { try await task.value }
@@ -174,7 +174,7 @@ import Testing
 
     @Test func textWithoutATypeIsHeardFirst() async throws {
         let (bench, central) = try await bench()
-        let task = Task { [options] in
+        let task = testTask { [options] in
             try await central.withConnection("c0:00:00:00:00:07", options) { $0.id?.description }
         }
         await begun(bench, scans: 1)
@@ -184,7 +184,7 @@ import Testing
 
     @Test func aSessionConnectsByTheTypeThatWasHeard() async throws {
         let (bench, central) = try await bench()
-        let task = Task { [options] in
+        let task = testTask { [options] in
             try await central.session(with: "C0:00:00:00:00:07", SessionOptions(connect: options))
         }
         await begun(bench, scans: 1)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A scan as applications see it: order, loss, its end, and several scans on one radio.
-@Suite(.timeLimit(.minutes(1))) struct CentralScanTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct CentralScanTests {
     private let thermometer = BluetoothAddress(rawValue: 0xC000_0000_0001)
     private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
     private let setUp: [HCIOpcode] = [
@@ -15,13 +15,13 @@ import Testing
     @Test func severalScansShareOneScanOfTheRadio() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        let named = Task { try await names(central.scan(.name(startingWith: "AB"), .passive), count: 1) }
-        let throttled = Task {
+        let named = testTask { try await names(central.scan(.name(startingWith: "AB"), .passive), count: 1) }
+        let throttled = testTask {
             try await strengths(
                 central.scan(.any, ScanSettings.passive.duplicates(.all).rssiDelta(10)), count: 3)
         }
-        let every = Task { try await strengths(central.scan(.any, .passive.duplicates(.all)), count: 5) }
-        let changed = Task { try await names(central.scan(.any, .passive), count: 2) }
+        let every = testTask { try await strengths(central.scan(.any, .passive.duplicates(.all)), count: 5) }
+        let changed = testTask { try await names(central.scan(.any, .passive), count: 2) }
         await begun(bench, scans: 4)
         for rssi in [-60, -62, -71, -61] as [Int8] {
             await bench.controller.advertise(thermometer, [2, 1, 6], rssi: rssi)
@@ -39,7 +39,7 @@ import Testing
     @Test func reportsComeInTheirOrder() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        let task = Task { () throws -> [UInt8?] in
+        let task = testTask { () throws -> [UInt8?] in
             var numbers: [UInt8?] = []
             for try await event in central.scan() {
                 switch event {
@@ -61,7 +61,7 @@ import Testing
         let deliveries = Deliveries()
         let witness = try await bench.adapter.subscribe(.balanced, deliveries.receive)
         var events = central.scan(.any, .balanced, capacity: 8).makeAsyncIterator()
-        let first = Task { [thermometer] in
+        let first = testTask { [thermometer] in
             await begun(bench, scans: 2)
             await bench.controller.advertise(thermometer, [2, 1, 0])
         }
@@ -84,7 +84,7 @@ import Testing
     @Test func cancellationEndsTheSequenceAndTheScan() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        let task = Task {
+        let task = testTask {
             var events = central.scan().makeAsyncIterator()
             let event = try await events.next()
             let again = try await events.next()
@@ -114,7 +114,7 @@ import Testing
         let witness = try await bench.adapter.subscribe(.balanced.duplicates(.all), deliveries.receive)
         let scan = central.scan(.any, .balanced.duplicates(.all))
         var events = scan.makeAsyncIterator()
-        let first = Task { [thermometer, lamp] in
+        let first = testTask { [thermometer, lamp] in
             await begun(bench, scans: 2)
             for address in [thermometer, thermometer, lamp] { await bench.controller.advertise(address, []) }
         }
@@ -141,7 +141,7 @@ import Testing
         let central = Central(adapter: bench.adapter)
         let ignored = ExcludedPeers([PeerID(address: thermometer, type: .random)])
         let tasks = (0..<2).map { _ in
-            Task { try await addresses(central.scan().excluding(ignored), count: 1) }
+            testTask { try await addresses(central.scan().excluding(ignored), count: 1) }
         }
         await begun(bench, scans: 2)
         await bench.controller.advertise(thermometer, [])
@@ -187,5 +187,5 @@ import Testing
 
 /// Waits until so many scans run.
 func begun(_ bench: AdapterBench, scans: Int) async {
-    while await bench.adapter.runningScans != scans { await Task.yield() }
+    await bench.until { await bench.adapter.runningScans == scans }
 }

@@ -3,7 +3,7 @@ import BareBLE
 import Testing
 
 /// Scans with an end: one device, a list, one device and a link.
-@Suite(.timeLimit(.minutes(1))) struct FindingTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct FindingTests {
     private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
     private let belt = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private let heartRate: [UInt8] = [2, 1, 6, 3, 3, 0x0D, 0x18]
@@ -15,7 +15,7 @@ import Testing
     @Test func theFirstIsFoundAndTheRadioIsQuietThen() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        let task = Task {
+        let task = testTask {
             let found = try await central.first(.services(0x180D), timeout: nil) { ($0.rssi ?? -127) > -50 }
             return (found, await bench.sent)
         }
@@ -35,7 +35,7 @@ import Testing
             try await central.first(.services(0x180D), timeout: .milliseconds(20))
         }
         #expect(await bench.sent == setUp + [.leSetScanEnable])
-        let task = Task { try await central.first(timeout: nil) }
+        let task = testTask { try await central.first(timeout: nil) }
         await begun(bench, scans: 1)
         task.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await task.value }
@@ -45,7 +45,7 @@ import Testing
     @Test func aListAfterACount() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
-        let task = Task { try await central.collect(for: nil, count: 2) }
+        let task = testTask { try await central.collect(for: nil, count: 2) }
         await begun(bench, scans: 1)
         await bench.controller.advertise(lamp, [2, 1, 6])
         await bench.controller.advertise(lamp, [3, 9, 65, 66])
@@ -61,12 +61,12 @@ import Testing
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         #expect(try await central.collect(for: .milliseconds(20)).isEmpty)
-        let task = Task { try await central.collect(.services(0x180D), for: .seconds(1), count: 5) }
+        let task = testTask { try await central.collect(.services(0x180D), for: .seconds(1), count: 5) }
         await begun(bench, scans: 1)
         await bench.controller.advertise(lamp, [2, 1, 6])
         await bench.controller.advertise(belt, heartRate)
         #expect(try await task.value.map { $0.peer?.address } == [belt])
-        let cancelled = Task { try await central.collect(for: nil) }
+        let cancelled = testTask { try await central.collect(for: nil) }
         await begun(bench, scans: 1)
         cancelled.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
@@ -76,7 +76,7 @@ import Testing
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         await bench.controller.set { [belt] in $0.peers[belt] = 0x40 }
-        let task = Task {
+        let task = testTask {
             try await central.connect(toFirst: .services(0x180D), .balanced, ConnectOptions(mtu: 23), timeout: nil)
         }
         await begun(bench, scans: 1)
@@ -96,7 +96,7 @@ import Testing
         await bench.controller.set { [belt] in $0.peers[belt] = 0x40 }
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)
-        let task = Task {
+        let task = testTask {
             try await central.withConnection(toFirst: .address(belt), .balanced, ConnectOptions(mtu: 23), timeout: nil)
             {
                 device, scanResult in
@@ -118,7 +118,7 @@ import Testing
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let options = ConnectOptions(timeout: .seconds(1), mtu: 23)
-        let task = Task { try await central.connect(toFirst: .any, .balanced, options, timeout: nil).scanResult }
+        let task = testTask { try await central.connect(toFirst: .any, .balanced, options, timeout: nil).scanResult }
         await begun(bench, scans: 1)
         await bench.controller.advertise(belt, heartRate)
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) { try await task.value }

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Connection parameters and PHYs of a link, read and asked for.
-@Suite(.timeLimit(.minutes(1))) struct LinkUpdateTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct LinkUpdateTests {
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private var peer: PeerID { PeerID(address: address, type: .random) }
     // Layout of Core Vol 4 Part E, 7.7.65.3 by hand: 7.5 ms, no latency, 5 s; the handle of the stand-in's link.
@@ -23,7 +23,7 @@ import Testing
         #expect(parameters.latency == 0 && parameters.supervisionTimeout == .seconds(5))
         // The peer may have them changed; this side did not request it.
         await bench.controller.sendRaw([0x04, 0x3E, 10, 0x03, 0x00, 0x40, 0x00, 80, 0, 2, 0, 0x58, 0x02])
-        while try await link.parameters() == parameters { await Task.yield() }
+        while try await link.parameters() == parameters, !Task.isCancelled { await Task.yield() }
         #expect(try await link.parameters().latency == 2)
         // A change that failed changes nothing, and other links are no concern of ours.
         await bench.controller.sendRaw(refused)
@@ -43,7 +43,7 @@ import Testing
 
     @Test func aRefusalIsThePeers() async throws {
         let (bench, link) = try await linked()
-        let change = Task { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
+        let change = testTask { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
         await bench.controller.commandsArrived(5)
         await bench.controller.sendRaw(refused)
         await fails(.refusedByPeer, .unacceptableConnectionParameters) { _ = try await change.value }
@@ -56,7 +56,7 @@ import Testing
         let (bench, link) = try await linked()
         await fails(.timedOut) { _ = try await link.requestParameters(.fast, .milliseconds(20)) }
         // That one is still out: its late end is not the next one's.
-        let next = Task { () async throws(BLEError) in try await link.requestParameters(.lowPower, .seconds(5)) }
+        let next = testTask { () async throws(BLEError) in try await link.requestParameters(.lowPower, .seconds(5)) }
         async let hurried: Void = fails(.timedOut) { _ = try await link.requestParameters(.fast, .milliseconds(20)) }
         await hurried
         #expect(await bench.sent.count == 5)
@@ -65,12 +65,13 @@ import Testing
         await bench.controller.sendRaw([0x04, 0x3E, 10, 0x03, 0x00, 0x40, 0x00, 80, 0, 2, 0, 0x58, 0x02])
         #expect(try await next.value.latency == 2)
         // A cancelled one that waits is never sent; a PHY does not wait for parameters.
-        let out = Task { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
+        let out = testTask { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
         await bench.controller.commandsArrived(7)
-        let waiting = Task { () async throws(BLEError) in try await link.requestParameters(.balanced, .seconds(5)) }
+        let waiting = testTask { () async throws(BLEError) in try await link.requestParameters(.balanced, .seconds(5)) }
         waiting.cancel()
         await fails(.cancelled) { _ = try await waiting.value }
-        let phy = Task { () async throws(BLEError) in try await link.requestPHY(.le2M, [.le1M, .le2M], .seconds(5)) }
+        let phy = testTask { () async throws(BLEError) in try await link.requestPHY(.le2M, [.le1M, .le2M], .seconds(5))
+        }
         await bench.controller.commandsArrived(8)
         await bench.controller.sendRaw(twoMegabit)
         #expect(try await phy.value == LinkPHY(transmit: .le2M, receive: .le2M))
@@ -81,8 +82,8 @@ import Testing
 
     @Test func theEndOfTheLinkEndsAChange() async throws {
         let (bench, link) = try await linked()
-        let change = Task { () async throws(BLEError) in try await link.requestPHY(.coded, .coded, .seconds(5)) }
-        let next = Task { () async throws(BLEError) in try await link.requestPHY(.le1M, .le1M, .seconds(5)) }
+        let change = testTask { () async throws(BLEError) in try await link.requestPHY(.coded, .coded, .seconds(5)) }
+        let next = testTask { () async throws(BLEError) in try await link.requestPHY(.le1M, .le1M, .seconds(5)) }
         await bench.controller.commandsArrived(5)
         await bench.controller.endLink(0x40, .connectionTimeout)
         await fails(.disconnected) { _ = try await change.value }
@@ -108,7 +109,7 @@ import Testing
 
     @Test(.row("O02")) func soDoesTheAdapters() async throws {
         let (bench, link) = try await linked()
-        let change = Task { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
+        let change = testTask { () async throws(BLEError) in try await link.requestParameters(.fast, .seconds(5)) }
         await bench.controller.commandsArrived(5)
         bench.kernel.withLock { $0.controllers = [] }
         await bench.controller.unplug()
@@ -134,8 +135,9 @@ import Testing
     }
 
     @Test func aLinkWithoutARadioHasNone() async throws {
-        let device = VirtualPeripheral(.battery)
-        let link = try await Central().attach(descriptor: device.connect())
+        let time = try #require(VirtualTimeTrait.time)
+        let device = VirtualPeripheral(.battery, time: time)
+        let link = try await Central(time: time).attach(descriptor: device.connect())
         await fails(.notSupported) { _ = try await link.connectionParameters() }
         await fails(.notSupported) { try await link.requestConnectionParameters(.fast) }
         await fails(.notSupported) { _ = try await link.phy() }

@@ -33,7 +33,7 @@ actor StandInController {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    init(loop: EventLoop = .shared) {
+    init(loop: EventLoop) {
         self.loop = loop
         loop.start()
     }
@@ -61,10 +61,19 @@ actor StandInController {
 
     func set(_ change: @Sendable (isolated StandInController) -> Void) { change(self) }
 
-    /// Waits until so many commands have come in since the start.
+    /// Waits until so many commands have come in since the start, or the test is over its limit.
     func commandsArrived(_ count: Int) async {
-        if received.count >= count { return }
-        await withCheckedContinuation { waiters.append((count, $0)) }
+        await withTaskCancellationHandler {
+            if received.count >= count || Task.isCancelled { return }
+            await withCheckedContinuation { waiters.append((count, $0)) }
+        } onCancel: {
+            Task(executorPreference: loop) { await self.endWaits() }
+        }
+    }
+
+    private func endWaits() {
+        for (_, waiter) in waiters { waiter.resume() }
+        waiters = []
     }
 
     func advertise(

@@ -1,18 +1,22 @@
 import BLELinux
 import BareBLE
 import BareBLETestKit
+import Testing
 
 /// A channel over a socketpair, beside a link to a virtual device.
 struct ChannelBench: Sendable {
-    let device = VirtualPeripheral(.battery)
+    let time: VirtualTime
+    let device: VirtualPeripheral
     let link: Peripheral
     let channel: L2CAPChannel
     let far: FarEnd
 
     init(_ options: ChannelOptions = ChannelOptions()) async throws {
+        time = try #require(VirtualTimeTrait.time, "the test lacks .virtualTime")
+        device = VirtualPeripheral(.battery, time: time)
         let (ours, theirs) = try LinkSocket.pair()
         far = FarEnd(theirs)
-        link = try await Central().attach(to: device)
+        link = try await Central(time: time).attach(descriptor: device.connect())
         channel = try await link.attachChannel(descriptor: ours, psm: 0x80, options)
     }
 }
@@ -45,15 +49,16 @@ actor FarEnd {
 
     /// Waits for a packet.
     func packet() async -> [UInt8] {
-        while true {
+        while !Task.isCancelled {
             if let packet = receive() { return packet }
             await Task.yield()
         }
+        return []
     }
 
     /// Waits until the other end is closed, and nothing is left to read.
     func ended() async {
-        while true {
+        while !Task.isCancelled {
             if case .ended? = socket?.receive(into: &buffer) { return }
             await Task.yield()
         }

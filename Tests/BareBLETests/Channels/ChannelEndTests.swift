@@ -5,13 +5,13 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ChannelEndTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct ChannelEndTests {
     private let gone = BLEError(.disconnected, during: "", because: "")
 
     @Test func closingEndsTheChannelOnceAndKeepsTheLink() async throws {
         let bench = try await ChannelBench()
         #expect(await bench.far.send([1]))
-        let waiting = Task { try await bench.rest() }
+        let waiting = testTask { try await bench.rest() }
         await bench.channel.close()
         await bench.channel.close()
         // The packet may or may not come before the end; nothing comes after it.
@@ -35,8 +35,8 @@ import Testing
     @Test func closingWaitsForWhatWasSent() async throws {
         let bench = try await ChannelBench()
         let sent = try await bench.fill()
-        let waiting = Task { try await bench.channel.send([9]) }
-        let closing = Task { await bench.channel.close() }
+        let waiting = testTask { try await bench.channel.send([9]) }
+        let closing = testTask { await bench.channel.close() }
         await #expect(throws: gone) { try await waiting.value }
         for _ in 0..<sent { #expect(await bench.far.packet() == [0]) }
         await closing.value
@@ -46,7 +46,7 @@ import Testing
     @Test func aCancelledCloseDoesNotWait() async throws {
         let bench = try await ChannelBench()
         let sent = try await bench.fill()
-        let closing = Task { await bench.channel.close() }
+        let closing = testTask { await bench.channel.close() }
         closing.cancel()
         await closing.value
         for _ in 0..<sent { _ = await bench.far.packet() }
@@ -54,8 +54,9 @@ import Testing
     }
 
     @Test(.row("C02")) func lettingGoOfAChannelClosesIt() async throws {
-        let device = VirtualPeripheral(.battery)
-        let link = try await Central().attach(to: device)
+        let time = try #require(VirtualTimeTrait.time)
+        let device = VirtualPeripheral(.battery, time: time)
+        let link = try await Central(time: time).attach(descriptor: device.connect())
         let (ours, theirs) = try LinkSocket.pair()
         let far = FarEnd(theirs)
         do {
@@ -68,10 +69,12 @@ import Testing
     }
 
     @Test func aChannelKeepsItsLink() async throws {
-        let device = VirtualPeripheral(.battery)
+        let time = try #require(VirtualTimeTrait.time)
+        let device = VirtualPeripheral(.battery, time: time)
         let (ours, theirs) = try LinkSocket.pair()
         let far = FarEnd(theirs)
-        let channel = try await Central().attach(to: device).attachChannel(descriptor: ours, psm: 0x80)
+        let channel = try await Central(time: time).attach(descriptor: device.connect()).attachChannel(
+            descriptor: ours, psm: 0x80)
         #expect(await far.send([1]))
         var iterator = channel.packets.makeAsyncIterator()
         #expect(try await iterator.next() == [1])
@@ -93,7 +96,7 @@ import Testing
         let bench = try await ChannelBench(ChannelOptions(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()
-        let waiting = Task { try await bench.channel.send([9]) }
+        let waiting = testTask { try await bench.channel.send([9]) }
         await bench.far.close()
         await #expect(throws: gone) { try await waiting.value }
         #expect(try await bench.rest().count == Int(count))
@@ -103,7 +106,7 @@ import Testing
         let bench = try await ChannelBench(ChannelOptions(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()
-        let waiting = Task { try await bench.channel.send([9]) }
+        let waiting = testTask { try await bench.channel.send([9]) }
         await bench.device.disconnect()
         await #expect(throws: gone) { try await waiting.value }
         #expect(await bench.link.disconnected() != nil)
@@ -117,7 +120,7 @@ import Testing
 
     @Test func aLinkThatThisProgramEndsIsNoFailure() async throws {
         let bench = try await ChannelBench()
-        let waiting = Task { try await bench.rest() }
+        let waiting = testTask { try await bench.rest() }
         await bench.link.disconnect()
         #expect(try await waiting.value == [])
         await #expect(throws: gone) { try await bench.channel.send([2]) }

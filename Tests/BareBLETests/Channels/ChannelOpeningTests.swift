@@ -3,7 +3,7 @@ import BLELinux
 import BareBLE
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ChannelOpeningTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct ChannelOpeningTests {
     private let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
     private let request = ChannelRequest(psm: 0x80, receiveMTU: 672, timeout: .seconds(5))
 
@@ -51,11 +51,11 @@ import Testing
     @Test func cancellationEndsTheAttempt() async throws {
         let (bench, controls) = try await connected()
         bench.kernel.withLock { $0.holdsChannels = true }
-        let opening = Task {
+        let opening = testTask {
             let socket = try await controls.openChannel(request)
             return socket.descriptor
         }
-        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
         opening.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await opening.value }
         await closed(bench)
@@ -65,19 +65,19 @@ import Testing
     @Test func aLateAnswerIsAwaited() async throws {
         let (bench, controls) = try await connected()
         bench.kernel.withLock { $0.holdsChannels = true }
-        let opening = Task {
+        let opening = testTask {
             let socket = try await controls.openChannel(request)
             return socket.isConnecting
         }
-        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
         bench.kernel.withLock { $0.channelEnd?.drain() }
         #expect(try await opening.value == false)
         bench.kernel.withLock { $0.channelEnd = nil }
-        let refused = Task {
+        let refused = testTask {
             let socket = try await controls.openChannel(request)
             return socket.isConnecting
         }
-        while bench.kernel.withLock({ $0.channelEnd == nil }) { await Task.yield() }
+        await bench.until { bench.kernel.withLock { $0.channelEnd != nil } }
         bench.kernel.withLock { $0.channelEnd = nil }
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await refused.value }
     }
@@ -92,7 +92,7 @@ import Testing
 
     /// Waits until the socket of an attempt has been released.
     private func closed(_ bench: AdapterBench) async {
-        while bench.kernel.withLock({ $0.channelEnd?.isHungUp }) == false { await Task.yield() }
+        await bench.until { bench.kernel.withLock { $0.channelEnd?.isHungUp } != false }
     }
 
     private func fails(

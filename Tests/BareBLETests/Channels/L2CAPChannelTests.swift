@@ -1,9 +1,10 @@
 import BLELinux
 import BareBLE
+import BareBLETestKit
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct L2CAPChannelTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct L2CAPChannelTests {
     // MARK: Packets
 
     @Test func packetsKeepTheirOrderAndBoundsBothWays() async throws {
@@ -25,9 +26,9 @@ import Testing
         let total: UInt32 = 20_000
         let held = await bench.sendUntilHeld(total)
         #expect(held > 4 && held < total)
-        let sender = Task {
+        let sender = testTask {
             var number = held
-            while number < total {
+            while number < total, !Task.isCancelled {
                 number = await bench.far.count(from: number, to: total)
                 await Task.yield()
             }
@@ -49,7 +50,7 @@ import Testing
         let bench = try await ChannelBench()
         let progress = Lock<UInt32>(0)
         let total: UInt32 = 3000
-        let sender = Task {
+        let sender = testTask {
             for number in 0..<total {
                 try await bench.channel.send(numbered(number))
                 progress.withLock { $0 = number + 1 }
@@ -72,10 +73,10 @@ import Testing
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
             try await bench.channel.send([1], timeout: .milliseconds(20))
         }
-        let cancelled = Task { try await bench.channel.send([2]) }
+        let cancelled = testTask { try await bench.channel.send([2]) }
         cancelled.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
-        let patient = Task { try await bench.channel.send([3]) }
+        let patient = testTask { try await bench.channel.send([3]) }
         for _ in 0..<sent { _ = await bench.far.packet() }
         #expect(await bench.far.packet() == [3])
         try await patient.value
@@ -129,7 +130,7 @@ import Testing
 
     @Test func aCancelledConsumerLosesNothing() async throws {
         let bench = try await ChannelBench()
-        let waiting = Task {
+        let waiting = testTask {
             var iterator = bench.channel.packets.makeAsyncIterator()
             return try await iterator.next()
         }
@@ -189,15 +190,13 @@ extension ChannelBench {
         }
     }
 
-    /// Waits until something stands still while the loop turns.
+    /// Waits until something stands still when nothing is left to run.
     func settle(_ measure: () async -> UInt32) async {
         var last = await measure()
-        var still = 0
-        while still < 200 {
-            _ = await channel.isOpen
-            await Task.yield()
+        while true {
+            await time.settle()
             let now = await measure()
-            still = now == last ? still + 1 : 0
+            if now == last { return }
             last = now
         }
     }

@@ -6,7 +6,7 @@ import Testing
 /// the page that says how each of them went.
 @Suite(
     "Conformance through the public API", .enabled(if: SharedVectors.available(for: "ConformanceTests")),
-    .timeLimit(.minutes(1)))
+    .timeLimit(.minutes(10)))
 struct ConformanceTests {
     @Test("A recorded operation", arguments: GATTVectors.cases)
     func operation(_ recorded: GATTVectors.Case) async {

@@ -32,7 +32,7 @@ enum DefectTable {
             "L7", "PSM and CID in one address; every failure is \"refused\"; a bad report ends the scan; descriptors",
             .test("BLELinuxTests/LinkSocketTests", "socketAddresses"),
             .test("BLELinuxTests/ErrnoMeaningTests", "connects"),
-            .test("BareBLETests/Adapter/AdapterScanTests", "h01AMalformedEventIsCountedAndTheScanGoesOn"),
+            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanGoesOn"),
             .fixture("last-descriptor-alone")),
         Row(
             "L8", "Prepare Write without its value; empty lists",
@@ -49,24 +49,24 @@ enum DefectTable {
             .test("BareBLETests/Adapter/AdapterConnectTests", "cancellationCancelsTheAttempt")),
         Row(
             "C3", "A request under way hangs when the link goes", .fixture("link-lost-during-a-read"),
-            .test("BareBLETests/LinkEndTests", "everyWaitingCallFailsOnce")),
+            .test("BareBLETests/Link/LinkEndTests", "everyWaitingCallFailsOnce")),
         Row(
             "C4", "No cancellation, no deadlines",
-            .test("BareBLETests/LinkEndTests", "cancellationReleasesTheCallerAndKeepsTheLink"),
-            .test("BareBLETests/LinkEndTests", "deadlineReleasesTheCallerAndKeepsTheLink")),
+            .test("BareBLETests/Link/LinkEndTests", "cancellationReleasesTheCallerAndKeepsTheLink"),
+            .test("BareBLETests/Link/LinkEndTests", "deadlineReleasesTheCallerAndKeepsTheLink")),
         Row("C5", "An idle link is polled", .test("BLELinuxTests/EventLoopTaskTests", "anIdleLoopSleeps")),
         Row(
             "C6", "Ten events a second at most", .test("BareBLETests/Conformance/DefectTests", "aThousandReports")),
         Row(
             "C7", "Two reports in one event, or an unknown event, end the scan",
             .test("BLECoreTests/Advertising/AdvertisingReportTests", "severalReports"),
-            .test("BareBLETests/Adapter/AdapterScanTests", "h01AMalformedEventIsCountedAndTheScanGoesOn")),
+            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanGoesOn")),
         Row(
             "C8", "Commands eat the events of the scan",
             .test("BareBLETests/Adapter/AdapterConnectTests", "theScanMakesWayAndGoesOn")),
         Row(
             "C9", "The first value behind a subscription is lost", .fixture("value-with-the-consent"),
-            .test("BareBLETests/SubscriptionTests", "firstValueComesWithTheConsent")),
+            .test("BareBLETests/Subscriptions/SubscriptionTests", "firstValueComesWithTheConsent")),
         Row("C10", "A characteristic without descriptors", .fixture("no-descriptors")),
         Row("C11", "The last descriptor is not asked about", .fixture("last-descriptor-alone")),
         Row("C12", "A value that fills its packet", .fixture("value-of-one-packet")),
@@ -77,10 +77,11 @@ enum DefectTable {
         Row("C14", "An unknown opcode ends the link", .fixture("unknown-opcodes")),
         Row(
             "C15", "Long writes at the same time are mixed; a failed one is not cancelled",
-            .fixture("long-write-cancelled"), .test("BareBLETests/PeripheralWritingTests", "longWritesDoNotInterleave")),
+            .fixture("long-write-cancelled"),
+            .test("BareBLETests/Link/PeripheralWritingTests", "longWritesDoNotInterleave")),
         Row(
             "C16", "A long write without response becomes another procedure",
-            .test("BareBLETests/PeripheralWritingTests", "refusesACommandThatDoesNotFit")),
+            .test("BareBLETests/Link/PeripheralWritingTests", "refusesACommandThatDoesNotFit")),
         Row(
             "C17", "Security is never raised", .fixture("security-raised-once"), .fixture("security-never-enough"),
             .fixture("security-refused")),
@@ -92,15 +93,15 @@ enum DefectTable {
         Row(
             "C21", "An invented RSSI; filters by UUID are ignored; the MTU stays 23",
             .test("BareBLETests/Conformance/DefectTests", "noSignalIsInvented"),
-            .test("BareBLETests/PeripheralReadingTests", "discoversOneServiceOnly"),
-            .test("BareBLETests/PeripheralReadingTests", "agreesOnTheLargestMTU")),
+            .test("BareBLETests/Link/PeripheralReadingTests", "discoversOneServiceOnly"),
+            .test("BareBLETests/Link/PeripheralReadingTests", "agreesOnTheLargestMTU")),
         Row(
             "C22", "Only the first structure of a kind is read; scannable is called connectable",
             .test("BLECoreTests/Advertising/AdvertisingViewTests", "services"),
             .test("BLECoreTests/Advertising/AdvertisingReportTests", "legacyEventTypes")),
         Row(
             "C23", "Values are dropped in silence",
-            .test("BareBLETests/SubscriptionTests", "lossIsCountedAndMarked")),
+            .test("BareBLETests/Subscriptions/SubscriptionTests", "lossIsCountedAndMarked")),
         Row(
             "C24", "A release depends on branches",
             .test("BareBLETests/Conformance/DefectTests", "noDependencyIsABranch")),

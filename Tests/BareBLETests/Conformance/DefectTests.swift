@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Defects of other clients in handling peers, each as a fixture or a test of this project.
-@Suite("Defects of other clients", .timeLimit(.minutes(1)))
+@Suite("Defects of other clients", .timeLimit(.minutes(10)))
 struct DefectTests {
     private static let fixtures: [String] = {
         let folder = RepositoryFiles.root.appending(path: "Fixtures/att/defects")
@@ -44,7 +44,7 @@ struct DefectTests {
     }
 
     /// A reader that sleeps between events would need more than the time limit for them.
-    @Test(.row("H17")) func aThousandReports() async throws {
+    @Test(.row("H17"), .virtualTime) func aThousandReports() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

@@ -138,7 +138,9 @@ struct DialogueSession {
             return "\(try Self.count(words[0], in: await device.statistics))"
         case "wait":
             // What came without a request may be read a moment later than the test looks.
-            while try Self.count(words[0], in: await device.statistics) < Int(expected) ?? 0 { await Task.yield() }
+            while try Self.count(words[0], in: await device.statistics) < Int(expected) ?? 0, !Task.isCancelled {
+                await Task.yield()
+            }
             return "\(try Self.count(words[0], in: await device.statistics))"
         case "end":
             return await device.disconnected().map { "\($0)" } ?? "up"

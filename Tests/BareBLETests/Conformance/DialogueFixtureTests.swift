@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The dialogues of Fixtures/att that say what a user calls: they need nothing besides this repository.
-@Suite("Dialogues through the public API", .timeLimit(.minutes(1)))
+@Suite("Dialogues through the public API", .timeLimit(.minutes(10)))
 struct DialogueFixtureTests {
     private static let names: [String] = {
         let folder = RepositoryFiles.root.appending(path: "Fixtures/att")

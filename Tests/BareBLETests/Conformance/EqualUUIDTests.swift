@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// Two services with one UUID, each with a characteristic with one UUID: handles keep them apart.
-@Suite("Equal UUIDs", .timeLimit(.minutes(1)))
+@Suite("Equal UUIDs", .timeLimit(.minutes(10)))
 struct EqualUUIDTests {
     private let peripheral = VirtualPeripheral(
         VirtualDevice(name: "Twins", services: [.battery(level: 1), .battery(level: 2)]))

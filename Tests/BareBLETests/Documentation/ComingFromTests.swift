@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// The samples of coming-from.md. All of them run on a simulated radio.
-@Suite(.timeLimit(.minutes(1))) struct ComingFromTests {
+@Suite(.timeLimit(.minutes(10))) struct ComingFromTests {
     /// A device that responds at one characteristic to writes at another, and the keys for it.
     private static let echo = VirtualDevice(
         name: "Echo",

@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// The heart-sensor program of coming-from.md, against a heart sensor that goes away and comes back.
-@Suite(.timeLimit(.minutes(1))) struct HeartSensorTests {
+@Suite(.timeLimit(.minutes(10))) struct HeartSensorTests {
     // in: Docs/users/coming-from.md
     /// Keeps to the first heart sensor that it finds, until `heard` has had enough.
     func followHeart(_ central: Central, heard: @Sendable (UInt16) async -> Bool) async throws {

@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 /// The samples of RecordingAndReplaying.md, as one session.
-@Suite(.timeLimit(.minutes(1))) struct RecordingTests {
+@Suite(.timeLimit(.minutes(10))) struct RecordingTests {
     @Test func aRecordedVisitIsATest() async throws {
         let folder = NSTemporaryDirectory() + "bareble-recording-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Faults that applications cause themselves, rows C of the catalogue; and those of their threads.
-@Suite("Ends of calls", .timeLimit(.minutes(1)))
+@Suite("Ends of calls", .timeLimit(.minutes(10)))
 struct CallEndTests {
     @Test("calls, the end of the subscription and the end of the link from inside the loop over values", .row("C01"))
     func fromInside() async throws {

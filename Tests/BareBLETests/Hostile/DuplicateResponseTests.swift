@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A response has no number: one that is sent twice must not become that of the next request. In virtual time.
-@Suite(.timeLimit(.minutes(1))) struct DuplicateResponseTests {
+@Suite(.timeLimit(.minutes(10))) struct DuplicateResponseTests {
     /// Values at the handles 3, 5, 7 and so on; see `VirtualDevice`.
     private static func device(_ values: [[UInt8]]) -> VirtualDevice {
         VirtualDevice(

@@ -27,7 +27,7 @@ struct HostileLink {
 
     /// Waits until the peer has been sent so many packets that begin with `opcode`.
     func wait(for count: Int, of opcode: UInt8) async {
-        while await peer.received.count(where: { $0.first == opcode }) < count { await Task.yield() }
+        while await peer.received.count(where: { $0.first == opcode }) < count, !Task.isCancelled { await Task.yield() }
     }
 
     /// The outcome of a call, as a code; `nil` when it did what it should.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Rows of the catalogue that no script can hold: floods, silence, peers that never come to an end.
-@Suite("Hostile peers beyond a script", .timeLimit(.minutes(1)))
+@Suite("Hostile peers beyond a script", .timeLimit(.minutes(10)))
 struct HostileLinkTests {
     /// The protocol's 30 seconds, shortened.
     private static var impatient: Configuration {

@@ -6,7 +6,7 @@ import Testing
 @testable import BareBLE
 
 /// Problems are counted for the program and logged, and a peer cannot fill the log.
-@Suite(.timeLimit(.minutes(1))) struct TroubleTests {
+@Suite(.timeLimit(.minutes(10))) struct TroubleTests {
     private static let device = VirtualDevice(
         name: "Sender",
         services: [VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.notify, .read], value: [9])])])

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A hostile peer costs its own link only (promise P10): other links give the same bytes at the same moments as without it.
-@Suite("Isolation of links", .timeLimit(.minutes(2)), .serialized)
+@Suite("Isolation of links", .timeLimit(.minutes(10)), .serialized)
 struct IsolationTests {
     private static let alone = Task { try await IsolationRun.play(beside: nil) }
 

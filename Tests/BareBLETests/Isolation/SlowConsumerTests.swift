@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Slow consumers: memory stays bounded, every loss is reported, nothing else waits.
-@Suite("Slow consumers", .timeLimit(.minutes(5)))
+@Suite("Slow consumers", .timeLimit(.minutes(10)))
 struct SlowConsumerTests {
     @Test("a consumer that sleeps for an hour finds the newest, and the number of dropped ones", .row("H18"))
     func aScanIsNotLookedAtForAnHour() async throws {

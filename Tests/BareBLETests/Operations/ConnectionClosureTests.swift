@@ -4,7 +4,7 @@ import BareBLETestKit
 import Testing
 
 /// Closures that do not escape run where their caller does, and may change what is the caller's.
-@Suite(.timeLimit(.minutes(1))) struct ConnectionClosureTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct ConnectionClosureTests {
     /// A value that may not leave its isolation.
     private final class Levels {
         var values: [UInt8] = []
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func aConnectionChangesLocalState() async throws {
-        let radio = VirtualRadio()
+        let radio = VirtualRadio(time: try #require(VirtualTimeTrait.time))
         let peer = try #require(await radio.id(of: radio.add(.battery)))
         let central = Central(radio: radio)
         var level: UInt8 = 0
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func aConnectionChangesTheStateOfAnActor() async throws {
-        let radio = VirtualRadio()
+        let radio = VirtualRadio(time: try #require(VirtualTimeTrait.time))
         let peer = try #require(await radio.id(of: radio.add(.battery)))
         let central = Central(radio: radio)
         let reader = Reader()
@@ -102,7 +102,7 @@ import Testing
     /// The link ends also when the closure throws.
     @Test func aFailedClosureEndsTheLink() async throws {
         struct Refused: Error {}
-        let radio = VirtualRadio()
+        let radio = VirtualRadio(time: try #require(VirtualTimeTrait.time))
         let peer = try #require(await radio.id(of: radio.add(.battery)))
         let central = Central(radio: radio)
         var device: Peripheral?

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// Calls that take their place in the queue before they are made. In virtual time.
-@Suite(.timeLimit(.minutes(1))) struct EnqueueingTests {
+@Suite(.timeLimit(.minutes(10))) struct EnqueueingTests {
     private static let control: CharacteristicReference = 0xFFF1
 
     private static let device = VirtualDevice(

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// Which side a failure comes from is in the error itself, not in its words.
-@Suite(.timeLimit(.minutes(1))) struct ErrorOriginTests {
+@Suite(.timeLimit(.minutes(10))) struct ErrorOriginTests {
     private func failure(_ body: () async throws -> Void) async -> BLEError? {
         do {
             try await body()

@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// Leases over a link. What others do while one is held is done in detached tasks: a plain task would be the holder's own.
-@Suite(.timeLimit(.minutes(1))) struct ExclusivelyTests {
+@Suite(.timeLimit(.minutes(10))) struct ExclusivelyTests {
     private let central = Central()
 
     /// Reads that reached the peer, by their handles.
@@ -14,7 +14,7 @@ import Testing
     }
 
     private func wait(for count: Int, toWaitOn device: Peripheral) async {
-        while await device.waitingCallCount < count { await Task.yield() }
+        while await device.waitingCallCount < count, !Task.isCancelled { await Task.yield() }
     }
 
     /// The runtime resumes those who waited on several threads, and so in any order; none of that may reach the peer.
@@ -43,7 +43,7 @@ import Testing
         await peripheral.stopResponding()
         let before = await peripheral.receivedCount
         let first = Task { try await device.read(.handle(8)) }
-        while await peripheral.receivedCount == before { await Task.yield() }
+        while await peripheral.receivedCount == before, !Task.isCancelled { await Task.yield() }
         let lease = Task { try await device.exclusively { try await $0.read(.handle(2)) } }
         await wait(for: 1, toWaitOn: device)
         let later = Task { try await device.read(.handle(5)) }

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// Measurements on demand, by a stand-in for a controller.
-@Suite(.timeLimit(.minutes(1))) struct RSSISequenceTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct RSSISequenceTests {
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private let never = Duration.seconds(3600)
 
@@ -14,9 +14,10 @@ import Testing
         let peer = PeerID(address: address, type: .random)
         await bench.controller.set { $0.peers = [address: 0x40] }
         let controls = try await bench.adapter.connect(peer, parameters: nil, timeout: .seconds(5)).controls
-        let peripheral = VirtualPeripheral(.battery)
+        let time = try #require(VirtualTimeTrait.time)
+        let peripheral = VirtualPeripheral(.battery, time: time)
         let descriptor = try await peripheral.connect()
-        let central = Central()
+        let central = Central(time: time)
         let device = try await central.peripheral(
             over: LinkSocket(adopting: descriptor), to: peer, controls: controls, ConnectOptions(),
             until: central.clock.now + .seconds(10))
@@ -52,10 +53,10 @@ import Testing
 
     @Test func aCancelledTaskEndsTheWait() async throws {
         let (device, _, bench) = try await attach()
-        let task = Task {
+        let task = testTask {
             for try await _ in device.rssi(every: never) {}
         }
-        while await questions(bench) == 0 { await Task.yield() }
+        await bench.until { await questions(bench) > 0 }
         task.cancel()
         try await task.value
         #expect(await device.isConnected)

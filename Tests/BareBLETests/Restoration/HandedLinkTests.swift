@@ -2,8 +2,9 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Restarts in which the radio links stay up: in real time, because a service manager has its own.
-@Suite(.timeLimit(.minutes(1))) struct HandedLinkTests {
+/// Restarts in which the radio links stay up. The service manager has a thread of its own; whatever it does, a daemon that waits
+/// for it has no deadline under way.
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct HandedLinkTests {
     private let limit = Duration.seconds(20)
 
     /// The objects that a running daemon holds.
@@ -49,11 +50,12 @@ import Testing
 
     /// Waits for a moment that comes soon.
     private func waited(_ condition: () async throws -> Bool) async throws {
-        while try await !condition() { await Task.yield() }
+        let clock = try #require(VirtualTimeTrait.time).clock
+        while try await !condition() { try await clock.sleep(for: .milliseconds(1)) }
     }
 
     @Test func theServiceManagerKeepsThem() async throws {
-        let bench = try RestorationBench()
+        let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let manager = try VirtualServiceManager()
         let notifier = try #require(ServiceNotifier(manager.environment()))
@@ -79,7 +81,7 @@ import Testing
     }
 
     @Test func theExecutedProgramGetsThem() async throws {
-        let bench = try RestorationBench()
+        let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let (_, unlinked) = try await bench.add(RestorationBench.sensor)
         let daemon = try await begin(bench, peer)
@@ -101,7 +103,7 @@ import Testing
 
     /// A link that cannot be resumed is reported, or discovered, and the session connects.
     @Test(arguments: [false, true]) func aLinkThatIsOverIsMadeAnew(isGivenAway: Bool) async throws {
-        let bench = try RestorationBench()
+        let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let daemon = try await begin(bench, peer)
         let (first, session) = (daemon.central, daemon.session)
@@ -128,7 +130,7 @@ import Testing
 
     /// Without a state they are all there is.
     @Test func linksThatNobodyWantsAreTheCallers() async throws {
-        let bench = try RestorationBench()
+        let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let link = try await Central(radio: bench.radio).connect(peer).detach()
         let central = Central(radio: bench.radio)
@@ -142,7 +144,7 @@ import Testing
     }
 
     @Test func aSessionThatIsNotReadyHasNoLinkToHandOver() async throws {
-        let bench = try RestorationBench()
+        let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         await bench.radio.move(sensor, to: .outOfRange)
         let central = Central(radio: bench.radio)

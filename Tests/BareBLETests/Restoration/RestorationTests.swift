@@ -5,7 +5,7 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct RestorationTests {
+@Suite(.timeLimit(.minutes(10))) struct RestorationTests {
     private let limit = Duration.seconds(20)
 
     @Test func nothingIsRestoredAtFirst() async throws {

@@ -5,7 +5,7 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ServiceNotifierTests {
+@Suite(.timeLimit(.minutes(10))) struct ServiceNotifierTests {
     @Test func aDaemonTellsHowItIs() async throws {
         let manager = try VirtualServiceManager()
         let notifier = try #require(ServiceNotifier(manager.environment(watchdog: .seconds(30))))
@@ -69,9 +69,9 @@ import Testing
         await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
             try await notifier.barrier(timeout: .milliseconds(50))
         }
-        let barrier = Task { try await notifier.barrier() }
+        let barrier = Task { try await notifier.barrier(timeout: .seconds(60)) }
         var received: [String] = []
-        while received.last != "BARRIER=1" {
+        while received.last != "BARRIER=1", !Task.isCancelled {
             guard let (text, descriptors) = ServiceSocket.receive(at: descriptor) else {
                 await Task.yield()
                 continue
@@ -102,7 +102,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct DescriptorStoreTests {
+@Suite(.timeLimit(.minutes(10))) struct DescriptorStoreTests {
     private let central = Central()
 
     @Test func aLinkIsKeptByTheManager() async throws {
@@ -137,11 +137,11 @@ import Testing
         try await store.put(try await central.attach(to: first).detach())
         let name = try await store.put(try await central.attach(to: second).detach())
         #expect(await manager.storedNames.count == 2)
-        while await first.isConnected { await Task.yield() }
+        while await first.isConnected, !Task.isCancelled { await Task.yield() }
         try store.remove(named: name)
         try await notifier.barrier()
         #expect(await manager.storedNames == [])
-        while await second.isConnected { await Task.yield() }
+        while await second.isConnected, !Task.isCancelled { await Task.yield() }
     }
 
     @Test func namesAreWhatTheManagerTakes() async throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The contents of the disk, and a disk that fails.
-@Suite(.timeLimit(.minutes(1))) struct KeptStateTests {
+@Suite(.timeLimit(.minutes(10))) struct KeptStateTests {
     private let limit = Duration.seconds(20)
 
     @Test(.row("O25")) func aDamagedStateIsToldOnce() async throws {
@@ -106,7 +106,7 @@ import Testing
                     return 1
                 }
             }
-            while !disk.isAsked { await Task.yield() }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()
             await #expect(throws: error(.timedOut)) { _ = try await start.value }
@@ -171,7 +171,7 @@ import Testing
                 await change(keeper, adding: peers)
                 try await keeper.flush(until: .zero + .seconds(60))
             }
-            while !disk.isAsked { await Task.yield() }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             await keeper.close()
             // Else time would stand as long as the disk works.
             time.loop.release()
@@ -244,7 +244,7 @@ import Testing
                 isFree.withLock { $0 = true }
             }
             await keeper.want(PersistedPeer(peers[0]))
-            while !disk.isAsked { await Task.yield() }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()
             await #expect(throws: error(.timedOut)) { try await keeper.flush(until: time.now + .seconds(5)) }
@@ -253,7 +253,7 @@ import Testing
             await keeper.close()
             #expect(!isFree.withLock { $0 })
             disk.open()
-            while !isFree.withLock({ $0 }) { await Task.yield() }
+            while !isFree.withLock({ $0 }), !Task.isCancelled { await Task.yield() }
             #expect(await keeper.status.writes == 1)
         }
     }

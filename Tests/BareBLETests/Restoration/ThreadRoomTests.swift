@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Blocking work if the system has no thread for it. In a process of its own, which has dropped its privileges.
-@Suite(.timeLimit(.minutes(1))) struct ThreadRoomTests {
+@Suite(.timeLimit(.minutes(10))) struct ThreadRoomTests {
     @Test func aStateThatNoThreadCanReadIsNoEmptyState() async {
         await #expect(processExitsWith: .success) {
             var configuration = Configuration()

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Sessions on an adapter with a stand-in controller: one session a peer, and an adapter that goes and comes.
-@Suite(.timeLimit(.minutes(1))) struct SessionAdapterTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionAdapterTests {
     private let address = BluetoothAddress(rawValue: 0xC000_0000_0007)
     private var peer: PeerID { PeerID(address: address, type: .random) }
     /// No MTU exchange: the far end of a stand-in link says nothing.
@@ -238,7 +238,7 @@ import Testing
         #expect(try await states?.next() == .poweredOn)
         #expect(await bench.adapter.isWatched)
         states = nil
-        while await bench.adapter.isWatched { await Task.yield() }
+        await bench.until { await !bench.adapter.isWatched }
     }
 
     @Test(.row("O30"), arguments: [(Int32(97), AdapterState.unsupported), (1, .unauthorized), (19, .absent)])

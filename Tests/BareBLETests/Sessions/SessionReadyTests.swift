@@ -5,7 +5,7 @@ import BareBLETestKit
 import Testing
 
 /// The work on a fresh link, and code that runs on ready ones.
-@Suite(.timeLimit(.minutes(1))) struct SessionReadyTests {
+@Suite(.timeLimit(.minutes(10))) struct SessionReadyTests {
     private struct Refused: Error {}
 
     @Test func nobodyPassesOnReady() async throws {
@@ -25,7 +25,7 @@ import Testing
             order.withLock { $0.append("reader") }
             return try await device.read(.batteryLevel).percentage
         }
-        while await gate.knocks == 0 { await Task.yield() }
+        while await gate.knocks == 0, !Task.isCancelled { await Task.yield() }
         #expect(session.state == .preparing)
         await gate.open()
         #expect(try await reader.value == 87)
@@ -59,7 +59,7 @@ import Testing
         await #expect(throws: error(.connectFailed)) { try await waiter.value }
         // The peer was called twice, and each link was ended.
         #expect(await bench.peripheral.connectionCount == 2)
-        while await bench.peripheral.isConnected { await Task.yield() }
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
     }
 
@@ -80,7 +80,7 @@ import Testing
             SessionOptions(reconnect: .never, readyTimeout: .milliseconds(20)),
             SessionHandlers(onReady: { _ in try await gate.enter() }))
         await #expect(throws: error(.timedOut)) { try await session.ready() }
-        while await bench.peripheral.isConnected { await Task.yield() }
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
     }
 
@@ -111,10 +111,10 @@ import Testing
         await gate.close()
         let session = try await bench.session(
             SessionOptions(), SessionHandlers(onReady: { _ in try await gate.enter() }))
-        while await gate.knocks == 0 { await Task.yield() }
+        while await gate.knocks == 0, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
         #expect(session.state == .ended)
-        while await bench.peripheral.isConnected { await Task.yield() }
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
     }
 
     @Test func runsOnALinkThatIsReady() async throws {

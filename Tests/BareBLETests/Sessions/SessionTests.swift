@@ -5,7 +5,7 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SessionTests {
+@Suite(.timeLimit(.minutes(10))) struct SessionTests {
     @Test func connectsAndIsReady() async throws {
         let bench = SessionBench()
         let session = try await bench.session()
@@ -155,7 +155,7 @@ import Testing
         await bench.door.close()
         let session = try await bench.session()
         let waiter = Task { try await session.ready() }
-        while await bench.door.knocks == 0 { await Task.yield() }
+        while await bench.door.knocks == 0, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
         await #expect(throws: error(.disconnected)) { try await waiter.value }
         await bench.door.open()
@@ -183,7 +183,7 @@ import Testing
         _ = try await session?.ready()
         #expect(await bench.peripheral.isConnected)
         session = nil
-        while await bench.peripheral.isConnected { await Task.yield() }
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
         #expect(held == nil)
     }
 
@@ -193,7 +193,7 @@ import Testing
         #expect(try await events?.words(upTo: "ready").last == "ready")
         #expect(await bench.peripheral.isConnected)
         events = nil
-        while await bench.peripheral.isConnected { await Task.yield() }
+        while await bench.peripheral.isConnected, !Task.isCancelled { await Task.yield() }
     }
 
     @Test func eventsThatNobodyTakesAreCounted() async throws {
@@ -238,7 +238,7 @@ private final class ScriptedLink: Sendable {
     var isHungUp: Bool { far.withLock { $0?.isHungUp ?? false } }
 
     func requestArrived() async {
-        while far.withLock({ $0?.hasInput ?? false }) == false { await Task.yield() }
+        while far.withLock({ $0?.hasInput ?? false }) == false, !Task.isCancelled { await Task.yield() }
     }
 }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import BareBLE
 
 /// The one way to wait in an actor: each waiter ends exactly once, in the order in which they began.
-@Suite(.timeLimit(.minutes(1))) struct WaitersTests {
+@Suite(.timeLimit(.minutes(10))) struct WaitersTests {
     private actor Owner {
         nonisolated let loop: EventLoop
         private let waiters: Waiters<Int>
@@ -47,7 +47,7 @@ import Testing
     private func begin(_ count: Int, of owner: Owner, _ body: (Int) -> Void) async {
         for index in 0..<count {
             body(index)
-            while await owner.count <= index { await Task.yield() }
+            while await owner.count <= index, !Task.isCancelled { await Task.yield() }
         }
     }
 
@@ -96,7 +96,7 @@ import Testing
         await VirtualTime.run { time in
             let owner = Owner(on: time.loop)
             let cancelled = time.task { await owner.wait("first") }
-            while await owner.count < 1 { await Task.yield() }
+            while await owner.count < 1, !Task.isCancelled { await Task.yield() }
             cancelled.cancel()
             _ = await cancelled.result
             // Cancelled before it waits.
@@ -107,7 +107,7 @@ import Testing
             late.cancel()
             _ = await late.result
             let patient = time.task { await owner.wait("third", interruption: .ignoresCancellation) }
-            while await owner.count < 1 { await Task.yield() }
+            while await owner.count < 1, !Task.isCancelled { await Task.yield() }
             patient.cancel()
             for _ in 0..<10 { await Task.yield() }
             #expect(await owner.count == 1)
@@ -125,7 +125,7 @@ import Testing
         loop.start()
         let owner = Owner(on: loop)
         let task = Task.detached { await owner.wait("only", interruption: interruption) }
-        while await owner.count < 1 { await Task.yield() }
+        while await owner.count < 1, !Task.isCancelled { await Task.yield() }
         #expect(await owner.hasBegunOnTheLoop == [true])
         await owner.resumeAll(1)
         await task.value
@@ -144,9 +144,9 @@ import Testing
             }
             let limit: Duration? = failure == .timedOut ? .seconds(5) : nil
             let task = time.task { await owner.wait("only", for: limit, interruption: interruption) }
-            while await owner.count < 1 { await Task.yield() }
+            while await owner.count < 1, !Task.isCancelled { await Task.yield() }
             if failure == .cancelled { task.cancel() } else { try? await time.clock.sleep(for: .seconds(6)) }
-            while handled.withLock({ $0.isEmpty }) { await Task.yield() }
+            while handled.withLock({ $0.isEmpty }), !Task.isCancelled { await Task.yield() }
             #expect(await owner.count == 1)
             #expect(await owner.numbers == handled.withLock { $0 })
             await owner.resume(0, 5)

@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct DescriptorTests {
+@Suite(.timeLimit(.minutes(10))) struct DescriptorTests {
     private let central = Central()
 
     private var device: VirtualDevice {

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Links to a peer with an address, whose cache is kept without anybody asking for it.
-@Suite(.timeLimit(.minutes(1))) struct CacheDirectoryTests {
+@Suite(.timeLimit(.minutes(10))) struct CacheDirectoryTests {
     private static let device = CachingTests.device(.battery(level: 50))
 
     private let folder: Folder
@@ -113,7 +113,7 @@ import Testing
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
         try await device.discover(services: [0x180F], level: .structure)
-        while await disk.begun == 0 { await Task.yield() }
+        while await disk.begun == 0, !Task.isCancelled { await Task.yield() }
         try await device.discover(services: [0x1800], level: .structure)
         try await device.discover(level: .structure)
         try await device.discover(level: .full)
@@ -127,7 +127,7 @@ import Testing
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
         try await device.discover(level: .full)
-        while await disk.begun == 0 { await Task.yield() }
+        while await disk.begun == 0, !Task.isCancelled { await Task.yield() }
         await peripheral.disconnect()
         _ = await device.disconnected()
         async let end: Void = device.disconnect()
@@ -140,7 +140,7 @@ import Testing
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
         try await device.discover(level: .full)
-        while await disk.begun == 0 { await Task.yield() }
+        while await disk.begun == 0, !Task.isCancelled { await Task.yield() }
         await device.disconnect()
         #expect(await disk.stored.isEmpty)
         await disk.open()
@@ -152,7 +152,7 @@ import Testing
             let peripheral = VirtualPeripheral(Self.device, time: time)
             let socket = try await peripheral.connect()
             let link = time.task { try await Central(time: time).connected(socket, reading: disk) }
-            while !disk.isAsked { await Task.yield() }
+            while !disk.isAsked, !Task.isCancelled { await Task.yield() }
             // Else time would stand as long as the disk works.
             time.loop.release()
             let device = try await link.value
@@ -168,7 +168,7 @@ import Testing
         let disk = HangingDisk()
         let socket = try await peripheral.connect()
         let link = Task { [central] in try await central.connected(socket, reading: disk) }
-        while !disk.isAsked { await Task.yield() }
+        while !disk.isAsked, !Task.isCancelled { await Task.yield() }
         link.cancel()
         await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await link.value }
         disk.open()
@@ -190,7 +190,7 @@ import Testing
             }
             await #expect(throws: WorkFailure.noRoom) { try await gate.run(on: loop) { 1 } }
             disks[0].open()
-            while (try? await gate.run(on: loop) { 1 }) == nil { await Task.yield() }
+            while (try? await gate.run(on: loop) { 1 }) == nil, !Task.isCancelled { await Task.yield() }
             disks[1].open()
         }.value
     }

@@ -5,7 +5,7 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct DeviceMonitorTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct DeviceMonitorTests {
     private let lamp = BluetoothAddress(rawValue: 0xC000_0000_0002)
     private let belt = BluetoothAddress(rawValue: 0xC000_0000_0007)
 
@@ -77,7 +77,7 @@ import Testing
         monitor.pin(peer)
         await bench.controller.advertise(belt, [])
         await bench.controller.advertise(lamp, [])
-        while monitor.devices.count < 2 { await Task.yield() }
+        await bench.until { monitor.devices.count >= 2 }
         await crowd(bench)
         #expect(monitor.devices.count == DeviceTable.capacity)
         #expect(monitor.device(peer)?.isPresent == true)
@@ -97,11 +97,11 @@ import Testing
             return kernel.controllers
         }
         await bench.controller.unplug()
-        while monitor.isListening { await Task.yield() }
+        await bench.until { !monitor.isListening }
         #expect(monitor.devices.map(\.isPresent) == [true])
         let again = try await bench.controller.plugIn()
         bench.kernel.withLock { ($0.descriptors, $0.controllers) = ([again], controllers) }
-        while !monitor.isListening { await Task.yield() }
+        await bench.until { monitor.isListening }
         await bench.controller.commandsArrived(9)
         await bench.controller.advertise(belt, [])
         #expect(try await changes.next()?.arrived.count == 1)
@@ -124,7 +124,7 @@ import Testing
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         let monitor = try await central.monitor()
-        let task = Task {
+        let task = testTask {
             var changes = monitor.changes.makeAsyncIterator()
             return try await changes.next()
         }
@@ -145,6 +145,6 @@ func crowd(_ bench: AdapterBench) async {
         await bench.controller.advertise(BluetoothAddress(rawValue: first + UInt64(number)), [])
         // The stand-in's socket holds some hundred reports.
         guard number % 100 == 99 || number == DeviceTable.capacity - 1 else { continue }
-        while await bench.adapter.statistics.reports < heard + number + 1 { await Task.yield() }
+        while await bench.adapter.statistics.reports < heard + number + 1, !Task.isCancelled { await Task.yield() }
     }
 }

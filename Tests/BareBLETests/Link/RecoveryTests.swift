@@ -6,7 +6,7 @@ import Testing
 
 /// Security errors, and the hook that may do something about them. The exchanges are the `auto` cases of BlueZ's
 /// unit/test-gatt.c, and their like for writes and subscriptions.
-@Suite(.timeLimit(.minutes(1))) struct RecoveryTests {
+@Suite(.timeLimit(.minutes(10))) struct RecoveryTests {
     /// Remembers the requests to the hook, and responds.
     private final class Hook: Sendable {
         let requests = Lock<[SecurityRequest]>([])
@@ -198,7 +198,7 @@ import Testing
         let one = Task { try await device.read(.handle(3)) }
         let two = Task { try await device.read(.handle(5)) }
         await hook.waitUntilAsked()
-        while await peripheral.errorCount < 2 { await Task.yield() }
+        while await peripheral.errorCount < 2, !Task.isCancelled { await Task.yield() }
         // Others are served meanwhile; and when this answer is here, the second refusal is as well.
         #expect(try await device.read(.handle(7)) == [3])
         hook.answer(true)
@@ -219,7 +219,7 @@ import Testing
         for _ in 0..<2 { await #expect(throws: BLEError.self) { try await device.read(.handle(3)) } }
         #expect(hook.requests.withLock { $0.count } == 1)
         await peripheral.send(raw: [0x1D, UInt8(truncatingIfNeeded: handle), 0, 1, 0, 0xFF, 0xFF])
-        while await device.statistics.confirmations == 0 { await Task.yield() }
+        while await device.statistics.confirmations == 0, !Task.isCancelled { await Task.yield() }
         await #expect(throws: BLEError.self) { try await device.read(.handle(3)) }
         #expect(hook.requests.withLock { $0.count } == 2)
     }

@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// Many values at once, for consumers that take them when they like.
-@Suite(.timeLimit(.minutes(2)), .serialized) struct NotificationLoadTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct NotificationLoadTests {
     private let central = Central()
 
     private func sender() -> VirtualPeripheral {

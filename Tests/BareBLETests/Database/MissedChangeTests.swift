@@ -3,7 +3,7 @@ import BareBLETestKit
 import Testing
 
 /// Changes that a peer announces before, or after, this side knows where it does.
-@Suite(.timeLimit(.minutes(1))) struct MissedChangeTests {
+@Suite(.timeLimit(.minutes(10))) struct MissedChangeTests {
     private let central = Central()
     private static let control = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [7])])
     private static let small = VirtualDevice(
@@ -61,7 +61,7 @@ import Testing
         let device = try await central.attach(to: peripheral)
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [50])
         try await change(peripheral, to: Self.large)
-        while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
+        while await !peripheral.isSubscribed(to: 0x2A05), !Task.isCancelled { await Task.yield() }
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [60])
     }
 
@@ -72,7 +72,7 @@ import Testing
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [50])
         let known = await device.database
         for _ in 0..<100 { await peripheral.send(raw: [0x1D, 0x77, 0, 1, 0, 0xFF, 0xFF]) }
-        while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
+        while await !peripheral.isSubscribed(to: 0x2A05), !Task.isCancelled { await Task.yield() }
         #expect(await device.database?.services.last == known?.services.last)
         let before = await peripheral.requestCount
         for _ in 0..<100 { await peripheral.send(raw: [0x1D, 0x77, 0, 1, 0, 0xFF, 0xFF]) }
@@ -90,8 +90,10 @@ import Testing
         await peripheral.send(raw: [0x1D, 3, 0, 1, 0, 0xFF, 0xFF])
         #expect(try await changes.next()?.handles.upperBound == 0xFFFF)
         // The application asks for nothing meanwhile.
-        while await peripheral.transcript.requests.count(where: { $0 == "12" }) == writes { await Task.yield() }
-        while await device.database?.characteristics(0x2A05).isEmpty ?? true { await Task.yield() }
+        while await peripheral.transcript.requests.count(where: { $0 == "12" }) == writes, !Task.isCancelled {
+            await Task.yield()
+        }
+        while await device.database?.characteristics(0x2A05).isEmpty ?? true, !Task.isCancelled { await Task.yield() }
         let range = try #require(await peripheral.changeServices(to: Self.large))
         #expect(try await changes.next()?.handles == range)
         #expect(try await device.read(.uuid(0x2A19, service: 0x180F)) == [60])
@@ -107,7 +109,7 @@ import Testing
         var changes = try await device.serviceChanges().makeAsyncIterator()
         let before = await peripheral.receivedCount
         let discovery = Task { try await device.discover(level: .full, ignoringCache: true) }
-        while await peripheral.receivedCount == before { await Task.yield() }
+        while await peripheral.receivedCount == before, !Task.isCancelled { await Task.yield() }
         let handles = database.services.dropFirst().map { UInt8(truncatingIfNeeded: $0.handles.lowerBound) }
         let changed = stride(from: 0, to: handles.count, by: 2).map { handles[$0] }
         for handle in changed { await peripheral.send(raw: [0x1D, 3, 0, handle, 0, handle, 0]) }

@@ -2,7 +2,7 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SignedWriteTests {
+@Suite(.timeLimit(.minutes(10))) struct SignedWriteTests {
     /// GATT/GAW/CL/BV-02-C as BlueZ's unit/test-gatt.c has it: the key's code of this one message.
     @Test func goesOutWithItsSignature() async throws {
         let peer = ScriptedPeripheral(try Dialogue("< d2 0700 010203 00000000 311f0acd1c3a5b0a"))

@@ -4,7 +4,7 @@ import Testing
 
 /// The requests by which several values are read at once, and parts of values. The packets are written after the layouts in
 /// Core Vol 3 Part F, 3.4.4.
-@Suite(.timeLimit(.minutes(1))) struct ReadingSeveralTests {
+@Suite(.timeLimit(.minutes(10))) struct ReadingSeveralTests {
     private let central = Central()
 
     private func attach(_ script: String, mtu: Int = 23) async throws -> (Peripheral, ScriptedPeripheral) {

@@ -8,7 +8,7 @@ extension VirtualPeripheral {
         stopResponding()
         let before = receivedCount
         let task = Task { try await call() }
-        while receivedCount == before { await Task.yield() }
+        while receivedCount == before, !Task.isCancelled { await Task.yield() }
         return task
     }
 }

@@ -210,7 +210,7 @@ import Testing
         try await isSettled(device, at: peripheral)
         await peripheral.changeServices(to: Self.moved, isAnnounced: false)
         await #expect(throws: BLEError.self) { try await level.unsubscribe() }
-        while await device.database?.characteristics(0x2A29).isEmpty ?? true { await Task.yield() }
+        while await device.database?.characteristics(0x2A29).isEmpty ?? true, !Task.isCancelled { await Task.yield() }
         #expect(try await device.read(0x2A19) == [60])
     }
 
@@ -230,7 +230,7 @@ import Testing
 
     /// Waits until what the library writes after the first request has been written, the last of it too.
     private func isSettled(_ device: Peripheral, at peripheral: VirtualPeripheral) async throws {
-        while await !peripheral.isSubscribed(to: 0x2A05) { await Task.yield() }
+        while await !peripheral.isSubscribed(to: 0x2A05), !Task.isCancelled { await Task.yield() }
         #expect(try await peripheral.value(0x2B29) == [5])
         #expect(try await device.read(0x2A19) == [50])
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// Changes of services where a program names its characteristics with their service: Generic Attribute is looked for all the
 /// same, after the program's first request.
-@Suite(.timeLimit(.minutes(1))) struct NamedServiceChangeTests {
+@Suite(.timeLimit(.minutes(10))) struct NamedServiceChangeTests {
     private let central = Central()
 
     private static func device(hasExtra: Bool, isAnnouncing: Bool = true) -> VirtualDevice {

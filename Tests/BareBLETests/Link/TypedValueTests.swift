@@ -25,7 +25,7 @@ extension CharacteristicKey where Value == Percent {
     fileprivate static var setting: Self { Self(0xFFF1) }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct TypedValueTests {
+@Suite(.timeLimit(.minutes(10))) struct TypedValueTests {
     private let central = Central()
 
     private var settings: VirtualDevice {
