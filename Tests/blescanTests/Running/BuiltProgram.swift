@@ -84,6 +84,13 @@ final class RunningProgram: Sendable {
             process.standardOutput = terminal.side
         }
         process.standardError = terminal.map { $0.side } ?? errors
+        // Not `waitUntilExit`: in a thread whose run loop has nothing to do, that spins.
+        process.terminationHandler = { [state] process in
+            // The shell's status for a signal; no test expects one.
+            let status =
+                process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+            state.withLock { $0.status = status }
+        }
         try process.run()
         processID = process.processIdentifier
         if case .collected = sink {
@@ -95,13 +102,6 @@ final class RunningProgram: Sendable {
             Self.inThread { [self] in collect(errors.fileHandleForReading, into: \.errors) }
         } else {
             state.withLock { $0.openPipes -= 1 }
-        }
-        Self.inThread { [self] in
-            process.waitUntilExit()
-            // The shell's status for a signal; no test expects one.
-            let status =
-                process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
-            state.withLock { $0.status = status }
         }
         Self.inThread {
             try? standardInput.fileHandleForWriting.write(contentsOf: Data(input.utf8))
