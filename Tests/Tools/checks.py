@@ -1,4 +1,4 @@
-"""checks.py STEP...: runs the named steps one after the other, and ends with one line:
+"""checks.py STEP...: runs the named steps one after the other, the virtual machines of `kernel` beside the others, and ends with one line:
 
     N passed, N failed, N skipped
 
@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -38,8 +39,25 @@ PLAIN_TEST = re.compile(r"^(ok|not ok|skipped) (.+)$")
 WORTH_SHOWING = re.compile(r"^\s*(✘|not ok |skipped )|SKIPPED: |(: |^)(error|fatal error): |Sanitizer|Fatal error", re.I)
 
 
-# The tests of values, which run in parallel.
-CORE = ["--filter", "^BLECoreTests", "--filter", "^BLEProfilesTests", "--filter", "^BLECaptureTests"]
+# Modules whose tests need nothing but processors: values and machines, and the rest of the library in virtual time or with limits that only
+# a fault reaches. They run in parallel.
+BESIDE = [f"^{module}" for module in (
+    "BLECoreTests", "BLEProfilesTests", "BLECaptureTests", "BareBLETests", "BareBLETestKitTests", "BareBLECryptoTests",
+    "BareBLEFoundationTests", "SimulationTests")]
+# Suites with the limits of real time, beside which nothing else may keep the process from running, and suites for real adapters, which the
+# kernel step runs in the virtual machine.
+ALONE = [r"\.RealTime[A-Za-z]*Tests"]
+KERNEL = [r"\.Kernel[A-Za-z]*Tests"]
+# Suites of these modules that start programs. Until such a process executes its program it holds a copy of every socket of this one, so a
+# link that is closed meanwhile ends later than virtual time can know.
+STARTING = [r"^BareBLETests\.BumbleDiscoveryTests"]
+# About half of the time that programs under test, terminals and brokers are waited for.
+TERMINALS = [rf"^blescanTests\.{suite}" for suite in (
+    "BadInputTests", "DoctorTests", "HelpTests", "ProgressTests", "ScreenTests", "TerminalTests", "UnrulyPeerTests")]
+
+
+class Together(list):
+    """Commands that run at the same time, each with its environment."""
 
 
 class Tally:
@@ -71,18 +89,29 @@ def suite(*options, environment={}, left_out=()):
     for part in "bumble", "tools", "decoder":
         yield ["python3", "Tests/VM/bed.py", "--prepare", part], {}
     yield ["swift", "build", "--build-tests", *options], {}
-    test = ["swift", "test", "--skip-build", "--disable-xctest", *options]
-    yield [*test, *CORE], environment
-    # Each adapter in there keeps the descriptors of its loop, 1,300 in all, whose thread has ended: no other test
-    # should be affected.
-    yield [*test, "--no-parallel", "--filter", "^FaultTests"], environment
-    # Tests that wait for other programs run one by one: beside others, on few processors, their peers would time out.
-    # Suites named Kernel... switch adapters; the kernel step runs them in the virtual machine.
+    # Not by `swift test`: it plans a build for many seconds, and the next one waits for it.
+    folder = options[options.index("--scratch-path") + 1] if "--scratch-path" in options else ".build"
+    program = f"{folder}/{'release' if 'release' in options else 'debug'}/BareBLEPackageTests.xctest"
     cache = Path(os.environ.get("BAREBLE_VM_DIR") or ROOT / ".build" / "vm")
-    skips = [part for name in (*CORE[1::2], "^FaultTests", r"\.Kernel[A-Za-z]*Tests", *left_out) for part in ("--skip", name)]
-    yield [*test, "--no-parallel", *skips], {
+    environment = {
         "BAREBLE_PYTHON": str(cache / "python" / "bin" / "python"),
         "BAREBLE_BTMON": str(cache / "tools" / "usr" / "bin" / "btmon"), **environment}
+
+    def tests(*more, only=(), without=()):
+        chosen = [word for name in only for word in ("--filter", name)]
+        left = [word for name in (*without, *KERNEL, *left_out) for word in ("--skip", name)]
+        return [program, "--testing-library", "swift-testing", *more, *chosen, *left], environment
+
+    # The parts wait more than they compute, so they run beside each other. Within a part, tests that wait for other programs run one by
+    # one: on few processors, the peers of a hundred of them would time out. FaultTests have a process of their own: each adapter in there
+    # keeps the descriptors of its loop, 1,300 in all, whose thread has ended.
+    yield Together([
+        tests(only=BESIDE, without=[*ALONE, *STARTING]),
+        tests("--no-parallel", only=["^FaultTests"]),
+        tests("--no-parallel", only=[*STARTING, *TERMINALS]),
+        tests("--no-parallel", without=[*BESIDE, "^FaultTests", *TERMINALS]),
+    ]), {}
+    yield tests("--no-parallel", only=ALONE)
 
 
 def addresses():
@@ -167,13 +196,19 @@ def packaging():
     yield ["Tests/Tools/check-deb"], {}
 
 
+# The group whose guest has the time of this machine, and so needs it for itself. In the others time is counted in instructions.
+HOST_TIME = "legacy"
+COUNTED = ["extended", "doctor", "daemon", "dual", "recovery"]
+
+
 def kernel():
     yield ["swift", "build", "--build-tests"], {}
     yield [*RELEASE, "blescan"], {}
     yield [
         "swift", "build", "--package-path", "Docs/examples", "--scratch-path", ".build/examples", "--product",
         "heart-rate-logger"], {}
-    yield ["python3", "Tests/VM/run.py"], {}
+    yield ["python3", "Tests/VM/run.py", *COUNTED], {}
+    yield ["python3", "Tests/VM/run.py", HOST_TIME], {}
 
 
 STEPS = {step.__name__: step for step in (
@@ -195,43 +230,94 @@ def is_built(command, done):
         for other in done)
 
 
-def run(name, done):
-    """Runs one step, without the builds that are `done`, to which it adds its own; returns its tally. A command that ends badly without a failed test counts as one failure."""
-    tally, shown, tail = Tally(), [], []
-    began = time.monotonic()
-    with open(LOGS / f"{name}.log", "w") as log:
-        for command, environment in STEPS[name]():
-            failed_before = tally.failed
-            log.write(f"$ {' '.join(command)}\n")
-            if is_built(command, done):
-                log.write("built in an earlier step\n")
-                continue
-            child = subprocess.Popen(
-                [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-            for line in child.stdout:
-                log.write(line)
-                log.flush()
-                line = line.rstrip("\n")
-                tally.read(line)
-                tail = (tail + [line])[-15:]
-                if WORTH_SHOWING.search(line) and line not in shown:
-                    shown.append(line)
-            status = child.wait()
-            if status != 0 and tally.failed == failed_before:
-                tally.failed += 1
-                shown += [f"`{' '.join(command)}` ended with status {status}; its last lines:", *tail]
+class Run:
+    """One step, whose commands may be performed a few at a time. A command that ends badly without a failed test counts as one failure."""
+
+    def __init__(self, name, done):
+        """`done` holds the builds that need not be done again, and gets those of this step."""
+        self.name, self.done = name, done
+        self.tally, self.shown, self.seconds = Tally(), [], 0
+        self.commands = list(STEPS[name]())
+        self.lock = threading.Lock()
+        self.log = open(LOGS / f"{name}.log", "w")
+
+    def perform(self, count=None):
+        """Performs the next `count` commands, or all that are left; after a failure none."""
+        began = time.monotonic()
+        now, self.commands = self.commands[:count], self.commands[len(self.commands) if count is None else count:]
+        for command, environment in now:
+            if isinstance(command, Together):
+                is_good = self.together(command)
+            else:
+                is_good = self.one(command, environment)
+            if not is_good:
+                self.commands = []
                 break
+        self.seconds += time.monotonic() - began
+
+    def together(self, commands):
+        results = {}
+
+        def part(number, command, environment):
+            results[number] = self.one(command, environment, lines := [])
+            with self.lock:
+                self.log.writelines(lines)
+                self.log.flush()
+        threads = [threading.Thread(target=part, args=(number, *one)) for number, one in enumerate(commands)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return all(results.get(number) for number in range(len(commands)))
+
+    def one(self, command, environment, lines=None):
+        """Returns whether the next command makes sense. What it prints goes to the log, or into `lines` first."""
+
+        def write(line):
+            if lines is not None:
+                return lines.append(line)
+            self.log.write(line)
+            self.log.flush()
+        write(f"$ {' '.join(command)}\n")
+        if is_built(command, self.done):
+            write("built in an earlier step\n")
+            return True
+        own, tail = Tally(), []
+        child = subprocess.Popen(
+            [*LIMIT, *command], cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        for line in child.stdout:
+            write(line)
+            line = line.rstrip("\n")
+            own.read(line)
+            tail = (tail + [line])[-15:]
+            if WORTH_SHOWING.search(line):
+                with self.lock:
+                    if line not in self.shown:
+                        self.shown.append(line)
+        status = child.wait()
+        with self.lock:
+            is_good = status == 0 or own.failed > 0
+            if not is_good:
+                own.failed += 1
+                self.shown += [f"`{' '.join(command)}` ended with status {status}; its last lines:", *tail]
+            self.tally.add(own)
             if status == 0 and command[:2] == ["swift", "build"]:
-                done.append(command)
-    if name in ("embedded", "linkage") and tally.failed == 0 and tally.passed == 0:
-        tally.passed = 1
-    print(f"{name:<10} {tally}  ({time.monotonic() - began:.0f} s)", flush=True)
-    for line in shown[:60]:
-        print("    " + line)
-    if tally.failed or len(shown) > 60:
-        print(f"    all of it: {(LOGS / (name + '.log')).relative_to(ROOT)}", flush=True)
-    return tally
+                self.done.append(command)
+        return is_good
+
+    def finish(self):
+        """Prints what came of it."""
+        self.log.close()
+        tally = self.tally
+        if self.name in ("embedded", "linkage") and tally.failed == 0 and tally.passed == 0:
+            tally.passed = 1
+        print(f"{self.name:<10} {tally}  ({self.seconds:.0f} s)", flush=True)
+        for line in self.shown[:60]:
+            print("    " + line)
+        if tally.failed or len(self.shown) > 60:
+            print(f"    all of it: {(LOGS / (self.name + '.log')).relative_to(ROOT)}", flush=True)
+        return tally
 
 
 def main(names):
@@ -241,9 +327,25 @@ def main(names):
         return 64
     LOGS.mkdir(parents=True, exist_ok=True)
     total, done = Tally(), []
+    beside = machines = None
+    if "kernel" in names and len(names) > 1:
+        # The virtual machines use one processor, and time in them does not depend on what else this machine does: they run beside the
+        # other steps. No later build changes the programs that run in them.
+        names = [name for name in names if name != "kernel"]
+        print(f"{'kernel':<10} ...", flush=True)
+        beside = Run("kernel", done)
+        beside.perform(len(beside.commands) - 2)
+        machines = threading.Thread(target=beside.perform, args=(1,))
+        machines.start()
     for name in names:
         print(f"{name:<10} ...", flush=True)
-        total.add(run(name, done))
+        run = Run(name, done)
+        run.perform()
+        total.add(run.finish())
+    if beside:
+        machines.join()
+        beside.perform()
+        total.add(beside.finish())
     (LOGS / "summary").write_text(f"{total}\n")
     print(total, flush=True)
     if STRICT and total.skipped and not total.failed:
