@@ -16,6 +16,7 @@ next one. Status 0: nothing failed; on a build machine (CI=true) a skipped test 
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -326,6 +327,11 @@ def main(names):
         print(f"checks.py: the steps are {', '.join(STEPS)}", file=sys.stderr)
         return 64
     LOGS.mkdir(parents=True, exist_ok=True)
+    # The tests that run in parallel have some two thousand descriptors open at a time, more than a shell usually allows.
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed != resource.RLIM_INFINITY:
+        wanted = max(allowed, 16_384)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
     total, done = Tally(), []
     beside = machines = None
     if "kernel" in names and len(names) > 1:
