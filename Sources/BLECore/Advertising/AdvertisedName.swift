@@ -2,17 +2,23 @@
 ///
 /// Devices pad names with NULs and truncate them inside a character; hostile devices insert control characters.
 public struct AdvertisedName: Hashable, Sendable {
+    private let value: CompactBytes
+
     /// The value as received.
-    public let bytes: [UInt8]
+    public var bytes: [UInt8] { value.array }
 
     /// Creates a name from the value of a name structure.
     public init(bytes: [UInt8]) {
-        self.bytes = bytes
+        value = CompactBytes(bytes)
+    }
+
+    init(copying bytes: Span<UInt8>) {
+        value = CompactBytes(copying: bytes)
     }
 
     /// All bytes as UTF-8. Each invalid sequence becomes U+FFFD; nothing else changes.
     public var text: String {
-        String(decoding: bytes, as: UTF8.self)
+        value.text
     }
 
     /// The name for display and logs: truncated at the first NUL, with control and bidirectional formatting characters

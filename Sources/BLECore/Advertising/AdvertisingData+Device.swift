@@ -8,12 +8,12 @@ extension AdvertisingData {
 
     /// The complete local name.
     public var localName: AdvertisedName? {
-        first(.completeLocalName) { AdvertisedName(bytes: $0.rest()) }
+        first(.completeLocalName) { AdvertisedName(copying: $0.unread) }
     }
 
     /// The shortened local name.
     public var shortenedLocalName: AdvertisedName? {
-        first(.shortenedLocalName) { AdvertisedName(bytes: $0.rest()) }
+        first(.shortenedLocalName) { AdvertisedName(copying: $0.unread) }
     }
 
     /// The complete local name if present, otherwise the shortened one.
@@ -21,7 +21,7 @@ extension AdvertisingData {
 
     /// The name of a broadcast, such as "Gate 5".
     public var broadcastName: AdvertisedName? {
-        first(.broadcastName) { AdvertisedName(bytes: $0.rest()) }
+        first(.broadcastName) { AdvertisedName(copying: $0.unread) }
     }
 
     /// The transmit power of the advertisement, in dBm.

@@ -31,7 +31,7 @@ extension AdvertisingData {
 
     /// The offered services, from complete and incomplete lists of all three UUID sizes, in payload order.
     public var serviceUUIDs: [BluetoothUUID] {
-        uuids { 0x02...0x07 ~= $0.rawValue }
+        uuids { $0.serviceListElementSize != nil }
     }
 
     /// The services that the device solicits from a central, in payload order.
@@ -42,41 +42,46 @@ extension AdvertisingData {
     /// A Boolean value that indicates whether a service list is marked incomplete, so that the device may offer more
     /// services.
     public var hasIncompleteServiceList: Bool {
-        var walk = Walk(bytes.span)
-        while let structure = walk.next() {
-            switch structure.type {
-            case .incomplete16BitServiceUUIDs, .incomplete32BitServiceUUIDs, .incomplete128BitServiceUUIDs: return true
-            default: continue
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while let structure = walk.next() {
+                switch structure.type {
+                case .incomplete16BitServiceUUIDs, .incomplete32BitServiceUUIDs, .incomplete128BitServiceUUIDs:
+                    return true
+                default: continue
+                }
             }
+            return false
         }
-        return false
     }
 
     /// Returns a Boolean value that indicates whether a service is offered. Does not allocate.
     public func offers(_ service: BluetoothUUID) -> Bool {
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            guard 0x02...0x07 ~= structure.type.rawValue, let size = structure.type.uuidListElementSize else {
-                continue
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                guard let size = structure.type.serviceListElementSize else { continue }
+                while let uuid = structure.value.uuid(size) {
+                    if uuid == service { return true }
+                }
             }
-            while let uuid = structure.value.uuid(size) {
-                if uuid == service { return true }
-            }
+            return false
         }
-        return false
     }
 
     /// All service data, in payload order. Structures too short for their UUID are skipped.
     public var serviceData: [ServiceData] {
         var result: [ServiceData] = []
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            guard let size = structure.type.serviceDataUUIDSize, let service = structure.value.uuid(size) else {
-                continue
+        return payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                guard let size = structure.type.serviceDataUUIDSize, let service = structure.value.uuid(size) else {
+                    continue
+                }
+                result.append(ServiceData(service: service, data: structure.value.rest()))
             }
-            result.append(ServiceData(service: service, data: structure.value.rest()))
+            return result
         }
-        return result
     }
 
     /// Returns the data of one service; the first if there are several.
@@ -101,12 +106,16 @@ extension AdvertisingData {
 
     /// Reads the first service data of `service` that `read` accepts.
     package func withServiceData<Value>(of service: BluetoothUUID, _ read: (inout ByteReader) -> Value?) -> Value? {
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            guard let size = structure.type.serviceDataUUIDSize, structure.value.uuid(size) == service else { continue }
-            if let value = read(&structure.value) { return value }
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                guard let size = structure.type.serviceDataUUIDSize, structure.value.uuid(size) == service else {
+                    continue
+                }
+                if let value = read(&structure.value) { return value }
+            }
+            return nil
         }
-        return nil
     }
 
     /// Reads the first data of `company` that `read` accepts.
@@ -119,17 +128,20 @@ extension AdvertisingData {
 
     private func uuids(_ belongs: (AdvertisingDataType) -> Bool) -> [BluetoothUUID] {
         var result: [BluetoothUUID] = []
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            guard belongs(structure.type), let size = structure.type.uuidListElementSize else { continue }
-            while let uuid = structure.value.uuid(size) { result.append(uuid) }
+        return payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                guard belongs(structure.type), let size = structure.type.uuidListElementSize else { continue }
+                while let uuid = structure.value.uuid(size) { result.append(uuid) }
+            }
+            return result
         }
-        return result
     }
 }
 
 extension AdvertisingDataType {
     /// The size of the UUID that precedes service data, in bytes, or `nil` for other types.
+    @inline(__always)
     package var serviceDataUUIDSize: Int? {
         switch self {
         case .serviceData16Bit: 2

@@ -14,12 +14,18 @@
 ///
 /// Spec: Core Vol 3 Part C, 11; Core Specification Supplement, Part A.
 public struct AdvertisingData: Hashable, Sendable {
+    let payload: CompactBytes
+
     /// The payload as received.
-    public let bytes: [UInt8]
+    public var bytes: [UInt8] { payload.array }
 
     /// Creates a payload from any bytes.
     public init(_ bytes: [UInt8]) {
-        self.bytes = bytes
+        payload = CompactBytes(bytes)
+    }
+
+    init(_ payload: CompactBytes) {
+        self.payload = payload
     }
 
     /// One structure with a copy of its value.
@@ -63,8 +69,10 @@ public struct AdvertisingData: Hashable, Sendable {
 
     /// Visits at most `structureLimit` structures in payload order, without copying or allocating.
     public func forEachStructure(_ visit: (AdvertisingDataType, Span<UInt8>) -> Void) {
-        var walk = Walk(bytes.span)
-        while let structure = walk.next() { visit(structure.type, structure.value.unread) }
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while let structure = walk.next() { visit(structure.type, structure.value.unread) }
+        }
     }
 
     /// A violation of the payload format.
@@ -96,31 +104,37 @@ public struct AdvertisingData: Hashable, Sendable {
     /// All defects of the payload, in payload order; empty if it is well formed.
     public var defects: [Defect] {
         var found: [Defect] = []
-        var walk = Walk(bytes.span)
-        while let structure = walk.next() {
-            guard let size = structure.type.uuidListElementSize else { continue }
-            let extra = structure.value.remaining % size
-            if extra > 0 { found.append(.partialUUID(offset: structure.offset, extra: extra)) }
+        return payload.withSpan { span in
+            var walk = Walk(span)
+            while let structure = walk.next() {
+                guard let size = structure.type.uuidListElementSize else { continue }
+                let extra = structure.value.remaining % size
+                if extra > 0 { found.append(.partialUUID(offset: structure.offset, extra: extra)) }
+            }
+            if walk.omitted > 0 { found.append(.tooManyStructures(omitted: walk.omitted)) }
+            if let ending = walk.ending { found.append(ending) }
+            return found
         }
-        if walk.omitted > 0 { found.append(.tooManyStructures(omitted: walk.omitted)) }
-        if let ending = walk.ending { found.append(ending) }
-        return found
     }
 
     /// Returns the result of `read` for the first structure of `type` for which it is not `nil`.
     package func first<Value>(_ type: AdvertisingDataType, _ read: (inout ByteReader) -> Value?) -> Value? {
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            if structure.type == type, let value = read(&structure.value) { return value }
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                if structure.type == type, let value = read(&structure.value) { return value }
+            }
+            return nil
         }
-        return nil
     }
 
     /// Calls `read` with the value of every structure of `type`.
     package func forEach(_ type: AdvertisingDataType, _ read: (inout ByteReader) -> Void) {
-        var walk = Walk(bytes.span)
-        while var structure = walk.next() {
-            if structure.type == type { read(&structure.value) }
+        payload.withSpan { span in
+            var walk = Walk(span)
+            while var structure = walk.next() {
+                if structure.type == type { read(&structure.value) }
+            }
         }
     }
 
@@ -166,11 +180,11 @@ public struct AdvertisingData: Hashable, Sendable {
                     _ = reader.skip(left)
                     return nil
                 }
-                count += 1
+                count &+= 1
                 if count <= AdvertisingData.structureLimit {
                     return StructureView(type: AdvertisingDataType(rawValue: type), offset: offset, value: part)
                 }
-                omitted += 1
+                omitted &+= 1
             }
         }
 

@@ -113,6 +113,17 @@ public struct AdvertisingDataType: RawRepresentable, Hashable, Sendable {
     /// Manufacturer Specific Data.
     public static let manufacturerSpecificData = AdvertisingDataType(rawValue: 0xFF)
 
+    /// The size of each UUID in a list of offered services, in bytes, or `nil` for other types.
+    @inline(__always)
+    var serviceListElementSize: Int? {
+        switch rawValue {
+        case 0x02, 0x03: 2
+        case 0x04, 0x05: 4
+        case 0x06, 0x07: 16
+        default: nil
+        }
+    }
+
     /// The size of each UUID in a list of this type, in bytes, or `nil` if the type is not a list of UUIDs.
     var uuidListElementSize: Int? {
         switch rawValue {

@@ -85,6 +85,7 @@ extension AdvertisingReport {
         case cutOff
     }
 
+    @inline(__always)
     private static func read(
         _ event: Event, _ parameters: Span<UInt8>, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
     ) -> Losses {
@@ -118,11 +119,14 @@ extension AdvertisingReport {
     }
 
     /// Event_Type 1 | Address_Type 1 | Address 6 | Data_Length 1 | Data | RSSI 1
+    @inline(__always)
     private static func legacyReport(
         _ reader: inout ByteReader, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
     ) -> Outcome {
-        guard let eventType = reader.u8(), let addressType = reader.u8(), let address = reader.address(),
-            let length = reader.u8(), let data = reader.array(Int(length)), let rssi = reader.i8()
+        // One check for all fields of fixed length.
+        guard var head = reader.take(9), let eventType = head.u8(), let addressType = head.u8(),
+            let address = head.address(), let length = head.u8(), let data = reader.take(Int(length)),
+            let rssi = reader.i8()
         else { return .cutOff }
         let properties: Properties
         switch eventType {
@@ -139,7 +143,8 @@ extension AdvertisingReport {
         receive(
             AdvertisingReport(
                 event: .legacy, eventType: UInt16(eventType), properties: properties, address: advertiser.address,
-                addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data))
+                addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi,
+                payload: CompactBytes(copying: data.unread)))
         return isOversized ? .oversized : .delivered
     }
 
@@ -153,7 +158,8 @@ extension AdvertisingReport {
         else { return .reserved }
         var report = AdvertisingReport(
             event: .directed, eventType: UInt16(eventType), properties: [.legacy, .connectable, .directed],
-            address: advertiser.address, addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: [])
+            address: advertiser.address, addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi,
+            payload: CompactBytes())
         report.directAddress = direct.address
         report.directAddressType = direct.type
         receive(report)
@@ -162,14 +168,16 @@ extension AdvertisingReport {
 
     /// Event_Type 2 | Address_Type 1 | Address 6 | Primary_PHY 1 | Secondary_PHY 1 | Advertising_SID 1 | TX_Power 1 |
     /// RSSI 1 | Periodic_Advertising_Interval 2 | Direct_Address_Type 1 | Direct_Address 6 | Data_Length 1 | Data
+    @inline(__always)
     private static func extendedReport(
         _ reader: inout ByteReader, _ keepingOversized: Bool, _ receive: (AdvertisingReport) -> Void
     ) -> Outcome {
-        guard let eventType = reader.u16(), let addressType = reader.u8(), let address = reader.address(),
-            let primaryPHY = reader.u8(), let secondaryPHY = reader.u8(), let sid = reader.u8(),
-            let txPower = reader.i8(), let rssi = reader.i8(), let interval = reader.u16(),
-            let directType = reader.u8(), let directAddress = reader.address(),
-            let length = reader.u8(), let data = reader.array(Int(length))
+        // One check for all fields of fixed length.
+        guard var head = reader.take(24), let eventType = head.u16(), let addressType = head.u8(),
+            let address = head.address(), let primaryPHY = head.u8(), let secondaryPHY = head.u8(),
+            let sid = head.u8(), let txPower = head.i8(), let rssi = head.i8(), let interval = head.u16(),
+            let directType = head.u8(), let directAddress = head.address(), let length = head.u8(),
+            let data = reader.take(Int(length))
         else { return .cutOff }
         guard let advertiser = Advertiser(type: addressType, address: address) else { return .reserved }
         let properties = Properties(rawValue: UInt8(truncatingIfNeeded: eventType & 0x1F))
@@ -177,7 +185,8 @@ extension AdvertisingReport {
         guard !isOversized || keepingOversized else { return .oversized }
         var report = AdvertisingReport(
             event: .extended, eventType: eventType, properties: properties, address: advertiser.address,
-            addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi, data: data)
+            addressType: advertiser.type, rssi: rssi == 127 ? nil : rssi,
+            payload: CompactBytes(copying: data.unread))
         switch eventType >> 5 & 0b11 {
         case 0b00: report.dataStatus = .complete
         case 0b01: report.dataStatus = .incomplete

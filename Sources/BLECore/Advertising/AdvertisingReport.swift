@@ -76,7 +76,11 @@ public struct AdvertisingReport: Hashable, Sendable {
     /// The type of `directAddress`. A private address that the controller cannot resolve counts as `.random`.
     public var directAddressType: AddressType?
     /// The payload, in the format that `AdvertisingData` reads.
-    public var data: [UInt8]
+    public var data: [UInt8] {
+        get { payload.array }
+        set { payload = CompactBytes(newValue) }
+    }
+    package private(set) var payload: CompactBytes
 
     /// Creates a report of a legacy advertisement. The other properties can be set afterwards.
     public init(
@@ -86,12 +90,12 @@ public struct AdvertisingReport: Hashable, Sendable {
     ) {
         self.init(
             event: .extended, eventType: UInt16(properties.rawValue), properties: properties, address: address,
-            addressType: addressType, rssi: rssi, data: data)
+            addressType: addressType, rssi: rssi, payload: CompactBytes(data))
     }
 
     init(
         event: Event, eventType: UInt16, properties: Properties, address: BluetoothAddress?, addressType: AddressType?,
-        rssi: Int8?, data: [UInt8]
+        rssi: Int8?, payload: CompactBytes
     ) {
         self.event = event
         self.eventType = eventType
@@ -101,7 +105,7 @@ public struct AdvertisingReport: Hashable, Sendable {
         self.addressType = address == nil ? nil : addressType
         self.rssi = rssi
         self.primaryPHY = .le1M
-        self.data = data
+        self.payload = payload
     }
 
     /// The advertiser's identity, if known; the target of a connection.
@@ -122,5 +126,5 @@ public struct AdvertisingReport: Hashable, Sendable {
     public var isLegacy: Bool { properties.contains(.legacy) }
 
     /// The payload with its typed views.
-    public var advertisingData: AdvertisingData { AdvertisingData(data) }
+    public var advertisingData: AdvertisingData { AdvertisingData(payload) }
 }

@@ -18,7 +18,7 @@ public struct ByteReader: ~Escapable {
     }
 
     /// The number of bytes left.
-    public var remaining: Int { bytes.count - offset }
+    public var remaining: Int { bytes.count &- offset }
 
     /// A Boolean value that indicates whether all bytes have been read.
     public var isAtEnd: Bool { offset >= bytes.count }
@@ -27,7 +27,7 @@ public struct ByteReader: ~Escapable {
     @inline(__always)
     package mutating func u8() -> UInt8? {
         guard remaining >= 1 else { return nil }
-        defer { offset += 1 }
+        defer { offset &+= 1 }
         return bytes[offset]
     }
 
@@ -42,24 +42,24 @@ public struct ByteReader: ~Escapable {
     @inline(__always)
     package mutating func u16() -> UInt16? {
         guard remaining >= 2 else { return nil }
-        defer { offset += 2 }
-        return UInt16(bytes[offset]) | UInt16(bytes[offset + 1]) << 8
+        defer { offset &+= 2 }
+        return UInt16(bytes[offset]) | UInt16(bytes[offset &+ 1]) << 8
     }
 
     @_lifetime(self: copy self)
     package mutating func u24() -> UInt32? {
         guard remaining >= 3 else { return nil }
-        defer { offset += 3 }
-        return UInt32(bytes[offset]) | UInt32(bytes[offset + 1]) << 8 | UInt32(bytes[offset + 2]) << 16
+        defer { offset &+= 3 }
+        return UInt32(bytes[offset]) | UInt32(bytes[offset &+ 1]) << 8 | UInt32(bytes[offset &+ 2]) << 16
     }
 
     @_lifetime(self: copy self)
     @inline(__always)
     package mutating func u32() -> UInt32? {
         guard remaining >= 4 else { return nil }
-        defer { offset += 4 }
-        return UInt32(bytes[offset]) | UInt32(bytes[offset + 1]) << 8 | UInt32(bytes[offset + 2]) << 16
-            | UInt32(bytes[offset + 3]) << 24
+        defer { offset &+= 4 }
+        return UInt32(bytes[offset]) | UInt32(bytes[offset &+ 1]) << 8 | UInt32(bytes[offset &+ 2]) << 16
+            | UInt32(bytes[offset &+ 3]) << 24
     }
 
     @_lifetime(self: copy self)
@@ -70,6 +70,7 @@ public struct ByteReader: ~Escapable {
     }
 
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func u64() -> UInt64? {
         guard remaining >= 8, let low = u32(), let high = u32() else { return nil }
         return UInt64(low) | UInt64(high) << 32
@@ -80,8 +81,8 @@ public struct ByteReader: ~Escapable {
     package mutating func unsigned(_ count: Int) -> UInt64? {
         guard count >= 1, count <= 8, remaining >= count else { return nil }
         var number: UInt64 = 0
-        for index in 0..<count { number |= UInt64(bytes[offset + index]) << UInt64(8 * index) }
-        offset += count
+        for index in 0..<count { number |= UInt64(bytes[offset &+ index]) << UInt64(8 * index) }
+        offset &+= count
         return number
     }
 
@@ -89,7 +90,7 @@ public struct ByteReader: ~Escapable {
     @_lifetime(self: copy self)
     package mutating func array(_ count: Int) -> [UInt8]? {
         guard count >= 0, remaining >= count else { return nil }
-        defer { offset += count }
+        defer { offset &+= count }
         return copy(from: offset, count)
     }
 
@@ -106,8 +107,8 @@ public struct ByteReader: ~Escapable {
     @inline(__always)
     package mutating func take(_ count: Int) -> ByteReader? {
         guard count >= 0, remaining >= count else { return nil }
-        let part = ByteReader(bytes.extracting(offset..<(offset + count)))
-        offset += count
+        let part = ByteReader(bytes.extracting(offset..<(offset &+ count)))
+        offset &+= count
         return part
     }
 
@@ -122,7 +123,7 @@ public struct ByteReader: ~Escapable {
     @inline(__always)
     package mutating func skip(_ count: Int) -> Bool {
         guard count >= 0, remaining >= count else { return false }
-        offset += count
+        offset &+= count
         return true
     }
 
@@ -131,10 +132,25 @@ public struct ByteReader: ~Escapable {
         if remaining > 0 { throw MalformedPacket(format, at: offset, .trailingBytes(remaining)) }
     }
 
+    /// The remaining bytes as UTF-8, without reading them. Each invalid sequence becomes U+FFFD.
+    package var text: String {
+        unsafe unread.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Copies the remaining bytes, as many as fit, without reading them.
+    @inline(__always)
+    package func copy(to target: UnsafeMutableRawBufferPointer) {
+        let count = min(remaining, target.count)
+        // In bounds on both sides, because `count` is at most either size.
+        unsafe unread.withUnsafeBytes { source in
+            unsafe target.copyMemory(from: .init(start: source.baseAddress, count: count))
+        }
+    }
+
     private func copy(from start: Int, _ count: Int) -> [UInt8] {
         // Every caller has compared `count` with `remaining`, so the range is in bounds.
         // The safe ways to build an array byte by byte look up its type at run time, which costs twice as much as the
         // copy.
-        unsafe bytes.extracting(start..<(start + count)).withUnsafeBufferPointer { unsafe [UInt8]($0) }
+        unsafe bytes.extracting(start..<(start &+ count)).withUnsafeBufferPointer { unsafe [UInt8]($0) }
     }
 }

@@ -127,6 +127,7 @@ extension BluetoothUUID: ExpressibleByStringLiteral {
 extension ByteReader {
     /// Reads a UUID of `count` bytes (2, 4 or 16), least significant first.
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func uuid(_ count: Int) -> BluetoothUUID? {
         switch count {
         case 2:
@@ -143,6 +144,7 @@ extension ByteReader {
 
     /// Reads a device address, least significant byte first.
     @_lifetime(self: copy self)
+    @inline(__always)
     package mutating func address() -> BluetoothAddress? {
         guard let value = u48() else { return nil }
         return BluetoothAddress(rawValue: value)

@@ -77,7 +77,7 @@ public struct ScanResult: Hashable, Sendable {
     public var peer: PeerID? { id.peer }
 
     /// The number of payload bytes that are kept.
-    package var payloadLength: Int { (advertisement?.data.count ?? 0) + (scanResponse?.data.count ?? 0) }
+    package var payloadLength: Int { (advertisement?.payload.count ?? 0) + (scanResponse?.payload.count ?? 0) }
 
     /// A Boolean value that indicates whether the device accepts connections, by its newest advertisement.
     public var isConnectable: Bool { advertisement?.isConnectable ?? false }
@@ -87,7 +87,7 @@ public struct ScanResult: Hashable, Sendable {
         let known = report.isScanResponse ? scanResponse : advertisement
         let change: Change =
             count == 0
-            ? .new : known?.data == report.data && known?.properties == report.properties ? .same : .changed
+            ? .new : known?.payload == report.payload && known?.properties == report.properties ? .same : .changed
         if report.isScanResponse {
             scanResponse = report
         } else {

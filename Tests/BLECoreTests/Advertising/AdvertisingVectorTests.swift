@@ -54,6 +54,7 @@ struct AdvertisingVectorTests {
                 compare(report, wanted, "\(event.id ?? event.hex)")
                 if let expect = wanted.expect {
                     compare(report.advertisingData, expect, wanted.undecided ?? [], event.id ?? "")
+                    compare(AdvertisedFields(report), expect, wanted.undecided ?? [], event.id ?? "")
                 }
                 if let structures = wanted.structures {
                     #expect(report.advertisingData.structures.map(AdvertisingVectors.Structure.init) == structures)
@@ -67,6 +68,8 @@ struct AdvertisingVectorTests {
         for record in try AdvertisingVectors.payloads() {
             let data = AdvertisingData(try Hex.decode(record.hex))
             compare(data, record.expect, record.undecided ?? [], record.id)
+            let report = AdvertisingReport(address: nil, addressType: nil, data: data.bytes)
+            compare(AdvertisedFields(report), record.expect, record.undecided ?? [], record.id)
             #expect(data.structures.map(AdvertisingVectors.Structure.init) == record.structures, "\(record.id)")
         }
     }
@@ -99,6 +102,26 @@ struct AdvertisingVectorTests {
         check(id, "service_data", services, wanted.serviceData)
         let makers = Dictionary(data.manufacturerData.map { (company($0.company), Hex.encode($0.data)) }) { first, _ in
             first
+        }
+        check(id, "manufacturer_data", makers, wanted.manufacturerData)
+    }
+
+    /// The fields that one walk finds, against the same parsers.
+    private func compare(
+        _ fields: AdvertisedFields, _ wanted: AdvertisingVectors.Expectation, _ undecided: [String], _ id: String
+    ) {
+        check(id, "local_name", fields.name?.text, wanted.localName)
+        check(id, "tx_power", fields.txPowerLevel, wanted.txPower)
+        let found = Found(fields)
+        if !undecided.contains("service_uuids") {
+            check(id, "service_uuids", found.services.map(\.dashed), wanted.serviceUUIDs)
+        }
+        let services = Dictionary(found.serviceData.map { ($0.service.dashed, Hex.encode($0.data)) }) { first, _ in
+            first
+        }
+        check(id, "service_data", services, wanted.serviceData)
+        let makers = Dictionary(found.manufacturerData.map { (company($0.company), Hex.encode($0.data)) }) {
+            first, _ in first
         }
         check(id, "manufacturer_data", makers, wanted.manufacturerData)
     }
