@@ -18,6 +18,11 @@ package struct ATTReadRequest: ATTRequest {
         self.handle = handle
     }
 
+    /// The encoded PDU, in one array: the most frequent of all requests.
+    package var bytes: [UInt8] {
+        [Self.opcode.rawValue, UInt8(truncatingIfNeeded: handle), UInt8(truncatingIfNeeded: handle >> 8)]
+    }
+
     /// Decodes the parameters.
     package init(parameters: Span<UInt8>) throws(MalformedPacket) {
         var reader = ByteReader(parameters)

@@ -111,6 +111,13 @@ extension ATTStatistics {
         body(flood(peerCommandsIgnored), "commands that were ignored")
     }
 
+    /// Whether `forEachTrouble` has a count that is not zero.
+    package var hasTrouble: Bool {
+        var all = 0
+        forEachTrouble { count, _ in all |= count }
+        return all != 0
+    }
+
     /// Returns the count of something that is normal in small numbers, once there are more than a hundred.
     private func flood(_ count: Int) -> Int { count > 100 ? count : 0 }
 }

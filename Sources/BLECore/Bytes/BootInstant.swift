@@ -44,11 +44,6 @@ public struct BootInstant: Hashable, Comparable, Sendable {
 extension Duration {
     /// The duration in whole nanoseconds, saturating at about ±292 years.
     package var saturatedNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        let (sum, carried) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        if carried { return seconds < 0 ? .min : .max }
-        return sum
+        Int64(clamping: attoseconds / 1_000_000_000)
     }
 }

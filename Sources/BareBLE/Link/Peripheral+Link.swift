@@ -8,7 +8,13 @@ extension Peripheral {
     /// Begins to read the socket.
     func startReading() throws(BLEError) {
         let failure = link.startReading(id: id) { [weak self] signal in
-            self?.assumeIsolated { $0.signalled(signal) }
+            guard let self else { return }
+            // Closures that capture nothing take no memory.
+            switch signal {
+            case .readable: assumeIsolated { $0.link.readable($0.happened) }
+            case .writable: assumeIsolated { $0.link.writable($0.happened) }
+            case .timePassed: assumeIsolated { $0.link.timePassed($0.happened) }
+            }
         }
         controls?.watchLoss { [weak self] in
             self?.assumeIsolated { $0.controllerForgot() }
@@ -17,14 +23,6 @@ extension Peripheral {
             throw BLEError(
                 .system, subject: name, during: "watch the link", because: "\(failure.call) failed",
                 hint: failure.remedy, errorNumber: failure.errno)
-        }
-    }
-
-    private func signalled(_ signal: ATTLink.Signal) {
-        switch signal {
-        case .readable: link.readable(happened)
-        case .writable: link.writable(happened)
-        case .timePassed: link.timePassed(happened)
         }
     }
 
@@ -109,6 +107,8 @@ extension Peripheral {
     /// unless the peer connects and disconnects repeatedly.
     private func logWarnings(isEnd: Bool = false) {
         let statistics = statistics
+        // Called after each packet that was read; on most links there is never anything to log.
+        guard isEnd || statistics.hasTrouble else { return }
         guard let text = warnings.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
         logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
     }

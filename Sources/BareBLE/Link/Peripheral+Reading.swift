@@ -118,7 +118,7 @@ extension Peripheral {
     func readValue(
         _ handle: AttributeHandle, in context: CallContext
     ) async throws(BLEError) -> [UInt8] {
-        let outcome = try await run(in: context) { client, id, deadline, now in
+        let outcome = try await runInlined(in: context) { client, id, deadline, now in
             client.startRead(handle, id: id, deadline: deadline, at: now)
         }
         guard case .value(let value) = outcome else { throw unexpected(outcome, in: context) }

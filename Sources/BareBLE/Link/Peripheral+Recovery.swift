@@ -133,6 +133,15 @@ extension Peripheral {
     func run(
         in context: CallContext, askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
     ) async throws(BLEError) -> GATTOutcome {
+        try await runInlined(in: context, askingFor: collector, start: start)
+    }
+
+    /// Does the same inside the caller, for the most frequent operation: each asynchronous function on the way looks up
+    /// the task's executor three times.
+    @inline(__always)
+    func runInlined(
+        in context: CallContext, askingFor collector: Subscriptions.ID? = nil, start: ATTLink.Start
+    ) async throws(BLEError) -> GATTOutcome {
         switch await runOperation(until: context.deadline, askingFor: collector, start: start) {
         case .success(let outcome):
             return outcome
