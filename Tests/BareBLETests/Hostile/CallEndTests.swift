@@ -76,6 +76,8 @@ struct CallEndTests {
                 }
             }
             while await device.statistics.refusedByFullQueue < 500 - 64, !Task.isCancelled { await Task.yield() }
+            // The peer has a thread of its own, and may read the request a little later.
+            await link.wait(for: 1, of: ATTOpcode.readRequest.rawValue)
             await device.disconnect()
             return await group.reduce(into: [BLEError.Code?: Int]()) { $0[$1, default: 0] += 1 }
         }
