@@ -49,10 +49,10 @@ extension PacketPrinter {
 
     /// The payload's lines, cached: devices repeat their payloads.
     private mutating func lines(of report: AdvertisingReport) -> [String] {
-        if let known = payloadLines[report.data] { return known }
+        if let known = payloadLines[report.advertisingData] { return known }
         let lines = Self.lines(report.advertisingData)
         if payloadLines.count >= Self.mostPayloads { payloadLines.removeAll(keepingCapacity: true) }
-        payloadLines[report.data] = lines
+        payloadLines[report.advertisingData] = lines
         return lines
     }
 

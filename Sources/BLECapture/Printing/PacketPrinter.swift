@@ -78,7 +78,7 @@ public struct PacketPrinter: Sendable {
     var openRequests: [L2CAPDirection: OpenRequest] = [:]
     var attributeTypes: [Link: [AttributeHandle: BluetoothUUID]] = [:]
     var sentCommands: [UInt32: Duration] = [:]
-    var payloadLines: [[UInt8]: [String]] = [:]
+    var payloadLines: [AdvertisingData: [String]] = [:]
 
     /// Creates a printer.
     public init() {}

@@ -76,7 +76,7 @@ public struct ATTStatistics: Hashable, Sendable {
     /// Creates statistics without any event.
     public init() {}
 
-    /// The former name of `responses`.
+    /// The former name of `unsolicitedNotifications`.
     @available(*, deprecated, renamed: "unsolicitedNotifications")
     public var unwantedValues: Int {
         get { unsolicitedNotifications }
@@ -89,7 +89,7 @@ extension ATTStatistics {
     ///
     /// It leaves out what callers cause themselves (cancellation, too many operations) and, unless there is a flood,
     /// what a well-behaved peer does now and then, such as sending a value while its subscription ends.
-    package func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+    package func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(droppedByKernel, "packets dropped by the kernel")
         body(droppedValues, "values dropped by full buffers")
         body(malformedResponses, "malformed responses")
@@ -111,10 +111,10 @@ extension ATTStatistics {
         body(flood(peerCommandsIgnored), "commands that were ignored")
     }
 
-    /// Whether `forEachTrouble` has a count that is not zero.
-    package var hasTrouble: Bool {
+    /// Whether `forEachProblem` has a count that is not zero.
+    package var hasProblems: Bool {
         var all = 0
-        forEachTrouble { count, _ in all |= count }
+        forEachProblem { count, _ in all |= count }
         return all != 0
     }
 

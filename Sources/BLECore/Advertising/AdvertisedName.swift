@@ -4,7 +4,7 @@
 public struct AdvertisedName: Hashable, Sendable {
     private let value: CompactBytes
 
-    /// The value as received.
+    /// The value as received. Each access makes a copy.
     public var bytes: [UInt8] { value.array }
 
     /// Creates a name from the value of a name structure.

@@ -16,7 +16,7 @@
 public struct AdvertisingData: Hashable, Sendable {
     let payload: CompactBytes
 
-    /// The payload as received.
+    /// The payload as received. Each access makes a copy; the views make none.
     public var bytes: [UInt8] { payload.array }
 
     /// Creates a payload from any bytes.

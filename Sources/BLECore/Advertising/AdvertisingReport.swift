@@ -75,7 +75,7 @@ public struct AdvertisingReport: Hashable, Sendable {
     public var directAddress: BluetoothAddress?
     /// The type of `directAddress`. A private address that the controller cannot resolve counts as `.random`.
     public var directAddressType: AddressType?
-    /// The payload, in the format that `AdvertisingData` reads.
+    /// The payload, in the format that `AdvertisingData` reads. Each access makes a copy; `advertisingData` makes none.
     public var data: [UInt8] {
         get { payload.array }
         set { payload = CompactBytes(newValue) }

@@ -69,9 +69,8 @@ package struct ReportAssembler: ~Copyable {
         let tooLong = chains[index].data.count > Self.limit
         guard tooLong || report.dataStatus != .incomplete else { return nil }
         var whole = report
-        whole.data = chains[index].data
+        whole.data = Array(chains[index].data.prefix(Self.limit))
         if tooLong {
-            whole.data.removeSubrange(Self.limit...)
             whole.dataStatus = .truncated
             losses.cut &+= 1
         }

@@ -55,7 +55,7 @@ package actor Adapter {
     let waiting: Waiters<Wake>
     /// The task that waits for the initiator.
     var connectWaiter: UInt64?
-    var troubleLog = WarningThrottle()
+    var warningThrottle = WarningThrottle()
     private var timer: TimerID?
 
     /// The event loop: all of the actor's code runs there.
@@ -152,7 +152,7 @@ extension Adapter {
             case .fail(let waiter, let failure): wake(waiter, .failed(error(failure)))
             case .log(let event):
                 logger.debug("scan", metadata: ["adapter": "\(name)", "event": "\(event)"])
-                logTroubles()
+                logWarnings()
             }
         }
         armTimer()
@@ -219,7 +219,7 @@ extension Adapter {
         let (waiters, handlers) = links.controllerReset()
         wake(waiters)
         updatePins()
-        logTroubles()
+        logWarnings()
         return handlers
     }
 }
@@ -259,7 +259,7 @@ extension Adapter {
     /// Reads responses, and the ends of links.
     func commandsReadable() {
         hci.readCommands { perform($0) }
-        logTroubles()
+        logWarnings()
     }
 
     /// Reads reports, and the beginnings and updates of links.
@@ -279,7 +279,7 @@ extension Adapter {
             case .lost, .finished, .foreign: perform([event])
             }
         }
-        logTroubles()
+        logWarnings()
     }
 
     /// An event of the socket for commands that is no response.

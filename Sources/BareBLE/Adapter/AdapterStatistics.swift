@@ -48,7 +48,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
     /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans report both.
-    func forEachTrouble(_ body: (_ count: Int, _ what: StaticString) -> Void) {
+    func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans re-armed")
         body(disturbances, "scans changed by another program")
         body(failedStarts, "failed attempts to scan")
@@ -74,12 +74,12 @@ extension Adapter {
     }
 
     /// Logs what should not happen, at most once a minute.
-    func logTroubles() {
+    func logWarnings() {
         let statistics = statistics
-        guard troubleLog.isDue(counts: statistics.forEachTrouble, at: loop.now()) else { return }
+        guard warningThrottle.isDue(counts: statistics.forEachProblem, at: loop.now()) else { return }
         logger.warning(
-            "trouble with the adapter",
-            metadata: ["adapter": "\(name)", "so far": "\(WarningThrottle.text(statistics.forEachTrouble))"])
+            "problems with the adapter",
+            metadata: ["adapter": "\(name)", "so far": "\(WarningThrottle.text(statistics.forEachProblem))"])
     }
 }
 

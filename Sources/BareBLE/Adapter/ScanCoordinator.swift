@@ -243,7 +243,7 @@ final class ScanCoordinator {
 
     private func received(_ fragment: AdvertisingReport, at now: BootInstant) {
         counts.reports &+= 1
-        session?.reportSeen(hasData: !fragment.data.isEmpty, at: now)
+        session?.reportSeen(hasData: !fragment.payload.isEmpty, at: now)
         // Reports of another program's scan matter to no scan here.
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }
         guard let outcome = table.record(report, at: now) else { return }

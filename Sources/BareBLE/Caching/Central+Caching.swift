@@ -31,14 +31,14 @@ extension Central {
         guard let path = configuration.cacheDirectory ?? configuration.stateStore?.directory else { return policy }
         let directory = GATTCacheDirectory(path)
         guard directory.file(for: peer) != nil else { return policy }
-        let tell = logProblem(with: peer)
-        policy.load = { Self.load(peer, from: directory, tell) }
+        let log = logProblem(with: peer)
+        policy.load = { Self.load(peer, from: directory, log) }
         policy.store = { [loop, disk] cache in
             do throws(WorkFailure) {
-                try await disk.run(on: loop) { Self.save(cache, for: peer, in: directory, tell) }
+                try await disk.run(on: loop) { Self.save(cache, for: peer, in: directory, log) }
             } catch {
                 // Without a deadline it is the only failure.
-                tell("a cache could not be written", .noRoom(during: "write a cache"))
+                log("a cache could not be written", .noRoom(during: "write a cache"))
             }
         }
         return policy
@@ -46,7 +46,7 @@ extension Central {
 
     /// Logs a problem with a peer's cache, and the reason where it is known.
     private func logProblem(with peer: PeerID) -> @Sendable (_ message: String, BLEError?) -> Void {
-        { [loop, logger = configuration.logger, warnings = warnings.page(of: "\(peer)")] message, error in
+        { [loop, logger = configuration.logger, warnings = warnings.warnings(for: "\(peer)")] message, error in
             // A peer that comes and goes reads and writes each time.
             guard let leftOut = warnings.admit(message, at: loop.now()) else { return }
             var metadata: Logger.Metadata = ["peer": "\(peer)"]
@@ -58,23 +58,23 @@ extension Central {
 
     /// A file that cannot be used counts as missing; it is logged once, because it is written again.
     private static func load(
-        _ peer: PeerID, from directory: GATTCacheDirectory, _ tell: (String, BLEError?) -> Void
+        _ peer: PeerID, from directory: GATTCacheDirectory, _ log: (String, BLEError?) -> Void
     ) -> GATTCache? {
         do {
             return try directory.load(for: peer)
         } catch {
-            tell("a cache is not used", error)
+            log("a cache is not used", error)
             return nil
         }
     }
 
     private static func save(
-        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ tell: (String, BLEError?) -> Void
+        _ cache: GATTCache, for peer: PeerID, in directory: GATTCacheDirectory, _ log: (String, BLEError?) -> Void
     ) {
         do {
             try directory.save(cache, for: peer)
         } catch {
-            tell("a cache could not be written", error)
+            log("a cache could not be written", error)
         }
     }
 }

@@ -63,7 +63,7 @@ extension Peripheral {
         let number = peerDatabase.addObserver(buffer)
         let token = LifetimeToken {
             buffer.finish()
-            Task(executorPreference: self.loop) { await self.removeChangeObserver(number) }
+            Task.detached(executorPreference: self.loop) { await self.removeChangeObserver(number) }
         }
         return ServiceChangeSequence(buffer, until: token)
     }

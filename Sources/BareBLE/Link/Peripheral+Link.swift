@@ -103,14 +103,14 @@ extension Peripheral {
         return statistics
     }
 
-    /// Logs troubles of links to this peer, within the rate limit of the log. At the end of a link the rest is logged,
+    /// Logs problems of links to this peer, within the rate limit of the log. At the end of a link the rest is logged,
     /// unless the peer connects and disconnects repeatedly.
     private func logWarnings(isEnd: Bool = false) {
         let statistics = statistics
         // Called after each packet that was read; on most links there is never anything to log.
-        guard isEnd || statistics.hasTrouble else { return }
-        guard let text = warnings.line(counts: statistics.forEachTrouble, isEnd: isEnd, at: loop.now()) else { return }
-        logger.warning("trouble on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
+        guard isEnd || statistics.hasProblems else { return }
+        guard let text = warnings.line(counts: statistics.forEachProblem, isEnd: isEnd, at: loop.now()) else { return }
+        logger.warning("problems on the link", metadata: ["peer": "\(name)", "so far": "\(text)"])
     }
 
     /// Logs the end of a link, as a warning if the peer has caused it.

@@ -59,9 +59,9 @@ public actor Peripheral {
         self.name = name
         self.loop = loop
         ending = LinkEnding(on: loop)
-        let page = warnings.page(of: name)
-        self.warnings = LinkWarnings(of: page)
-        log = LinkLog(logger: configuration.logger, peer: name, warnings: page, loop: loop)
+        let known = warnings.warnings(for: name)
+        self.warnings = LinkWarnings(of: known)
+        log = LinkLog(logger: configuration.logger, peer: name, warnings: known, loop: loop)
         self.controls = controls
         raiseSecurity = configuration.raiseSecurity
         places = QueuePlaces()

@@ -56,7 +56,9 @@ struct CallContext: Sendable {
 }
 
 extension Peripheral {
-    /// Returns the conditions of a call that begins now; `nil` for a call without a limit.
+    /// Returns the conditions of a call that begins now.
+    ///
+    /// - Parameter timeout: The longest time; `nil` for no limit.
     nonisolated func context(
         _ name: CallContext.Name, within timeout: Duration?, repeating repetition: Repetition = .always
     ) -> CallContext {

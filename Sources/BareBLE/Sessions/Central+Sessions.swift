@@ -125,7 +125,7 @@ extension Central {
         }
         let session = Session(
             target, handlers, loop: loop, logger: configuration.logger,
-            warnings: warnings.page(of: target.name), keeper: keeper)
+            warnings: warnings.warnings(for: target.name), keeper: keeper)
         session.assumeIsolated { $0.start() }
         return session
     }

@@ -1,17 +1,5 @@
 internal import BLELinux
 
-/// The events of a session's links, in order: first the present state, then each change.
-///
-/// Each iterator has a buffer of its own and listens from its creation on, so several tasks may listen. At most 64
-/// events wait for one; beyond that the oldest are dropped, and `.missed` counts them. The sequence ends after `.ended`.
-/// `next()` throws `BLEError` with `.busy` while another task waits for the next event of this iterator. The sequence is
-/// a reference to the session, and keeps it alive.
-public typealias ConnectionEventSequence = BLESequence<ConnectionEvent>
-
-/// The former name of `ConnectionEventSequence`.
-@available(*, deprecated, renamed: "ConnectionEventSequence")
-public typealias ConnectionEvents = ConnectionEventSequence
-
 /// Reports the state and the events of a session to its listeners.
 ///
 /// State and listeners change together, so a new listener always receives the current state first and then each change

@@ -18,12 +18,13 @@ struct ActiveScan: Sendable {
         self.finish = finish
         token = LifetimeToken {
             finish()
-            Task(executorPreference: adapter.loop) { await adapter.end(id, timer) }
+            Task.detached(executorPreference: adapter.loop) { await adapter.end(id, timer) }
         }
     }
 
     /// Ends the scan; if it is the adapter's last one, waits until the radio no longer scans.
     func stop() async {
+        _ = token.dismiss()
         finish()
         await adapter.end(id, timer)
     }

@@ -96,7 +96,7 @@ public struct BLESequence<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-/// How a sequence reports the elements that were dropped for want of room.
+/// How a sequence reports dropped elements.
 enum LossReport<Element: Sendable>: Sendable {
     /// Not at all: the last element is what counts.
     case none

@@ -87,34 +87,34 @@ struct LinkWarnings {
             news.append((what, count &- seen[index]))
             seen[index] = count
         }
-        let answer = peer.add(news, isEnd: isEnd, at: now)
-        hasRest = answer.hasRest
-        return answer.text
+        let result = peer.add(news, isEnd: isEnd, at: now)
+        hasRest = result.hasRest
+        return result.text
     }
 }
 
-/// The state of the log for the peers that were met last.
+/// The state of the log for the most recent peers.
 final class PeerWarningTable: Sendable {
     /// The number of peers that are remembered; the one met least recently is dropped.
     static let capacity = 256
 
     private struct State {
-        var pages: [String: (warnings: PeerWarnings, number: UInt64)] = [:]
+        var peers: [String: (warnings: PeerWarnings, number: UInt64)] = [:]
         var lastNumber: UInt64 = 0
     }
 
     private let state = Lock(State())
 
     /// Returns the state for the peer with this name.
-    func page(of peer: String) -> PeerWarnings {
+    func warnings(for peer: String) -> PeerWarnings {
         state.withLock { state in
             state.lastNumber &+= 1
-            let warnings = state.pages[peer]?.warnings ?? PeerWarnings()
-            state.pages[peer] = (warnings, state.lastNumber)
-            if state.pages.count > Self.capacity,
-                let oldest = state.pages.min(by: { $0.value.number < $1.value.number })
+            let warnings = state.peers[peer]?.warnings ?? PeerWarnings()
+            state.peers[peer] = (warnings, state.lastNumber)
+            if state.peers.count > Self.capacity,
+                let oldest = state.peers.min(by: { $0.value.number < $1.value.number })
             {
-                state.pages[oldest.key] = nil
+                state.peers[oldest.key] = nil
             }
             return warnings
         }

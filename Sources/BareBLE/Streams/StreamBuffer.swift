@@ -135,13 +135,13 @@ final class StreamBuffer<Element: Sendable>: Sendable {
                 // Not `Waiters`, which one loop owns: the consumer is on any thread, and the wait is part of what the
                 // lock protects.
                 await withCheckedContinuation { (continuation: Waiter) in
-                    let answer = state.withLock { state -> Bool? in
+                    let isAlone = state.withLock { state -> Bool? in
                         if state.hasNews || Task.isCancelled { return true }
                         if state.waiter != nil { return false }
                         state.waiter = continuation
                         return nil
                     }
-                    if let answer { continuation.resume(returning: answer) }
+                    if let isAlone { continuation.resume(returning: isAlone) }
                 }
             } onCancel: {
                 state.withLock { $0.takeWaiter() }?.resume(returning: true)

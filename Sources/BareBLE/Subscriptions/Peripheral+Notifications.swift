@@ -12,12 +12,17 @@ extension Peripheral {
     ///   - characteristics: The characteristics.
     ///   - options: Options for each of them; capacity and policy are those of the one buffer, the timeout is for all
     ///     together.
-    /// - Throws: `BLEError` as `subscribe(to:_:)` does.
+    /// - Throws: `BLEError` as `subscribe(to:_:)` does; `.invalidArgument` for no characteristics.
     public func subscribe(
         to characteristics: [CharacteristicReference], _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> ValueSequence {
         let context = context(
             "subscribe to \(characteristics.count) characteristics", within: options.timeout ?? Self.valueTimeout)
+        guard !characteristics.isEmpty else {
+            throw BLEError(
+                .invalidArgument, subject: name, during: context.operation, because: "no characteristic is named",
+                hint: "Use `notifications()` for everything that the peer sends.")
+        }
         let buffer = subscriptionHub.makeBuffer(options)
         return try await calling(context) { () async throws(BLEError) in
             var ids: [Subscriptions.ID] = []

@@ -67,7 +67,7 @@ struct ControllerDialogue: ~Copyable {
             guard case .advertisingReports(let batch) = event else { continue }
             for report in batch.reports {
                 heard.reports += 1
-                if report.data.isEmpty { heard.empty += 1 }
+                if report.payload.isEmpty { heard.empty += 1 }
                 if report.isLegacy { heard.legacy += 1 }
                 if let address = report.address { addresses.insert(address) }
             }

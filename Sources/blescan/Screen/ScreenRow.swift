@@ -37,8 +37,8 @@ struct ScreenRow: Sendable {
 
     mutating func take(_ newest: ScanResult) {
         let isNews =
-            scanResult.advertisement?.data != newest.advertisement?.data
-            || scanResult.scanResponse?.data != newest.scanResponse?.data
+            scanResult.advertisement?.advertisingData != newest.advertisement?.advertisingData
+            || scanResult.scanResponse?.advertisingData != newest.scanResponse?.advertisingData
             || scanResult.isConnectable != newest.isConnectable
         scanResult = newest
         measure()

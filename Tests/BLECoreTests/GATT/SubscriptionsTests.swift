@@ -42,8 +42,8 @@ import Testing
         #expect(handles == [])
     }
 
-    /// Row G24, and the lost first notification of another stack: a peer sends a value ahead of its response.
-    @Test func valuesAheadOfTheAnswerAreDelivered() {
+    /// The lost first notification of another stack: a peer sends a value ahead of its response.
+    @Test(.row("G24")) func valuesAheadOfTheResponseAreDelivered() {
         var subscriptions = Subscriptions()
         _ = subscriptions.subscribe(ID(1), to: rate, cccd: rateCCCD)
         let early = subscriptions.recipients(of: 3)

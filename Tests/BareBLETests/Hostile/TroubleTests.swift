@@ -34,8 +34,8 @@ import Testing
             await peer.disconnect()
         }
         #expect(warnings.all.count == 4)
-        #expect(warnings.all.first?.hasPrefix("trouble on the link: ") ?? false)
-        #expect(warnings.all.last == "trouble on the link: values for handle 0: 3600")
+        #expect(warnings.all.first?.hasPrefix("problems on the link: ") ?? false)
+        #expect(warnings.all.last == "problems on the link: values for handle 0: 3600")
     }
 
     /// A second of a link, a second without one, for so long; returns how many links there were.
@@ -73,7 +73,7 @@ import Testing
             await peripheral.send(raw: [0x1B, 0, 0, 1])
         }
         #expect(links > 1_500)
-        let troubles = warnings.all.filter { $0.hasPrefix("trouble on the link") }
+        let troubles = warnings.all.filter { $0.hasPrefix("problems on the link") }
         #expect((55...62).contains(troubles.count), "\(troubles.count)")
         // So do the session's losses and links, each, and its end is one line more.
         #expect(warnings.all.count <= 3 * 62 + 1, "\(warnings.all.count)")
@@ -108,7 +108,7 @@ import Testing
 
     private static let fickleLines: [Substring] = [
         "a cache could not be written", "a change of services makes no sense", "a link is ready", "a link was lost",
-        "a session has ended", "services changed", "trouble on the link",
+        "a session has ended", "services changed", "problems on the link",
     ]
 
     private static let fickle = VirtualDevice(
@@ -122,18 +122,18 @@ import Testing
         let book = PeerWarningTable()
         let start = BootInstant.zero + .seconds(1_000)
         func counts(_ count: Int) -> WarningThrottle.Counts { { body in body(count, "faults") } }
-        var link = LinkWarnings(of: book.page(of: "peer"))
+        var link = LinkWarnings(of: book.warnings(for: "peer"))
         #expect(link.line(counts: counts(0), isEnd: false, at: start) == nil)
         #expect(link.line(counts: counts(1), isEnd: false, at: start) == "faults: 1")
         #expect(link.line(counts: counts(5), isEnd: false, at: start + .seconds(1)) == nil)
         #expect(link.line(counts: counts(6), isEnd: true, at: start + .seconds(2)) == "faults: 6")
-        var next = LinkWarnings(of: book.page(of: "peer"))
+        var next = LinkWarnings(of: book.warnings(for: "peer"))
         #expect(next.line(counts: counts(2), isEnd: false, at: start + .seconds(3)) == nil)
         #expect(next.line(counts: counts(3), isEnd: true, at: start + .seconds(4)) == nil)
         // Beside it, another peer.
-        var other = LinkWarnings(of: book.page(of: "other"))
+        var other = LinkWarnings(of: book.warnings(for: "other"))
         #expect(other.line(counts: counts(1), isEnd: false, at: start + .seconds(4)) == "faults: 1")
-        var last = LinkWarnings(of: book.page(of: "peer"))
+        var last = LinkWarnings(of: book.warnings(for: "peer"))
         #expect(last.line(counts: counts(0), isEnd: false, at: start + .seconds(61)) == nil)
         #expect(last.line(counts: counts(1), isEnd: false, at: start + .seconds(62)) == "faults: 10")
         #expect(last.line(counts: counts(1), isEnd: true, at: start + .seconds(300)) == nil)
@@ -141,16 +141,16 @@ import Testing
 
     @Test func onlySoManyPeersAreRemembered() {
         let book = PeerWarningTable()
-        let first = book.page(of: "0")
-        for number in 1..<PeerWarningTable.capacity { _ = book.page(of: "\(number)") }
-        #expect(book.page(of: "0") === first)
+        let first = book.warnings(for: "0")
+        for number in 1..<PeerWarningTable.capacity { _ = book.warnings(for: "\(number)") }
+        #expect(book.warnings(for: "0") === first)
         // Met again, it is not the one that goes.
-        let second = book.page(of: "1")
-        _ = book.page(of: "one more")
-        #expect(book.page(of: "0") === first)
-        #expect(book.page(of: "1") === second)
-        for number in 0..<PeerWarningTable.capacity { _ = book.page(of: "new \(number)") }
-        #expect(book.page(of: "0") !== first)
+        let second = book.warnings(for: "1")
+        _ = book.warnings(for: "one more")
+        #expect(book.warnings(for: "0") === first)
+        #expect(book.warnings(for: "1") === second)
+        for number in 0..<PeerWarningTable.capacity { _ = book.warnings(for: "new \(number)") }
+        #expect(book.warnings(for: "0") !== first)
     }
 
     @Test func aPeerThatBehavesIsNotTalkedOf() async throws {
@@ -195,7 +195,7 @@ import Testing
             #expect(await peer.statistics.peerCommandsIgnored == count)
             await peer.disconnect()
         }
-        #expect(warnings.all == (count > 100 ? ["trouble on the link: commands that were ignored: 101"] : []))
+        #expect(warnings.all == (count > 100 ? ["problems on the link: commands that were ignored: 101"] : []))
     }
 
     @Test func whatBuffersDropIsCountedForTheLinkAndForTheAdapter() async throws {
@@ -235,6 +235,6 @@ import Testing
             listening.cancel()
             try await listening.value
         }
-        #expect(warnings.all == ["trouble with the adapter: silent scans re-armed: 1"])
+        #expect(warnings.all == ["problems with the adapter: silent scans re-armed: 1"])
     }
 }

@@ -17,6 +17,14 @@ import Testing
         #expect(first?.isIndication == false)
     }
 
+    @Test func aSubscriptionToNothingIsRefused() async throws {
+        let device = try await central.attach(to: VirtualPeripheral(.heartRate))
+        let error = await #expect(throws: BLEError.self) { _ = try await device.subscribe(to: []) }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.hint?.contains("notifications()") == true)
+        await device.disconnect()
+    }
+
     @Test func indicationsAreConfirmed() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.longValue))
         let values = try await device.subscribe(to: 0xFFF4)
