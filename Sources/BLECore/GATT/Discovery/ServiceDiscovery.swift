@@ -3,7 +3,8 @@
 /// It returns only the list, whereas `GATTDiscovery` also discovers the contents of the services. The list ends at the
 /// end of the range, when the peer reports that there are no more, or at `limit` services. A service that overlaps the
 /// one before it is left out; one without an end extends to the next one. Two wrong error codes with which some peers
-/// end the list are accepted, once the list has begun.
+/// end the list are accepted, once the list has begun. Peers refuse to search secondary services by UUID; those are
+/// listed, and the others left out.
 ///
 /// Spec: Discover All Primary Services and by Service UUID, Core Vol 3 Part G, 4.4.
 package struct ServiceDiscovery: GATTProcedure {
@@ -51,12 +52,10 @@ package struct ServiceDiscovery: GATTProcedure {
 
     private var request: [UInt8] {
         let (start, end) = (place.start, place.range.upperBound)
-        guard let uuid else {
+        guard let uuid, isPrimary else {
             return ATTReadByGroupTypeRequest(startHandle: start, endHandle: end, type: declaration).bytes
         }
-        return ATTFindByTypeValueRequest(
-            startHandle: start, endHandle: end, type: isPrimary ? 0x2800 : 0x2801, value: uuid.attBytes
-        ).bytes
+        return ATTFindByTypeValueRequest(startHandle: start, endHandle: end, type: 0x2800, value: uuid.attBytes).bytes
     }
 
     private struct Group {
@@ -67,7 +66,7 @@ package struct ServiceDiscovery: GATTProcedure {
 
     private func groups(in reply: ATTReply) throws(GATTFailure) -> [Group] {
         var groups: [Group] = []
-        if let uuid {
+        if let uuid, isPrimary {
             for entry in try Self.response(to: ATTFindByTypeValueRequest.self, in: reply).entries {
                 groups.append(Group(start: entry.startHandle, end: entry.endHandle, uuid: uuid))
             }
@@ -94,7 +93,9 @@ package struct ServiceDiscovery: GATTProcedure {
         if let last = services.indices.last, services[last].handles.upperBound >= group.start {
             services[last].handles = services[last].handles.lowerBound...(group.start &- 1)
         }
-        services.append(GATTService(handles: group.start...end, uuid: group.uuid, isPrimary: isPrimary))
+        if uuid == nil || uuid == group.uuid {
+            services.append(GATTService(handles: group.start...end, uuid: group.uuid, isPrimary: isPrimary))
+        }
         place.cursor = group.end == 0 ? Int(group.start) + 1 : Int(end) + 1
     }
 }

@@ -139,6 +139,16 @@ extension GATTVectors.Case {
         #expect(script.requestTexts == ["100100ffff0128", "101500ffff0128"])
     }
 
+    /// Find By Type Value is for primary services alone: Zephyr's server refuses others as not found.
+    @Test func secondaryServicesWithAUUIDAreChosenFromTheList() throws {
+        var script = try ScriptedAnswers(["1106 1000 0000 0f18 1500 1a00 0a18", "1106 1b00 1f00 0f18", "0110 2000 0a"])
+        let found = try script.run(ServiceDiscovery(0x180F, isPrimary: false)).get()
+        #expect(found.map(\.handles) == [16...20, 27...31])
+        #expect(script.requestTexts == ["100100ffff0128", "101b00ffff0128", "102000ffff0128"])
+        var other = try ScriptedAnswers(["1106 1000 1400 0f18", "0110 1500 0a"])
+        #expect(try other.run(ServiceDiscovery(0x180A, isPrimary: false)).get() == [])
+    }
+
     @Test func aPeerThatRepeatsItselfIsLeft() throws {
         var services = try ScriptedAnswers(["1106 0100 0400 0018", "1106 0100 0400 0018"])
         #expect(try services.run(ServiceDiscovery()).failure == .noProgress(at: 1))
