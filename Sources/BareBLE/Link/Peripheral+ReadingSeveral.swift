@@ -109,7 +109,14 @@ extension Peripheral {
                 because: "\(total) bytes do not fit into one response of \(mtu - 1) bytes",
                 hint: "Read fewer values at once.")
         }
-        var rest = try await readJoined(handles, timeout: timeout)[...]
+        // The request requires at least two handles.
+        let single = handles.count == 1 ? handles.first : nil
+        var rest: ArraySlice<UInt8>
+        if let single {
+            rest = try await read(.handle(single), timeout: timeout)[...]
+        } else {
+            rest = try await readJoined(handles, timeout: timeout)[...]
+        }
         var values: [[UInt8]] = []
         for length in lengths {
             let value = rest.prefix(length)

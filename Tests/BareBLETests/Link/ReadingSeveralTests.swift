@@ -12,6 +12,20 @@ import Testing
         return (try await central.attach(descriptor: peer.connect(), ConnectOptions(mtu: mtu)), peer)
     }
 
+    /// Read Multiple takes two handles or more, so a single value is read by itself.
+    @Test func aSingleValueOfKnownLengthIsReadByItself() async throws {
+        let (device, peer) = try await attach("< 0a 0300\n> 0b 0102")
+        #expect(try await device.readAll([3], lengths: [2]).map(\.bytes) == [[1, 2]])
+        await device.disconnect()
+        #expect(await peer.report.isComplete)
+        let (other, cut) = try await attach("< 0a 0300\n> 0b 01")
+        await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
+            _ = try await other.readAll([3], lengths: [2])
+        }
+        await other.disconnect()
+        #expect(await cut.report.isComplete)
+    }
+
     // MARK: By type
 
     @Test func everyValueOfATypeIsRead() async throws {
