@@ -152,6 +152,8 @@ extension BLESequence.AsyncIterator where Element == ScanEvent {
 final class ScanRun: Sendable {
     private enum State {
         case fresh
+        /// A task starts the scan.
+        case beginning
         case running(ActiveScan, LastingScan?, StreamBuffer<ScanEvent>)
         case over
     }
@@ -173,8 +175,7 @@ final class ScanRun: Sendable {
 
     /// Ends the scan, and discards the events that wait.
     func stop() async {
-        if case .running(let scan, _, _) = state.withLock({ $0 }) { await scan.stop() }
-        state.withLock { $0 = .over }
+        if case .running(let scan, _, _) = exchange(.over) { await scan.stop() }
     }
 
     /// Ends the scan after the events that wait, and reports its end to the keeper of the restoration state.
@@ -184,11 +185,27 @@ final class ScanRun: Sendable {
         await mark?.end()
     }
 
+    /// Sets the state and returns the former one, whose scan is released outside the lock.
+    private func exchange(_ new: State) -> State {
+        state.withLock { state in
+            defer { state = new }
+            return state
+        }
+    }
+
     private func begin() async throws(BLEError) -> StreamBuffer<ScanEvent>? {
-        switch state.withLock({ $0 }) {
+        let former = state.withLock { state in
+            defer { if case .fresh = state { state = .beginning } }
+            return state
+        }
+        switch former {
         case .running(_, _, let buffer): return buffer
         case .over: return nil
         case .fresh: break
+        case .beginning:
+            throw BLEError(
+                .busy, subject: sequence.central.configuration.adapter.description, during: "scan",
+                because: "another task starts this iterator's scan", hint: "Use an iterator from one task.")
         }
         do throws(BLEError) {
             let (scan, buffer): BegunScan.Running
@@ -198,12 +215,20 @@ final class ScanRun: Sendable {
                 (scan, buffer) = try await sequence.beginNow()
             }
             let mark = await sequence.mark()
-            state.withLock { $0 = .running(scan, mark, buffer) }
+            let isWanted = state.withLock { state in
+                guard case .beginning = state else { return false }
+                state = .running(scan, mark, buffer)
+                return true
+            }
+            guard isWanted else {
+                await scan.stop()
+                return nil
+            }
             sequence.running.add(self)
             return buffer
         } catch {
+            _ = exchange(error.code == .cancelled ? .over : .fresh)
             guard error.code == .cancelled else { throw error }
-            state.withLock { $0 = .over }
             return nil
         }
     }
