@@ -252,7 +252,7 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             now = max(now, due)
             pass()
             rounds += 1
-            require(rounds < 256, "the clock does not run for ever")
+            require(rounds < 256, "the clock does not run forever")
         }
         // One whose end was not confirmed is ended again after a pause.
         require(!scan.isScanning && !owesEnded && !owesPaused, "a scan that nobody wants is over")

@@ -212,7 +212,7 @@ struct FuzzedSession: ~Copyable, FuzzedRun {
             now = max(now, deadline)
             pass()
             rounds += 1
-            require(rounds <= 256, "the clock does not run for ever")
+            require(rounds <= 256, "the clock does not run forever")
         }
         require(client.operationCount == 0 && purposes.isEmpty, "every operation ends by itself")
         obey(client.linkLost(104, at: now))

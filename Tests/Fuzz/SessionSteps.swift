@@ -256,7 +256,7 @@ extension FuzzedSession {
         case 0: _ = knowledge.purge(at: now)
         case 1:
             guard case .now(let ranges, let level) = knowledge.nextRediscovery(at: now) else { return }
-            require(!ranges.isEmpty && level <= .full, "what is found anew is something")
+            require(!ranges.isEmpty && level <= .full, "what is found again is something")
             for range in ranges { try? knowledge.rediscovered(range, with: GATTDatabase()) }
             knowledge.rediscoveryEnded(isComplete: choice & 4 == 4)
         case 2:

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "an answer without anything behind its opcode is malformed, except for values", .row("T11"),
+        "a response without anything after its opcode is malformed, except for values", .row("T11"),
         arguments: [
             0x05, 0x07, 0x09, 0x11, 0x17, 0x01, 0x03, 0x21, 0x23,
         ] as [UInt8])

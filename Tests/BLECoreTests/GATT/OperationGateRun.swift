@@ -42,7 +42,7 @@ struct OperationGateRun {
             calls.isEmpty ? closeExclusive() : leave()
             check()
         }
-        if !waiting.isEmpty { complaints.append("\(waiting.count) wait for ever") }
+        if !waiting.isEmpty { complaints.append("\(waiting.count) wait forever") }
         if !gate.enterFreely() { complaints.append("the gate stays shut") }
     }
 

@@ -86,7 +86,7 @@ struct HostileLinkTests {
         try await link.end()
     }
 
-    @Test("one handle in each response, for ever", .row("G09"))
+    @Test("one handle in each response, forever", .row("G09"))
     func endlessDiscovery() async throws {
         let link = try await HostileLink(intercept: Self.oneHandleAtATime)
         let code = await HostileLink.code { () throws(BLEError) in _ = try await link.device.discover(level: .full) }

@@ -154,7 +154,7 @@ final class RunningProgram: Sendable {
 /// A condition that did not become true in time.
 struct WaitedInVain: Error, CustomStringConvertible {
     let what: String
-    var description: String { "waited in vain until \(what)" }
+    var description: String { "the time was over before \(what)" }
 }
 
 /// Waits until `condition` holds, checking every few milliseconds; the limit is far longer than any expected time.

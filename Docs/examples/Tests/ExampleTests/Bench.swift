@@ -90,7 +90,7 @@ final class Lines: Sendable {
 struct WaitedInVain: Error, CustomStringConvertible {
     let what: String
     let seen: [String]
-    var description: String { "waited in vain until \(what); there was: \(seen)" }
+    var description: String { "the time was over before \(what); there was: \(seen)" }
 }
 
 /// Waits until `condition` holds, looking every few milliseconds; far longer than anything sensible takes.
