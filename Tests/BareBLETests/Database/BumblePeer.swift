@@ -24,6 +24,7 @@ final class BumblePeer {
     let path: String
     let log: URL
     private let process = Process()
+    private let output = Pipe()
     private let folder: URL
 
     /// Serves a database, given as the JSON that the script reads. Returns when it listens.
@@ -35,7 +36,6 @@ final class BumblePeer {
         let file = folder.appending(path: "database.json")
         try database.write(to: file)
         guard let python = Self.python, let shared = Self.shared else { throw CocoaError(.fileNoSuchFile) }
-        let output = Pipe()
         process.executableURL = python
         process.arguments = [shared.appending(path: "gatt_peer.py").path, path, file.path, "--log", log.path]
         process.standardOutput = output
@@ -57,6 +57,7 @@ final class BumblePeer {
     deinit {
         // Waiting for the exit needs a run loop on this thread, which the tests' threads do not have.
         kill(process.processIdentifier, SIGKILL)
+        try? output.fileHandleForReading.close()
         try? FileManager.default.removeItem(at: folder)
     }
 }
