@@ -4,14 +4,16 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// A session over socketpairs to one virtual peripheral, whose connects a test may refuse.
+/// A session over socketpairs to one virtual peripheral, whose connects a test may refuse, in virtual time.
 struct SessionBench: Sendable {
-    let central = Central()
+    let central: Central
     let peripheral: VirtualPeripheral
     let door = Door()
 
-    init(_ device: VirtualDevice = .heartRate) {
-        peripheral = VirtualPeripheral(device)
+    init(_ device: VirtualDevice = .heartRate) throws {
+        let time = try #require(VirtualTimeTrait.time, "the test lacks .virtualTime")
+        central = Central(time: time)
+        peripheral = VirtualPeripheral(device, time: time)
     }
 
     /// No pauses to speak of.
@@ -65,7 +67,7 @@ struct SessionBench: Sendable {
                         if Task.isCancelled { continuation.resume() } else { waiting.append(continuation) }
                     }
                 } onCancel: {
-                    Task { await self.wakeAll() }
+                    testTask { await self.wakeAll() }
                 }
                 if Task.isCancelled { throw BLEError(.cancelled, during: "connect", because: "of the test") }
             }

@@ -6,13 +6,13 @@ import TestSupport
 import Testing
 
 /// Ending a session, or only what is unfinished in it.
-@Suite(.timeLimit(.minutes(10))) struct SessionEndTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionEndTests {
     @Test func theEndBehindTheQueueLetsCallsEnd() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = Task { await session.disconnect(.afterPendingOperations) }
+        let end = testTask { await session.disconnect(.afterPendingOperations) }
         // A task that waits for a link fails at once; the link stays until the call has ended.
         await #expect(throws: error(.disconnected)) {
             while true {
@@ -31,11 +31,11 @@ import Testing
     }
 
     @Test func aSecondEndDoesNotWait() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let patient = Task { await session.disconnect(.afterPendingOperations) }
+        let patient = testTask { await session.disconnect(.afterPendingOperations) }
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -49,11 +49,11 @@ import Testing
     }
 
     @Test func aCancelledEndDoesNotWait() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
-        let end = Task { await session.disconnect(.afterPendingOperations) }
+        let end = testTask { await session.disconnect(.afterPendingOperations) }
         await #expect(throws: error(.disconnected)) {
             while true {
                 _ = try await session.ready()
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(.row("C01")) func theEndMayComeFromWithin() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         let value = try await device.exclusively { device in
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(.row("C01")) func theEndMayComeFromOnReady() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let held = Lock<Session?>(nil)
         let session = try await bench.session(
@@ -93,12 +93,12 @@ import Testing
     }
 
     @Test func cancellingAllKeepsTheLink() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         await bench.peripheral.stopResponding()
         let count = await bench.peripheral.receivedCount
-        let calls = (0..<3).map { _ in Task { try await device.read(.handle(3)) } }
+        let calls = (0..<3).map { _ in testTask { try await device.read(.handle(3)) } }
         while await bench.peripheral.receivedCount == count, !Task.isCancelled { await Task.yield() }
         await session.cancelAll()
         // Later ones are not affected; there may be some by now.
@@ -112,11 +112,11 @@ import Testing
     }
 
     @Test func cancellingAllReleasesWhoWaits() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
         let outcome = Lock<BLEError?>(nil)
-        let waiter = Task {
+        let waiter = testTask {
             do throws(BLEError) {
                 _ = try await session.ready()
             } catch {

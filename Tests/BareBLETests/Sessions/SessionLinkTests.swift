@@ -96,14 +96,14 @@ import Testing
         }
     }
 
-    @Test func sayThatTheyAreDisconnecting() async throws {
-        let bench = SessionBench()
+    @Test(.virtualTime) func sayThatTheyAreDisconnecting() async throws {
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()
         let read = await bench.peripheral.leaveUnanswered { try await device.read(.handle(3)) }
         #expect(await !device.isDisconnecting)
         #expect(!session.isDisconnecting)
-        let end = Task { await session.disconnect(.afterPendingOperations) }
+        let end = testTask { await session.disconnect(.afterPendingOperations) }
         while await !device.isDisconnecting, !Task.isCancelled { await Task.yield() }
         #expect(session.isDisconnecting)
         #expect(await device.isConnected)
@@ -114,8 +114,8 @@ import Testing
         #expect(!session.isDisconnecting && session.state == .ended)
     }
 
-    @Test func theReconnectHandlerIsReplaced() async throws {
-        let bench = SessionBench()
+    @Test(.virtualTime) func theReconnectHandlerIsReplaced() async throws {
+        let bench = try SessionBench()
         let session = try await bench.session(SessionOptions(reconnect: .never))
         let asked = Lock<[DisconnectReason?]>([])
         await session.setReconnectHandler(includingExpectedEnds: true) { loss, _ in
@@ -132,8 +132,8 @@ import Testing
         #expect(session.state == .ended)
     }
 
-    @Test func withoutAHandlerThePolicyDecidesAgain() async throws {
-        let bench = SessionBench()
+    @Test(.virtualTime) func withoutAHandlerThePolicyDecidesAgain() async throws {
+        let bench = try SessionBench()
         let session = try await bench.session(
             SessionOptions(), SessionHandlers(reconnect: { _, _ in .milliseconds(1) }))
         let device = try await session.ready()
@@ -176,8 +176,8 @@ import Testing
         }
     }
 
-    @Test(.row("C07")) func notificationsGoOnOverLinks() async throws {
-        let bench = SessionBench()
+    @Test(.virtualTime, .row("C07")) func notificationsGoOnOverLinks() async throws {
+        let bench = try SessionBench()
         let session = try await bench.session()
         var all = await session.notifications().makeAsyncIterator()
         var level = await session.subscribe(to: 0x2A19).makeAsyncIterator()

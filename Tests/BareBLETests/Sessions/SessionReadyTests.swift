@@ -5,11 +5,11 @@ import BareBLETestKit
 import Testing
 
 /// The work on a fresh link, and code that runs on ready ones.
-@Suite(.timeLimit(.minutes(10))) struct SessionReadyTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionReadyTests {
     private struct Refused: Error {}
 
     @Test func nobodyPassesOnReady() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let gate = SessionBench.Door()
         await gate.close()
         let order = Lock<[String]>([])
@@ -20,7 +20,7 @@ import Testing
                 _ = try await device.read(.batteryLevel)
                 order.withLock { $0.append("onReady") }
             }))
-        let reader = Task {
+        let reader = testTask {
             let device = try await session.ready()
             order.withLock { $0.append("reader") }
             return try await device.read(.batteryLevel).percentage
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func onReadyRunsOnEachLink() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let runs = Lock(0)
         let session = try await bench.session(
             SessionOptions(reconnect: SessionBench.hasty),
@@ -51,11 +51,11 @@ import Testing
     }
 
     @Test func aFailedHandshakeIsAFailedConnect() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session(
             SessionOptions(reconnect: .backoff(initial: .zero, attempts: 2)),
             SessionHandlers(onReady: { _ in throw Refused() }))
-        let waiter = Task { try await session.ready() }
+        let waiter = testTask { try await session.ready() }
         await #expect(throws: error(.connectFailed)) { try await waiter.value }
         // The peer was called twice, and each link was ended.
         #expect(await bench.peripheral.connectionCount == 2)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func aHandshakeKeepsItsError() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session(
             SessionOptions(reconnect: .never), SessionHandlers(onReady: { try await $0.write([1], to: 0x2A19) }))
         let failure = await #expect(throws: BLEError.self) { try await session.ready() }
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func aHandshakeHasALimit() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let gate = SessionBench.Door()
         await gate.close()
         let session = try await bench.session(
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func aLinkLostInTheHandshakeTellsWhy() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session(
             SessionOptions(reconnect: .never),
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func theEndOvertakesAHandshake() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let gate = SessionBench.Door()
         await gate.close()
         let session = try await bench.session(
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test func runsOnALinkThatIsReady() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let level = try await session.withPeripheral { try await $0.read(.batteryLevel).percentage }
         #expect(level == 87)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test func beginsAgainWhenItsLinkIsLost() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let runs = Lock(0)
         let work: @Sendable (Peripheral) async throws -> Int = { device in

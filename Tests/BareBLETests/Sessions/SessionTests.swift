@@ -5,9 +5,9 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct SessionTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionTests {
     @Test func connectsAndIsReady() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready(within: .seconds(20))
         #expect(try await device.read(.batteryLevel).percentage == 87)
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func everyListenerHearsFirstHowItIs() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
         var early = session.events.makeAsyncIterator()
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func aLostLinkIsMadeAnew() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()
         let first = try await session.ready()
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func theEventSaysWhyAndWhenItGoesOn() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let policy = ReconnectPolicy.backoff(initial: .seconds(3600), max: .seconds(7200), jitter: 0)
         let session = try await bench.session(SessionOptions(reconnect: policy))
         var events = session.events.makeAsyncIterator()
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func attemptsRunOutAndAWishBeginsAnew() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         await bench.door.refuse([.timedOut, .connectFailed, .busy])
         let policy = ReconnectPolicy.backoff(initial: .zero, jitter: 0, attempts: 3)
@@ -100,7 +100,7 @@ import Testing
 
     @Test(arguments: [BLEError.Code.notPermitted, .invalidArgument, .unsupported, .notSupported])
     func whatWillNeverWorkIsTriedOnce(_ code: BLEError.Code) async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.refuse([code])
         let session = try await bench.session()
         await #expect(throws: error(code)) { try await session.ready() }
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func theProgramMayDecide() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.refuse([.timedOut, .connectFailed, .timedOut])
         let asked = Lock<[String]>([])
         let session = try await bench.session(
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func aCustomPolicyNeedsAFunction() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await #expect(throws: error(.invalidArgument)) {
             try await bench.session(SessionOptions(reconnect: .custom))
         }
@@ -136,11 +136,11 @@ import Testing
     }
 
     @Test func waitingHasALimitAndCanBeCancelled() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
         await #expect(throws: error(.timedOut)) { try await session.ready(within: .milliseconds(5)) }
-        let task = Task { try await session.ready() }
+        let task = testTask { try await session.ready() }
         task.cancel()
         await #expect(throws: error(.cancelled)) { try await task.value }
         // A caller that stops waiting does not end the connect.
@@ -151,10 +151,10 @@ import Testing
     }
 
     @Test func theEndTakesAConnectBack() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session()
-        let waiter = Task { try await session.ready() }
+        let waiter = testTask { try await session.ready() }
         while await bench.door.knocks == 0, !Task.isCancelled { await Task.yield() }
         await session.disconnect()
         await #expect(throws: error(.disconnected)) { try await waiter.value }
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test func theEndTakesAnMTUExchangeBack() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         // A peer that takes the link and says nothing.
         let silent = ScriptedLink()
         let session = try await bench.central.session(
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test func aSessionThatNobodyHoldsEnds() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         var session: Session? = try await bench.session()
         weak let held = session
         _ = try await session?.ready()
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func aListenerHoldsTheSession() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         var events: ConnectionEventSequence.AsyncIterator? = try await bench.session().events.makeAsyncIterator()
         #expect(try await events?.words(upTo: "ready").last == "ready")
         #expect(await bench.peripheral.isConnected)
@@ -197,7 +197,7 @@ import Testing
     }
 
     @Test func eventsThatNobodyTakesAreCounted() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()
         var witness = session.events.makeAsyncIterator()

@@ -4,9 +4,9 @@ import BareBLETestKit
 import Testing
 
 /// Subscriptions that outlive their links.
-@Suite(.timeLimit(.minutes(10))) struct SessionValueSequenceTests {
+@Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionValueSequenceTests {
     @Test func goesOnOverLinksAndMarksInterruptions() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         for round in 1...3 as ClosedRange<UInt8> {
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func typedValuesAreDecoded() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         _ = try await session.ready()
         var values = await session.subscribe(to: .batteryLevel).makeAsyncIterator()
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func valuesThatDoNotFitAreSkippedWhereTheOptionsSaySo() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let values = await session.subscribe(to: .batteryLevel, SubscribeOptions(malformedValues: .skip))
         var levels: [UInt8] = []
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func whatThePeerDoesNotHaveEndsTheSequence() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var values = await session.subscribe(to: 0x2AAA).makeAsyncIterator()
         await #expect(throws: error(.attributeNotFound)) { try await values.next() }
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func givingUpEndsTheSequenceWithItsError() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session(SessionOptions(reconnect: .never))
         var values = await session.subscribe(to: 0x2A19).makeAsyncIterator()
         #expect(try await values.word() == "began")
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func thePeerIsToldToStopWhenNobodyListens() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var values: SessionValueSequence<ReceivedValue>.AsyncIterator? = await session.subscribe(to: 0x2A19)
             .makeAsyncIterator()
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func aLostMarkIsMadeUpFor() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()
         var values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 1)).makeAsyncIterator()
@@ -118,7 +118,7 @@ import Testing
 
     /// Dropped values are counted also if a mark follows.
     @Test func lossesBeforeMarksAreCounted() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         var values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 2)).makeAsyncIterator()
         var witness = await session.subscribe(to: 0x2A19).makeAsyncIterator()
@@ -140,7 +140,7 @@ import Testing
 
     /// Nothing comes after them that could report it.
     @Test func lossesAtTheEndAreCounted() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let values = await session.subscribe(to: 0x2A19, SubscribeOptions(capacity: 1, policy: .dropNewest))
         while await !bench.peripheral.isSubscribed(to: 0x2A19), !Task.isCancelled { await Task.yield() }
@@ -159,7 +159,7 @@ import Testing
 
     /// A temporary failure does not end it.
     @Test func aSubscriptionThatWasCancelledIsMadeAgain() async throws {
-        let bench = SessionBench()
+        let bench = try SessionBench()
         let session = try await bench.session()
         let link = try await session.ready()
         try await link.discover()
@@ -178,7 +178,7 @@ import Testing
     /// A characteristic of a replaced database cannot be found again; searching for it forever would be useless.
     @Test func aCharacteristicThatHasChangedEndsTheSequence() async throws {
         let gatt = VirtualService.genericAttribute(databaseHash: nil)
-        let bench = SessionBench(VirtualDevice(name: "Changing", services: [gatt, .battery(level: 50)]))
+        let bench = try SessionBench(VirtualDevice(name: "Changing", services: [gatt, .battery(level: 50)]))
         let session = try await bench.session()
         let link = try await session.ready()
         let database = try await link.discover()

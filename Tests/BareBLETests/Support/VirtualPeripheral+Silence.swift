@@ -7,7 +7,7 @@ extension VirtualPeripheral {
     ) async -> Task<Value, any Error> {
         stopResponding()
         let before = receivedCount
-        let task = Task { try await call() }
+        let task = testTask { try await call() }
         while receivedCount == before, !Task.isCancelled { await Task.yield() }
         return task
     }

@@ -28,13 +28,15 @@ extension Trait where Self == VirtualTimeTrait {
 }
 
 /// Starts a task in the virtual time of the test.
-func testTask<Value: Sendable>(
+@discardableResult func testTask<Value: Sendable>(
     _ body: @concurrent @Sendable @escaping () async throws -> Value
 ) -> Task<Value, any Error> {
     Task(executorPreference: VirtualTimeTrait.time?.loop) { try await body() }
 }
 
 /// Starts a task that does not fail in the virtual time of the test.
-func testTask<Value: Sendable>(_ body: @concurrent @Sendable @escaping () async -> Value) -> Task<Value, Never> {
+@discardableResult func testTask<Value: Sendable>(_ body: @concurrent @Sendable @escaping () async -> Value) -> Task<
+    Value, Never
+> {
     Task(executorPreference: VirtualTimeTrait.time?.loop) { await body() }
 }
