@@ -29,7 +29,7 @@ package struct HCIFilter: Hashable, Sendable {
     /// LE events are not among them; a socket that waits for connections adds code 0x3E.
     package static let commands = HCIFilter(events: completions + [0x05, 0x08, 0x0C, 0x30])
 
-    /// For the socket that reads advertising reports and nothing else.
+    /// For the socket that reads LE events: advertising reports, and the beginnings and updates of links.
     package static let reports = HCIFilter(events: [0x3E])
 
     /// Passes every event, and data both ways; for recording.

@@ -53,10 +53,10 @@ public struct AttributeServer: Sendable {
         let opcode = ATTOpcode(rawValue: first)
         if opcode == .handleValueConfirmation { return confirmed() }
         var pushed: [[UInt8]] = []
-        let answer = answer(to: pdu, opcode, &pushed)
+        let result = respond(to: pdu, opcode, &pushed)
         guard opcode.isRequest else { return pushed }
         requestCount += 1
-        switch answer {
+        switch result {
         case .success(let response):
             return [response] + pushed
         case .failure(let refusal):
@@ -132,7 +132,7 @@ public struct AttributeServer: Sendable {
         var handle: AttributeHandle = 0
     }
 
-    private mutating func answer(
+    private mutating func respond(
         to pdu: [UInt8], _ opcode: ATTOpcode, _ pushed: inout [[UInt8]]
     ) -> Result<[UInt8], Refusal> {
         do {

@@ -150,7 +150,7 @@ extension DialoguePlayer {
         for index in steps.indices.dropFirst(position) {
             guard case .sent(let recorded) = steps[index].event else { continue }
             if recorded == pdu {
-                let block = [index] + answer(to: index)
+                let block = [index] + response(to: index)
                 let moved = block.compactMap { steps.indices.contains($0) ? steps[$0] : nil }
                 for index in block.reversed() { steps.remove(at: index) }
                 steps.insert(contentsOf: moved, at: position)
@@ -162,7 +162,7 @@ extension DialoguePlayer {
     }
 
     /// Returns the indices of the response to the line at `index` and of the wait before it; empty if there is none.
-    private func answer(to index: Int) -> [Int] {
+    private func response(to index: Int) -> [Int] {
         guard case .sent(let pdu) = steps[index].event, ATTOpcode(rawValue: pdu.first ?? 0).isRequest else { return [] }
         var wait: Int?
         for index in steps.indices.dropFirst(index + 1) {

@@ -32,7 +32,7 @@ public actor VirtualPeripheral {
     var hangingUp: (@Sendable () -> Void)?
     /// Called when the client's end is closed.
     var clientGone: (@Sendable () -> Void)?
-    private var answers = true
+    private var isResponding = true
     var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
@@ -45,10 +45,10 @@ public actor VirtualPeripheral {
     /// The number of PDUs received from clients, over all connections.
     public private(set) var receivedCount = 0
 
-    /// Returns the PDUs to send in response to a client's PDU, each with its delay; `answer` returns the server's own
+    /// Returns the PDUs to send in response to a client's PDU, each with its delay; `respond` returns the server's own
     /// responses to a PDU.
     package typealias Behaviour =
-        @Sendable (_ pdu: [UInt8], _ answer: @Sendable ([UInt8]) -> [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])]
+        @Sendable (_ pdu: [UInt8], _ respond: @Sendable ([UInt8]) -> [[UInt8]]) -> [(delay: Duration, pdu: [UInt8])]
 
     struct RunningPlan {
         var sent = 0
@@ -94,7 +94,7 @@ public actor VirtualPeripheral {
     func begin(_ link: PeerLink) {
         self.link = link
         connectionCount += 1
-        answers = true
+        isResponding = true
         link.start(
             packet: { pdu in self.assumeIsolated { $0.received(pdu) } },
             ended: {
@@ -127,7 +127,7 @@ public actor VirtualPeripheral {
 
     /// Stops responding; requests are still read.
     public func stopResponding() {
-        answers = false
+        isResponding = false
     }
 
     /// The former name of `stopResponding()`.
@@ -140,7 +140,7 @@ public actor VirtualPeripheral {
 
     /// Responds again. Requests received in the meantime get no response.
     public func resumeResponding() {
-        answers = true
+        isResponding = true
     }
 
     // MARK: Values
@@ -231,10 +231,10 @@ public actor VirtualPeripheral {
         receivedCount += 1
         record(.sent(pdu))
         exchanged?(true)
-        guard answers, link != nil else { return }
+        guard isResponding, link != nil else { return }
         if let behaviour { return behave(behaviour, pdu) }
-        guard latency > .zero else { return answer(pdu) }
-        later(latency) { $0.answer(pdu) }
+        guard latency > .zero else { return respond(to: pdu) }
+        later(latency) { $0.respond(to: pdu) }
     }
 
     private func behave(_ behaviour: Behaviour, _ pdu: [UInt8]) {
@@ -259,8 +259,8 @@ public actor VirtualPeripheral {
         }
     }
 
-    private func answer(_ pdu: [UInt8]) {
-        for answer in server.received(pdu) { send(answer) }
+    private func respond(to pdu: [UInt8]) {
+        for response in server.received(pdu) { send(response) }
         updatePlans()
     }
 

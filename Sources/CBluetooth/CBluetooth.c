@@ -124,7 +124,7 @@ int ble_connect_unix(int fd, const char *path) {
 
 int ble_bind(int fd, const void *address, unsigned length) { return once(bind(fd, address, length)); }
 
-// An interrupted connect goes on by itself, and asking again would answer EALREADY.
+// An interrupted connect goes on by itself, and asking again would return EALREADY.
 int ble_connect(int fd, const void *address, unsigned length) {
     int result = once(connect(fd, address, length));
     return result == -EINTR ? -EINPROGRESS : result;

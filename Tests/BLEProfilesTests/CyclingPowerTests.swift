@@ -40,9 +40,9 @@ import Testing
         GoldenValue(
             0x2A65, "0d020000", "pedal power balance, wheel revolutions, crank revolutions, offset compensation",
             "Elite Direto XR"),
-        GoldenValue(0x2A66, "200301", "answer to request 3, result success", "bluetooth-sig-python"),
+        GoldenValue(0x2A66, "200301", "response to request 3, result success", "bluetooth-sig-python"),
         GoldenValue(
-            0x2A66, "2005015901", "answer to request 5, result success, parameter 5901", "the specification's table"),
+            0x2A66, "2005015901", "response to request 5, result success, parameter 5901", "the specification's table"),
     ]
 
     @Test(arguments: goldens) func golden(value: GoldenValue) throws {
@@ -101,7 +101,7 @@ import Testing
         #expect(Request.setCrankLength(.nan).valueBytes == [0x04, 0x00, 0x00])
     }
 
-    @Test func answersOfTheControlPoint() throws {
+    @Test func responsesOfTheControlPoint() throws {
         typealias Response = CyclingPowerControlPointResponse
         #expect(try Response(value: [0x20, 3, 1, 5, 6]).supportedLocations == [.leftCrank, .rightCrank])
         #expect(try Response(value: [0x20, 5, 1, 0x59, 0x01]).crankLength == 172.5)

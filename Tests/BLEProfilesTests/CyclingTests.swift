@@ -20,10 +20,10 @@ import Testing
         GoldenValue(0x2A5D, "10", "chain ring", "the specification's table of sensor locations"),
         GoldenValue(0x2A5D, "7f", "code 127", "reserved"),
         // Nordic, SpeedAndCadenceControlPointDataCallbackTest.
-        GoldenValue(0x2A55, "100101", "answer to request 1, result success", "Nordic: completed"),
-        GoldenValue(0x2A55, "100202", "answer to request 2, result not supported", "Nordic: error 2"),
+        GoldenValue(0x2A55, "100101", "response to request 1, result success", "Nordic: completed"),
+        GoldenValue(0x2A55, "100202", "response to request 2, result not supported", "Nordic: error 2"),
         GoldenValue(
-            0x2A55, "100401010203", "answer to request 4, result success, parameter 010203", "Nordic: locations"),
+            0x2A55, "100401010203", "response to request 4, result success, parameter 010203", "Nordic: locations"),
     ]
 
     @Test(arguments: goldens) func golden(value: GoldenValue) throws {
@@ -111,7 +111,7 @@ import Testing
         #expect(SCControlPointRequest.requestSupportedSensorLocations.valueBytes == [4])
     }
 
-    @Test func answersOfTheControlPoint() throws {
+    @Test func responsesOfTheControlPoint() throws {
         let answer = try SCControlPointResponse(value: [0x10, 4, 1, 1, 2, 3])
         #expect(answer.supportedLocations == [.topOfShoe, .inShoe, .hip])
         #expect(try SCControlPointResponse(value: [0x10, 4, 4]).supportedLocations == nil)

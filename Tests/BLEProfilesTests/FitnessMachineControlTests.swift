@@ -23,8 +23,8 @@ import Testing
         GoldenValue(
             0x2ADA, "120000ffff2833",
             "wind 0.000 m/s, grade -0.01 %, rolling resistance 0.0040, wind resistance 0.51 kg/m", "Elite Direto XR"),
-        GoldenValue(0x2AD9, "800001", "answer to request 0, result success", "Elite Direto XR"),
-        GoldenValue(0x2AD9, "800803", "answer to request 8, result invalid parameter", "Zwift Hub, simcline issue 7"),
+        GoldenValue(0x2AD9, "800001", "response to request 0, result success", "Elite Direto XR"),
+        GoldenValue(0x2AD9, "800803", "response to request 8, result invalid parameter", "Zwift Hub, simcline issue 7"),
         GoldenValue(0x2ADA, "0202", "machine paused", "a web client's tests"),
         GoldenValue(0x2ADA, "ff", "machine control permission lost", "a web client's tests"),
         // The specification's table of status op codes, packed by Python's struct.
@@ -125,7 +125,7 @@ import Testing
         #expect(Request.setTarget(.trainingTime(.seconds(-5))).valueBytes == [0x0D, 0x00, 0x00])
     }
 
-    @Test func answers() throws {
+    @Test func responses() throws {
         let answer = try FitnessMachineControlPointResponse(value: [0x80, 0x13, 1, 0xE8, 0x03, 0xB8, 0x0B])
         #expect(answer.spinDownSpeeds?.low == 10 && answer.spinDownSpeeds?.high == 30)
         let refused = try FitnessMachineControlPointResponse(value: [0x80, 0x05, 5])

@@ -42,9 +42,9 @@ import Testing
             "strip type error detection, result range detection, temperature range detection, read interrupt detection, "
                 + "general device fault, time fault", "Nordic: features"),
         // Nordic, RecordAccessControlPointDataCallbackTest.
-        GoldenValue(0x2A52, "06000101", "answer to request 1, result success", "Nordic: completed"),
-        GoldenValue(0x2A52, "06000106", "answer to request 1, result no records found", "Nordic: no records"),
-        GoldenValue(0x2A52, "06000c02", "answer to request 12, result not supported", "Nordic: op code"),
+        GoldenValue(0x2A52, "06000101", "response to request 1, result success", "Nordic: completed"),
+        GoldenValue(0x2A52, "06000106", "response to request 1, result no records found", "Nordic: no records"),
+        GoldenValue(0x2A52, "06000c02", "response to request 12, result not supported", "Nordic: op code"),
         GoldenValue(0x2A52, "05000201", "records 258", "Nordic: uint16"),
         GoldenValue(0x2A52, "050001", "records 1", "Nordic: uint8"),
         GoldenValue(0x2A52, "050004030201", "records 16909060", "Nordic: uint32"),
@@ -110,7 +110,7 @@ import Testing
                 == [4, 3, 2, 0xE8, 0x07, 2, 29, 12, 0, 0])
     }
 
-    @Test func answers() throws {
+    @Test func responses() throws {
         typealias Response = RecordAccessControlPointResponse
         #expect(try Response(value: [6, 0, 3, 7]) == .ended(request: 3, .abortUnsuccessful))
         #expect(try Response(value: [6, 0, 1, 10]) == .ended(request: 1, RecordAccessResult(rawValue: 10)))

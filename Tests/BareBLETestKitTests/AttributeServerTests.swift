@@ -52,7 +52,7 @@ struct AttributeServerTests {
     ]
 
     @Test("One request, one response", arguments: exchanges)
-    func answers(_ request: String, _ answer: String) throws {
+    func responses(_ request: String, _ answer: String) throws {
         var server = AttributeServer(Self.device)
         #expect(try server.received(Hex.decode(request)) == [Hex.decode(answer)])
     }

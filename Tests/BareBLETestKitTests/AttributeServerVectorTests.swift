@@ -71,7 +71,7 @@ struct AttributeServerVectorTests {
     static let stricterThanSpecified = "robustness/no-reliable-characteristic"
 
     @Test("The responses are theirs", arguments: exchanges.filter { $0.name != stricterThanSpecified })
-    func answersAreTheirs(_ exchange: Exchange) throws {
+    func responsesAreTheirs(_ exchange: Exchange) throws {
         let database = try #require(Self.databases[exchange.database])
         // BlueZ's database lets a client write three bytes into a client configuration, which no server should; only
         // the notification test needs it to be one.

@@ -204,7 +204,7 @@ import Testing
         await link.end()
     }
 
-    @Test("a response that is too long for the kernel", .row("L02", "T06")) func tooLongAnswer() async throws {
+    @Test("a response that is too long for the kernel", .row("L02", "T06")) func tooLongResponse() async throws {
         let link = try await FaultyLink(responseTime: .milliseconds(500))
         link.plan.set(SystemCalls(.recvmsg), .lose, on: link.descriptor)
         let error = await failure { () async throws(BLEError) in _ = try await link.device.read(FaultyLink.value) }

@@ -1,4 +1,4 @@
-// Peers that answer requests: one by a pattern that the input gives, one honestly. Both read requests by the layouts of the
+// Peers that respond to requests: one by a pattern that the input gives, one honestly. Both read requests by the layouts of the
 // specification, not with the library's own decoders.
 
 @testable import BLECore

@@ -73,7 +73,7 @@ import Testing
         #expect(watch.see(event([0x0A, 5, 0], isOutgoing: true)) != nil)
     }
 
-    @Test func requestBehindTheAnswerMayBe() {
+    @Test func requestAfterTheResponseMayBe() {
         var watch = LinkWatch(peer: "peer")
         #expect(watch.see(event([0x0A, 3, 0], isOutgoing: true)) == nil)
         #expect(watch.see(event([0x0B, 3], isOutgoing: false)) == nil)

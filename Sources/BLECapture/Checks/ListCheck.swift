@@ -50,7 +50,7 @@ struct ListCheck: Sendable {
     }
 
     /// The response arrived. Returns the reason if it cannot belong to the list.
-    mutating func answered(_ reply: ATTReply) -> GATTFailure? {
+    mutating func received(_ reply: ATTReply) -> GATTFailure? {
         var failure: GATTFailure?
         for walk in running {
             var walk = walk

@@ -149,7 +149,7 @@ package final class SessionCheck {
         for actions in [queue.timePassed(now), queue.received(pdu, at: now)] {
             for action in actions {
                 switch action {
-                case .finish(_, let result): reason = reason ?? answered(result)
+                case .finish(_, let result): reason = reason ?? finished(with: result)
                 case .send: _ = queue.sent(at: now)
                 case .close(let cause): reason = reason ?? .closed(cause)
                 case .deliver: continue
@@ -160,16 +160,16 @@ package final class SessionCheck {
     }
 
     /// Handles the response to the request.
-    private func answered(_ result: Result<[UInt8], ATTFailure>) -> Reason? {
+    private func finished(with result: Result<[UInt8], ATTFailure>) -> Reason? {
         let request = openRequest?.pdu ?? []
         openRequest = nil
         switch result {
         case .success(let pdu):
             if let malformed = Self.malformation(of: pdu) { return .malformed(malformed) }
-            return lists.answered(.response(pdu)).map { .discovery($0) }
+            return lists.received(.response(pdu)).map { .discovery($0) }
         case .failure(.refused(let error)):
             if let handles = Self.handles(of: request), !handles.contains(error.handle) { return .otherHandle }
-            return lists.answered(.error(error)).map { .discovery($0) }
+            return lists.received(.error(error)).map { .discovery($0) }
         case .failure(.malformed(let malformed)):
             return .malformed(malformed)
         case .failure(.closed(let cause)):

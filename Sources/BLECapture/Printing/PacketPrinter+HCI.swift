@@ -98,14 +98,14 @@ extension PacketPrinter {
         let code = packet.bytes.first ?? 0
         printed.title = PacketNames.event(code, packet.bytes.dropFirst(2).first)
         switch event {
-        case .commandComplete(let answer):
-            measure(answer.opcode, packet, &printed)
-            let status = answer.status.map { ": \($0)" } ?? ""
-            printed.title += " \(PacketNames.command(answer.opcode.rawValue))\(status)"
-            printed.details = PacketNames.dump(Array(answer.returnParameters.dropFirst()))
-        case .commandStatus(let answer):
-            measure(answer.opcode, packet, &printed)
-            printed.title += " \(PacketNames.command(answer.opcode.rawValue)): \(answer.status)"
+        case .commandComplete(let event):
+            measure(event.opcode, packet, &printed)
+            let status = event.status.map { ": \($0)" } ?? ""
+            printed.title += " \(PacketNames.command(event.opcode.rawValue))\(status)"
+            printed.details = PacketNames.dump(Array(event.returnParameters.dropFirst()))
+        case .commandStatus(let event):
+            measure(event.opcode, packet, &printed)
+            printed.title += " \(PacketNames.command(event.opcode.rawValue)): \(event.status)"
         case .disconnectionComplete(let end):
             printed.title += " link \(PacketNames.hex(end.handle)): \(end.status.isSuccess ? end.reason : end.status)"
             if end.status.isSuccess { forget(Link(controller: packet.controller, connection: end.handle)) }

@@ -4,13 +4,13 @@ public struct ATTStatistics: Hashable, Sendable {
     public var requestsSent = 0
     /// Commands sent.
     public var commandsSent = 0
-    /// Answers that reached their caller, refusals included.
+    /// Responses that reached their caller, refusals included.
     public var responses = 0
-    /// Answers that came after their caller had given up; discarded.
+    /// Responses that came after their caller had given up; discarded.
     public var lateResponses = 0
     /// Error Responses that named another handle than the request; still used.
     public var handleMismatches = 0
-    /// Answers that belong to the request but are malformed.
+    /// Responses that belong to the request but are malformed.
     public var malformedResponses = 0
     /// Database Hashes, sent or stored, that were not those of the database; the database was not stored.
     public var wrongDatabaseHashes = 0
@@ -24,9 +24,9 @@ public struct ATTStatistics: Hashable, Sendable {
     /// was outstanding, it was taken for the response to that one: the results since the link was last idle are in
     /// doubt.
     public var duplicatedResponses = 0
-    /// Answers that nothing explains; dropped.
+    /// Responses that nothing explains; dropped.
     public var unexplainedResponses = 0
-    /// Answers longer than the MTU.
+    /// Responses longer than the MTU.
     public var oversizedResponses = 0
     /// Operations that found the queue full.
     public var refusedByFullQueue = 0

@@ -35,9 +35,9 @@ extension LinkState {
         writer.u16(queue.unanswered?.offeredMTU ?? 0)
         writer.u64(UInt64(bitPattern: queue.unanswered?.end.nanoseconds ?? 0))
         writer.u8(queue.confirmationsDue)
-        let answer = queue.response ?? []
-        writer.u8(UInt8(clamping: answer.count))
-        writer.array(answer)
+        let response = queue.response ?? []
+        writer.u8(UInt8(clamping: response.count))
+        writer.array(response)
         writer.u8(client.mayHoldPreparedWrites ? 1 : 0)
         let kept = subscriptions.prefix(Layout.subscriptionLimit)
         writer.u16(UInt16(clamping: kept.count))
@@ -113,9 +113,9 @@ extension ByteReader {
             throw .link(at: start, .invalidField("confirmations due"))
         }
         client.queue.confirmationsDue = confirmations
-        guard responseLength <= Layout.responseLimit else { throw .link(at: start, .invalidField("answer due")) }
-        guard let answer = array(Int(responseLength)) else { throw .link(at: offset, .tooShort) }
-        client.queue.response = answer.isEmpty ? nil : answer
+        guard responseLength <= Layout.responseLimit else { throw .link(at: start, .invalidField("response due")) }
+        guard let response = array(Int(responseLength)) else { throw .link(at: offset, .tooShort) }
+        client.queue.response = response.isEmpty ? nil : response
         client.mayHoldPreparedWrites = try storedFlag("prepared writes", in: Layout.form)
         return client
     }

@@ -218,7 +218,7 @@ extension ScanSession {
         return acknowledge()
     }
 
-    /// The adapter is up again.
+    /// The adapter is up again, or its reset is over: the scan is re-armed.
     package mutating func adapterUp(at now: BootInstant) -> [Action] {
         guard case .asleep = state else { return [] }
         state = .resting

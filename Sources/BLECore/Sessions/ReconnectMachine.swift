@@ -2,7 +2,7 @@
 // returns.
 //
 // Duties: decide when to connect, when to make a link ready, when to wait and for what, and when to give up; report
-// each of these in order. Only the owner can classify a failure: it passes a `Setback` of the right kind.
+// each of these in order. Only the owner can classify a failure: it passes the `FailureKind`.
 //
 // Invariants:
 // - One thing is pending at a time: a connect, the preparation of a new link, a wait. `tearDown` comes before the next
@@ -22,7 +22,7 @@
 /// Keeps a connection, or ends it.
 package struct ReconnectMachine: ~Copyable {
     /// The kind of a failure or loss.
-    package enum Setback: Hashable, Sendable {
+    package enum FailureKind: Hashable, Sendable {
         /// A later attempt may succeed.
         case passing
         /// The adapter is off or away.
@@ -179,7 +179,7 @@ extension ReconnectMachine {
     }
 
     /// The connect or the preparation of the link has failed, or the link was lost.
-    package mutating func failed(_ setback: Setback, _ verdict: Verdict, at now: BootInstant) -> [Action] {
+    package mutating func failed(_ kind: FailureKind, _ verdict: Verdict, at now: BootInstant) -> [Action] {
         switch state {
         case .connecting, .preparing:
             break
@@ -188,7 +188,7 @@ extension ReconnectMachine {
         case .idle, .waiting, .waitingForAdapter, .gaveUp, .paused, .ending, .ended:
             return []
         }
-        switch setback {
+        switch kind {
         case .adapterLost where policy != .never:
             if attempts > 0 { attempts -= 1 }
             state = .waitingForAdapter

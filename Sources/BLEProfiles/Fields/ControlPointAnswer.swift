@@ -45,7 +45,7 @@ extension ControlPointAnswer {
 
     package func responseFields() -> FieldList {
         var list = FieldList()
-        list.add("answer to request", request)
+        list.add("response to request", request)
         list.add("result", result)
         if !parameter.isEmpty { list.add("parameter", text: Hex.encode(parameter)) }
         return list

@@ -81,7 +81,7 @@ extension RecordAccessControlPointResponse: DescribedValue {
         switch self {
         case .count(let number): list.add("records", number)
         case .ended(let request, let result):
-            list.add("answer to request", request)
+            list.add("response to request", request)
             list.add("result", result)
         }
         return list.fields

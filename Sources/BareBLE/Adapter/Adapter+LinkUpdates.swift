@@ -30,8 +30,8 @@ extension Adapter {
         guard mayCommand else { throw notPermittedError(during: operation) }
         let command = HCICommandPacket(LEReadPHY(handle: try current(link, during: operation)))
         do throws(HCICommandFailure) {
-            let answer = try await run(command).get().parameters(of: LEReadPHY.self)
-            return LinkPHY(transmit: answer.transmit, receive: answer.receive)
+            let phy = try await run(command).get().parameters(of: LEReadPHY.self)
+            return LinkPHY(transmit: phy.transmit, receive: phy.receive)
         } catch {
             throw updateError(error, of: link, during: operation)
         }

@@ -34,7 +34,7 @@ extension Adapter {
                 try await self.request(transmit, receive, link, timeout)
             },
             disconnect: { await self.disconnect(link) },
-            lastReason: { await self.reason(link) },
+            lastReason: { await self.takeReason(of: link) },
             openChannel: { request async throws(BLEError) in try await self.openChannel(request, on: link) },
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
             isUp: { await self.hasLink(to: peer) })
@@ -62,7 +62,7 @@ extension Adapter {
         await disconnect(handle)
     }
 
-    private func reason(_ link: LinkIdentity) -> HCIStatus? {
+    private func takeReason(of link: LinkIdentity) -> HCIStatus? {
         // The socket may have reported the end before this event was read.
         commandsReadable()
         return links.takeReason(of: link)

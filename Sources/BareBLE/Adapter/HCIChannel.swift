@@ -1,7 +1,8 @@
 internal import BLECore
 internal import BLELinux
 
-// The raw sockets of one adapter: commands and their responses on one, reports on the other.
+// The raw sockets of one adapter: commands, their responses and the ends of links on one; reports, and the beginnings
+// and updates of links, which are LE events, on the other.
 //
 // Duties: send commands in their turn (`HCICommandQueue`), know for whom each was sent, read and parse events, count what
 // is wrong with them, and trace every packet.
@@ -149,7 +150,7 @@ final class HCIChannel {
         }
     }
 
-    /// Reads what waits at the socket for reports, the events of links among it.
+    /// Reads what waits at the socket for LE events: reports, and the beginnings and updates of links.
     func readReports(_ body: (Event) -> Void) {
         for _ in 0..<Self.packetsPerTurn {
             guard let input = sockets?.reports.receive(into: &inbound), let event = event(input) else { return }

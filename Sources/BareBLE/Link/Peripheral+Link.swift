@@ -17,7 +17,7 @@ extension Peripheral {
             }
         }
         controls?.watchLoss { [weak self] in
-            self?.assumeIsolated { $0.controllerForgot() }
+            self?.assumeIsolated { $0.controllerWasReset() }
         }
         if let failure {
             throw BLEError(
@@ -41,7 +41,7 @@ extension Peripheral {
     }
 
     /// The controller was reset and has dropped this link.
-    private func controllerForgot() {
+    private func controllerWasReset() {
         // Earlier packets can still be read; so may the end, with its reason.
         link.readable(happened)
         if !link.isEnding { close(.adapterLost) }

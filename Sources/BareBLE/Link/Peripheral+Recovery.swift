@@ -1,7 +1,7 @@
 internal import BLECore
 internal import BLELinux
 
-// The one path of every call that sends requests to the peer: `recovering`. After a recovery action a failed call is
+// The path of nearly every call that sends requests to the peer: `recovering`. After a recovery action a failed call is
 // repeated as a whole, within the rest of its time.
 //
 // Duties

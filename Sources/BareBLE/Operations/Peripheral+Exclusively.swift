@@ -5,7 +5,7 @@ extension Peripheral {
     /// Runs `body` with exclusive access to the peer, for several operations that belong together.
     ///
     /// ```swift
-    /// let answer = try await device.exclusively { device in
+    /// let response = try await device.exclusively { device in
     ///     try await device.write([0x01], to: control)
     ///     return try await device.read(status)
     /// }

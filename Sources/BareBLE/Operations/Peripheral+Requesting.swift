@@ -37,7 +37,7 @@ extension Peripheral {
         let (outcome, collector) = try await collect(
             ResponseCollector(.match(matching), deadline: context.deadline), from: source,
             after: CollectedRequest(value: value, characteristic: characteristic, kind: kind), in: context)
-        if case .matched(let answer) = outcome { return answer }
+        if case .matched(let response) = outcome { return response }
         let count = collector.count
         throw BLEError(
             .timedOut, subject: name, during: context.operation,

@@ -37,7 +37,7 @@ public actor Session {
     private var given: Peripheral?
     private var work = Work()
     private var teardown = Teardown()
-    private var setback: SessionSetback?
+    private var lastFailure: SessionFailure?
     private var timer: TimerID?
     private let waiters: Waiters<LinkResult>
     private var subscriptions = StandingSubscriptions()
@@ -115,7 +115,7 @@ extension Session {
         case .timedOut:
             throw BLEError(
                 .timedOut, subject: name, during: Self.waiting, because: "there was no link in time",
-                hint: setback.map { "The last thing that went wrong: \($0.error)" })
+                hint: lastFailure.map { "The last thing that went wrong: \($0.error)" })
         case .cancelled:
             throw cancelledError()
         }
@@ -466,7 +466,7 @@ extension Session {
     }
 
     private func report(_ event: ReconnectMachine.Event) {
-        log.report(event, after: setback, at: loop.now())
+        log.report(event, after: lastFailure, at: loop.now())
         switch event {
         case .connecting(let attempt): become(.connecting(attempt: attempt))
         case .connected: become(.preparing)
@@ -498,7 +498,7 @@ extension Session {
             case .whenAdapterReturns: .whenAdapterReturns
             case .never: .never
             }
-        let last = setback ?? SessionSetback(error: endedError(during: "connect"), reason: nil, time: loop.now())
+        let last = lastFailure ?? SessionFailure(error: endedError(during: "connect"), reason: nil, time: loop.now())
         return Disconnection(error: last.error, reason: last.reason, time: last.time, next: next)
     }
 
@@ -622,20 +622,20 @@ extension Session {
         guard link === current?.link else { return }
         let error = link.assumeIsolated { $0.endError(during: "keep the link") }
         let kind =
-            reason == .adapterLost && target.awaitAdapter != nil ? ReconnectMachine.Setback.adapterLost : .passing
+            reason == .adapterLost && target.awaitAdapter != nil ? ReconnectMachine.FailureKind.adapterLost : .passing
         fail(kind, error, reason)
     }
 
     // MARK: Failures
 
-    private func kind(of error: BLEError) -> ReconnectMachine.Setback {
+    private func kind(of error: BLEError) -> ReconnectMachine.FailureKind {
         if Self.adapterCodes.contains(error.code), target.awaitAdapter != nil { return .adapterLost }
         return Self.finalCodes.contains(error.code) ? .final : .passing
     }
 
-    private func fail(_ kind: ReconnectMachine.Setback, _ error: BLEError, _ reason: DisconnectReason? = nil) {
+    private func fail(_ kind: ReconnectMachine.FailureKind, _ error: BLEError, _ reason: DisconnectReason? = nil) {
         let now = loop.now()
-        setback = SessionSetback(error: error, reason: reason, time: now)
+        lastFailure = SessionFailure(error: error, reason: reason, time: now)
         let verdict: ReconnectMachine.Verdict
         if let decide = handlers.decide, kind == .passing {
             let failures = machine.failures(at: now)

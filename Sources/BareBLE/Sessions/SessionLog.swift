@@ -3,7 +3,7 @@ internal import BLELinux
 internal import Logging
 
 /// The reason that a session has no link, or had none last.
-struct SessionSetback: Sendable {
+struct SessionFailure: Sendable {
     let error: BLEError
     /// The reason that the link ended; `nil` if there was none.
     let reason: DisconnectReason?
@@ -23,29 +23,29 @@ struct SessionLog: Sendable {
     }
 
     /// Logs an event of the links.
-    func report(_ event: ReconnectMachine.Event, after setback: SessionSetback?, at now: BootInstant) {
+    func report(_ event: ReconnectMachine.Event, after failure: SessionFailure?, at now: BootInstant) {
         switch event {
         case .connecting, .connected, .disconnected(.never):
             logger.debug("session", metadata: ["peer": "\(peer)", "event": "\(event)"])
         case .ready:
-            report("a link is ready", [:], after: setback, at: now)
+            report("a link is ready", [:], after: failure, at: now)
         case .disconnected(let next):
             report(
-                setback?.reason == nil ? "no link could be made" : "a link was lost", ["next": "\(Self.words(next))"],
-                after: setback, at: now)
+                failure?.reason == nil ? "no link could be made" : "a link was lost", ["next": "\(Self.words(next))"],
+                after: failure, at: now)
         case .gaveUp:
-            logger.notice("a session gave up", metadata: ["peer": "\(peer)", "reason": "\(Self.words(setback))"])
+            logger.notice("a session gave up", metadata: ["peer": "\(peer)", "reason": "\(Self.words(failure))"])
         case .paused: logger.info("a session is paused", metadata: ["peer": "\(peer)"])
         case .ended: logger.info("a session has ended", metadata: ["peer": "\(peer)"])
         }
     }
 
     private func report(
-        _ message: Logger.Message, _ details: Logger.Metadata, after setback: SessionSetback?, at now: BootInstant
+        _ message: Logger.Message, _ details: Logger.Metadata, after failure: SessionFailure?, at now: BootInstant
     ) {
-        let reason = setback == nil ? "first connect" : Self.words(setback)
+        let reason = failure == nil ? "first connect" : Self.words(failure)
         // The record must be bounded: the reason of an error may be any text.
-        let kind = setback.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
+        let kind = failure.map { $0.reason?.description ?? "\($0.error.code)" } ?? ""
         guard let leftOut = warnings.admit("\(message): \(kind)", at: now) else { return }
         var metadata = details
         metadata["peer"] = "\(peer)"
@@ -55,9 +55,9 @@ struct SessionLog: Sendable {
     }
 
     /// Describes why there was no link last.
-    private static func words(_ setback: SessionSetback?) -> String {
-        guard let setback else { return "the connection was not wanted" }
-        return setback.reason?.description ?? setback.error.reason
+    private static func words(_ failure: SessionFailure?) -> String {
+        guard let failure else { return "the connection was not wanted" }
+        return failure.reason?.description ?? failure.error.reason
     }
 
     private static func words(_ next: ReconnectMachine.Next) -> String {

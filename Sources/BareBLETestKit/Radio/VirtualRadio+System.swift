@@ -21,13 +21,13 @@ extension VirtualRadio {
             return sockets
         }
         system.connect = { own, _, peer, timeout throws(SystemCallError) in
-            let answer = try self.assumeIsolated { $0.connect(from: own, to: peer, timeout: timeout) }.get()
-            var socket = LinkSocket(adopting: answer.descriptor)
-            let fate = answer.fate
+            let beginning = try self.assumeIsolated { $0.connect(from: own, to: peer, timeout: timeout) }.get()
+            var socket = LinkSocket(adopting: beginning.descriptor)
+            let fate = beginning.fate
             socket.reportedReason = { fate.withLock(\.self) }
             // A full socket polls like one that is connecting.
-            while answer.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
-            socket.isConnecting = answer.isConnecting
+            while beginning.isConnecting, socket.send([UInt8](repeating: 0, count: 1000)) == .sent {}
+            socket.isConnecting = beginning.isConnecting
             return socket
         }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in

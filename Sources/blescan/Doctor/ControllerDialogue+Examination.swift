@@ -49,9 +49,9 @@ extension ControllerDialogue {
 
     /// Returns the return parameters of a command; a failed one is noted.
     private mutating func values(of packet: HCICommandPacket, _ facts: inout ControllerFacts) async -> [UInt8]? {
-        let answer = await ask(packet)
-        guard answer.result.status != 0 else { return answer.values }
-        facts.failures.append(answer.result)
+        let response = await ask(packet)
+        guard response.result.status != 0 else { return response.values }
+        facts.failures.append(response.result)
         return nil
     }
 }

@@ -45,8 +45,8 @@ extension Repair {
                 return Repair(fix: fix, adapter: adapter.name, text: "switched on")
             case .le:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
-                let answer = await dialogue.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
-                return Repair(fix, adapter, answer.result, done: "switched Low Energy on")
+                let response = await dialogue.ask(HCICommandPacket(HCIWriteLEHostSupport(isSupported: true)))
+                return Repair(fix, adapter, response.result, done: "switched Low Energy on")
             case .staleScan:
                 var dialogue = try ControllerDialogue(adapter: adapter.index)
                 return Repair(fix, adapter, await dialogue.endScan(), done: "ended the scan without an owner")

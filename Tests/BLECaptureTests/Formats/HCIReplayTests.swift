@@ -50,7 +50,7 @@ struct HCIReplayTests {
             }
         }
         let events = ["0x02", "0x0b", "0x0d"].reduce(0) { $0 + (entry.tshark.subevents?[$1] ?? 0) }
-        // These captures carry one report an event; some phones log answers to commands from before the log began.
+        // These captures carry one report an event; some phones log the events of commands from before the log began.
         #expect(reports >= events - 1 && gate.count <= table.count)
         #expect(answered <= commands && (commands == 0 || answered > 0))
     }

@@ -57,7 +57,7 @@ final class ATTLink {
         perform(queue.timePassed(now))
     }
 
-    /// The answer to an operation: digits for a packet, a description for a failure.
+    /// The result of an operation: digits for a packet, a description for a failure.
     func result(_ id: RequestID) -> String? {
         switch finished[id] {
         case nil: nil

@@ -58,7 +58,7 @@ import Testing
         #expect(link.closed == nil)
     }
 
-    @Test func aLateAnswerCountsForTheMTUAllTheSame() {
+    @Test func aLateResponseCountsForTheMTUAllTheSame() {
         let link = ATTLink()
         link.cancel(link.enqueue("020502"))
         link.receive("03f700")

@@ -17,7 +17,7 @@ import Testing
     @Test(
         "a read answered by a write response goes on waiting, and closes a strict link", .row("T02"),
         arguments: [false, true])
-    func wrongAnswer(isStrict: Bool) {
+    func wrongResponse(isStrict: Bool) {
         let link = ATTLink { $0.isStrict = isStrict }
         let request = link.enqueue("0a0300")
         link.receive("13")
@@ -159,7 +159,7 @@ import Testing
         #expect(link.wrongs.isEmpty)
     }
 
-    @Test("a response to what has just ended is a known stray") func lateSecondAnswer() {
+    @Test("a response to what has just ended is a known stray") func lateSecondResponse() {
         let link = ATTLink()
         link.enqueue("100100ffff0028")
         link.receive("011001000a")
@@ -175,7 +175,7 @@ import Testing
         #expect(link.result(next) == "09070200020300002a")
     }
 
-    // Some peripherals answer commands with an error, which the specification forbids.
+    // Some peripherals respond to commands with an error, which the specification forbids.
     @Test func anErrorAboutACommandIsAKnownStray() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
@@ -187,7 +187,7 @@ import Testing
     }
 
     // Some stacks take the peer's own request for the response to theirs.
-    @Test func aRequestOfThePeerIsNotTheAnswerToOurs() {
+    @Test func aRequestOfThePeerIsNotTheResponseToOurs() {
         let link = ATTLink()
         let request = link.enqueue("0a0300")
         link.receive("021700")

@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test("cancelled in flight and without a response, the link closes 30 s after sending", .row("T09"))
-    func orphanWithoutAnswer() {
+    func orphanWithoutResponse() {
         let link = ATTLink()
         let first = link.enqueue("0a0300")
         link.pass(.seconds(10))

@@ -97,7 +97,7 @@ struct ATTSessionTests {
     }
 
     /// Whoever was the client then, the queue would have found the same responses, without a stray.
-    @Test func theQueueFindsTheAnswersOfRealSessions() throws {
+    @Test func theQueueFindsTheResponsesOfRealSessions() throws {
         var answered = 0
         for session in try SharedVectors.lines("gatt/real_sessions.jsonl", as: RealSession.self) {
             let packets = session.pdus.filter { $0.channel == 4 }

@@ -53,8 +53,8 @@ import Testing
         #expect(actions == [.finish(id, .failure(.gatt(.valueTooLong(partial: []))))])
     }
 
-    /// An Error Response of two bytes says nothing, and ends what it answers.
-    @Test(.row("T03")) func anAnswerThatIsMalformedFailsTheOperationAlone() {
+    /// An Error Response of two bytes says nothing, and ends the request that it names.
+    @Test(.row("T03")) func aResponseThatIsMalformedFailsTheOperationAlone() {
         var client = GATTClient()
         var actions = start(&client)
         #expect(actions == [.send(request)])

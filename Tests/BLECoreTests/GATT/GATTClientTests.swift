@@ -23,7 +23,7 @@ import Testing
         #expect(link.nextDeadline == nil)
     }
 
-    @Test(.row("T08")) func aLateAnswerIsNotTheNextOnes() {
+    @Test(.row("T08")) func aLateResponseIsNotTheNextOnes() {
         let first = link.read(3, timeout: .seconds(1))
         let second = link.read(5)
         link.pass(.seconds(1))

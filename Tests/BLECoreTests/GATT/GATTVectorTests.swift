@@ -193,7 +193,7 @@ extension GATTVectors.Case {
 }
 
 extension GATTVectorTests {
-    /// Runs a procedure on the recorded answers; every request must be the recorded one.
+    /// Runs a procedure on the recorded responses; every request must be the recorded one.
     private func run<Procedure: GATTProcedure>(
         _ procedure: Procedure, as recorded: GATTVectors.Case
     ) throws -> Result<Procedure.Output, GATTFailure> {
@@ -214,7 +214,7 @@ extension GATTVectorTests {
             }
             #expect(text == expected)
             guard var answer = answers.popFirst() else { throw AnswersRanOut(request: text) }
-            // The link gets its security below the procedures, which see the repeated request's answer only.
+            // The link gets its security below the procedures, which see the repeated request's response only.
             if recorded.params.autoSecurityUpgrade == true, answer.first == 0x01, requests.first == expected {
                 requests.removeFirst()
                 guard let repeated = answers.popFirst() else { throw AnswersRanOut(request: text) }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ResponseCollectorTests {
     private func at(_ seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test func nothingBeforeTheRequestIsItsAnswer() {
+    @Test func nothingBeforeTheRequestIsItsResponse() {
         var collector = ResponseCollector(.match { _ in true })
         collector.received([1], at: at(0))
         #expect(collector.outcome == nil)
@@ -76,7 +76,7 @@ import Testing
         #expect(collector.outcome == .matched([2]))
     }
 
-    @Test func anEmptyAnswerIsThereWithTheConfirmation() {
+    @Test func anEmptyResponseIsThereWithTheConfirmation() {
         var collector = ResponseCollector(.assemble(.length(0)))
         collector.asked()
         #expect(collector.outcome == nil)

@@ -1,6 +1,6 @@
 import BLECore
 
-/// Answers requests from an attribute table, the way a faithful peer does.
+/// Responds to requests from an attribute table, the way a faithful peer does.
 ///
 /// The quirks make it wrong in one way each; `intercept` makes it wrong in any other.
 struct TestAttributeServer {
@@ -185,7 +185,7 @@ extension TestAttributeServer {
         return ATTPrepareWriteResponse(handle: request.handle, offset: request.offset, part: request.part).bytes
     }
 
-    /// Writes everything, or answers the error that stands in the way.
+    /// Writes everything, or returns the error that stands in the way.
     private mutating func write(
         _ parts: [(handle: AttributeHandle, offset: Int, value: [UInt8])], opcode: ATTOpcode
     ) -> [UInt8]? {

@@ -41,7 +41,7 @@ import Testing
         #expect(queue.received(done(.readAddress, []), at: start) == [.foreign(.readAddress, nil)])
     }
 
-    @Test(.row("H13")) func noAnswerFailsAfterTwoSecondsAndMakesRoom() {
+    @Test(.row("H13")) func noResponseFailsAfterTwoSecondsAndMakesRoom() {
         var queue = HCICommandQueue()
         let (first, _) = queue.enqueue(address, at: start)
         let (second, _) = queue.enqueue(version, at: start)

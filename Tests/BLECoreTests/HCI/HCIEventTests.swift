@@ -14,7 +14,7 @@ import Testing
         "3e2229004000000146af0f00aa6000000000000000000000000024000000f40100ff0000",
     ]
 
-    @Test func commandAnswers() throws {
+    @Test func commandResponses() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:10, 62, 14, 12
         let version = try complete("0e0c010110000bcb200b0f000100").parameters(of: HCIReadLocalVersion.self)
         #expect(version.specification == "5.2")
@@ -37,7 +37,7 @@ import Testing
         #expect(try complete("0e0701051400b3037f").parameters(of: HCIReadRSSI.self).rssi == nil)
     }
 
-    @Test func answersThatAreNone() throws {
+    @Test func responsesThatAreNone() throws {
         let refused = try complete("0e0401051402")
         #expect(throws: HCICommandFailure(opcode: .readRSSI, reason: .status(.unknownConnection))) {
             try refused.parameters(of: HCIReadRSSI.self)

@@ -205,7 +205,7 @@ import Testing
         #expect(connect.timePassed(late) == [cancelPacket])
         let later = late + .seconds(2)
         #expect(connect.commandFinished(.leCreateConnectionCancel, noResponse, at: later) == [cancelPacket])
-        // 3 s in all, however many answers fail to come.
+        // 3 s in all, however many events fail to come.
         let end = late + .seconds(3)
         #expect(connect.nextDeadlineNow == end)
         #expect(connect.timePassed(end) == [.finish(.failure(.cancelUnconfirmed(.timedOut)))])

@@ -18,7 +18,7 @@ import Testing
         #expect(link.outcome(of: read) == .success(.value([UInt8](repeating: 1, count: 62))))
     }
 
-    @Test func theLateAnswerIsDropped() throws {
+    @Test func theLateResponseIsDropped() throws {
         _ = link.read(3)
         try link.handOver()
         #expect(link.failures == [.failure(.linkLost)])
@@ -42,8 +42,8 @@ import Testing
         #expect(link.closed == .responseTimeout)
     }
 
-    /// The answer came while nobody read.
-    @Test func anAnswerThatWaitedIsRead() throws {
+    /// The response came while nobody read.
+    @Test func aResponseThatWaitedIsRead() throws {
         _ = link.read(3)
         try link.handOver(after: .seconds(60))
         link.receive([0x0B, 0xAA])
@@ -59,7 +59,7 @@ import Testing
         try link.handOver()
         let second = link.writeLong([UInt8](repeating: 0x22, count: 20))
         #expect(link.sent.isEmpty)
-        // The answer to the piece that was under way.
+        // The response to the piece that was under way.
         link.receive([0x17, 3, 0, 18, 0] + [UInt8](repeating: 0x11, count: 18))
         #expect(link.sent == [[0x18, 0x00]])
         link.receive([0x19])
@@ -74,7 +74,7 @@ import Testing
         _ = link.read(5)
         link.receive([0x17, 3, 0, 18, 0, 0x11, 0x11])
         try link.handOver()
-        // The answer to the read.
+        // The response to the read.
         link.receive([0x0B, 1])
         #expect(link.sent == [[0x18, 0x00]])
     }

@@ -101,9 +101,9 @@ import Testing
     }
 
     @Test func neverMeansNever() {
-        for setback in [ReconnectMachine.Setback.passing, .adapterLost, .final] {
+        for kind in [ReconnectMachine.FailureKind.passing, .adapterLost, .final] {
             var machine = readyMachine(.never)
-            let actions = machine.failed(setback, policy, at: start + .seconds(100))
+            let actions = machine.failed(kind, policy, at: start + .seconds(100))
             #expect(actions == [.tearDown, .report(.disconnected(.never)), .report(.gaveUp)])
         }
     }

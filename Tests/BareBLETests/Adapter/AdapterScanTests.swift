@@ -116,7 +116,7 @@ import Testing
         #expect(await bench.sent.last == .leSetScanEnable)
     }
 
-    @Test(.row("H12")) func aStrangerWhoStopsTheScanIsAnsweredByANewStart() async throws {
+    @Test(.row("H12")) func aScanThatAStrangerStopsIsStartedAgain() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

@@ -62,7 +62,7 @@ import Testing
     }
 
     /// A peer may take its time, and an adapter may go meanwhile.
-    @Test func aLateAnswerIsAwaited() async throws {
+    @Test func aLateResponseIsAwaited() async throws {
         let (bench, controls) = try await connected()
         bench.kernel.withLock { $0.holdsChannels = true }
         let opening = testTask {

@@ -59,7 +59,7 @@ extension ClientCaseRun {
         }
     }
 
-    /// Runs one discovery against a server that has `table`, and the recorded answers where the same is asked.
+    /// Runs one discovery against a server that has `table`, and the recorded responses where the same is asked.
     private func discover(
         _ table: AttributeTable, _ search: (Peripheral) async throws -> Void
     ) async throws -> Verdict {

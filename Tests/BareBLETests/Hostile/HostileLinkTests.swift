@@ -31,7 +31,7 @@ struct HostileLinkTests {
     }
 
     @Test("a caller that gave up does not keep the link", .row("T09"))
-    func cancelledAndNeverAnswered() async throws {
+    func cancelledWithoutAResponse() async throws {
         let link = try await HostileLink(configuration: Self.impatient) { _ in [] }
         let code = await HostileLink.code { () throws(BLEError) in
             _ = try await link.device.read(.handle(3), timeout: .milliseconds(1))

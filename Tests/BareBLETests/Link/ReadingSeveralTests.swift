@@ -167,9 +167,9 @@ import Testing
         #expect(report.isComplete, "\(report)")
     }
 
-    /// reliability.md's row for this answer: too few values, and lengths that lie, in a packet with room.
+    /// reliability.md's row for this response: too few values, and lengths that lie, in a packet with room.
     @Test(arguments: ["21 0200 aabb", "21 0200 aabb 0500 01", "21 0200 aabb 01", "21"])
-    func anAnswerThatDoesNotAddUpIsMalformed(answer: String) async throws {
+    func aResponseThatDoesNotAddUpIsMalformed(answer: String) async throws {
         let (device, peer) = try await attach("< 20 0300 0500\n> \(answer)")
         await #expect(throws: BLEError(.malformedReply, during: "", because: "")) {
             _ = try await device.readAll([3, 5])

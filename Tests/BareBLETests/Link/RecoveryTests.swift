@@ -199,7 +199,7 @@ import Testing
         let two = Task { try await device.read(.handle(5)) }
         await hook.waitUntilAsked()
         while await peripheral.errorCount < 2, !Task.isCancelled { await Task.yield() }
-        // Others are served meanwhile; and when this answer is here, the second refusal is as well.
+        // Others are served meanwhile; and when this response is here, the second refusal is as well.
         #expect(try await device.read(.handle(7)) == [3])
         hook.answer(true)
         await #expect(throws: BLEError.self) { _ = try await one.value }

@@ -92,7 +92,7 @@ extension CharacteristicKey where Value == Percent {
         let device = try await central.attach(to: VirtualPeripheral(settings))
         let values = try await device.subscribe(to: .setting, SubscribeOptions(capacity: 2))
         for number in 0..<5 as Range<UInt8> { try await device.write([number], to: 0xFFF1) }
-        // The last value is in front of this answer.
+        // The last value is before this response.
         _ = try await device.read(.setting)
         var iterator = values.makeAsyncIterator()
         #expect(try await iterator.next() == Percent(3))
@@ -135,7 +135,7 @@ extension CharacteristicKey where Value == Percent {
         let device = try await central.attach(to: VirtualPeripheral(settings))
         let values = try await device.subscribe(to: .setting, SubscribeOptions(capacity: 2, malformedValues: .skip))
         for bytes in [[0], [1], [2, 2], [3]] as [[UInt8]] { try await device.write(bytes, to: 0xFFF1) }
-        // The last value is in front of this answer.
+        // The last value is before this response.
         _ = try await device.read(.setting)
         var iterator = values.makeAsyncIterator()
         #expect(try await iterator.next() == Percent(3))

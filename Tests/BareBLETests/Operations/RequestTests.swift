@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func theFirstValueThatMatchesIsTheAnswer() async throws {
+    @Test func theFirstValueThatMatchesIsTheResponse() async throws {
         try await run { bench in
             async let answer = bench.device.request(
                 [0x02], to: Self.control, replyOn: Self.reply, matching: { $0.first == 0x10 }, timeout: .seconds(9))
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func theAnswerMayComeFromTheSameCharacteristic() async throws {
+    @Test func theResponseMayComeFromTheSameCharacteristic() async throws {
         try await run { bench in
             async let answer = bench.device.request([1], to: 0xFFF3)
             try await bench.time.clock.sleep(for: .seconds(1))
@@ -226,7 +226,7 @@ import Testing
     }
 
     /// Each value comes in time, and nothing ever comes of it.
-    @Test func anAnswerThatGoesOnForEverHasAnEnd() async throws {
+    @Test func aResponseThatGoesOnForEverHasAnEnd() async throws {
         try await run { bench in
             let start = bench.time.now
             let call = bench.time.task {

@@ -97,7 +97,7 @@ import Testing
         #expect(try await peripheral.notify(0x2A19, [1]) == false)
     }
 
-    @Test func theAnswerToAnEarlierRequestIsNobodys() async throws {
+    @Test func theResponseToAnEarlierRequestIsNobodys() async throws {
         try await VirtualTime.run { time in
             let service = VirtualService(
                 0xFFF0,

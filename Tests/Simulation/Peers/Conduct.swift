@@ -176,7 +176,7 @@ extension Conduct {
         case secured
         /// Errors name other handles.
         case otherHandle
-        /// Every answer is longer than the MTU.
+        /// Every response is longer than the MTU.
         case oversized
         /// No way to agree on an MTU, to look for descriptors, or for services by their kind.
         case poor

@@ -24,7 +24,7 @@ import Testing
         #expect(outcome.errors.split(separator: "\n").count == 1)
     }
 
-    @Test(arguments: commands) func nobodyAnswers(_ command: [String]) async throws {
+    @Test(arguments: commands) func nobodyResponds(_ command: [String]) async throws {
         let peer = try SocketPeer { _ in .silence }
         let outcome = try await run(command, peer, ["--timeout", "300ms"])
         expectParagraph(outcome, status: 75, peer: peer)

@@ -38,8 +38,9 @@ import Testing
         // The failure is alone on its line.
         try await terminal.shown(
             Self.erase + (command.contains("--json") ? "{\"v\":1,\"error\"" : "blescan: could not"))
-        #expect(terminal.text.hasSuffix("\n"))
-        expectTidy(terminal.text, columns: 132)
+        let text = try await terminal.whole()
+        #expect(text.hasSuffix("\n"))
+        expectTidy(text, columns: 132)
     }
 
     /// The overall progress follows the current operation.
@@ -57,7 +58,7 @@ import Testing
         let outcome = try await program.outcome()
         #expect(outcome.status == 74)
         #expect(outcome.output.contains("1 value read"))
-        expectTidy(terminal.text, columns: 132)
+        expectTidy(try await terminal.whole(), columns: 132)
     }
 
     @Test func itIsCutToTheTerminal() async throws {
@@ -67,7 +68,7 @@ import Testing
         try await terminal.shown(Self.erase + "unix:/tmp/b")
         peer.disconnect()
         _ = try await program.outcome()
-        #expect(!terminal.text.contains(Self.erase + "unix:/tmp/bl"))
+        #expect(try await !terminal.whole().contains(Self.erase + "unix:/tmp/bl"))
     }
 
     /// The results go elsewhere, so the line may stay until they arrive; it is cleared then.
@@ -78,8 +79,9 @@ import Testing
         try await terminal.shown("subscribed, waiting for values, ")
         program.signal(SIGINT)
         #expect(try await program.outcome().status == 0)
-        try await terminal.shown(Self.erase + "unsubscribed\n")
-        expectTidy(terminal.text)
+        let text = try await terminal.whole()
+        #expect(text.contains(Self.erase + "unsubscribed\n"))
+        expectTidy(text)
     }
 
     /// The command's time-out is longer than the delay of a line.
@@ -89,8 +91,9 @@ import Testing
         let program = try RunningProgram(
             ["read", "unix:\(peer.path)", "2a19", "--timeout", "2s"], errors: terminal, environment: ["TERM": "dumb"])
         #expect(try await program.outcome().status == 75)
-        try await terminal.shown("blescan: could not")
-        #expect(!terminal.text.contains("\u{1B}") && !terminal.text.contains("agreeing"))
+        let text = try await terminal.whole()
+        #expect(text.contains("blescan: could not"))
+        #expect(!text.contains("\u{1B}") && !text.contains("agreeing"))
     }
 
     @Test func aPipeHasNone() async throws {
@@ -132,7 +135,8 @@ import Testing
         #expect(unsafe capture.withUnsafeBytes { unsafe write(writer, $0.baseAddress, $0.count) } == capture.count)
         close(writer)
         #expect(try await program.outcome().status == 0)
-        #expect(terminal.text.hasSuffix(Self.erase))
-        expectTidy(terminal.text)
+        let text = try await terminal.whole()
+        #expect(text.hasSuffix(Self.erase))
+        expectTidy(text)
     }
 }

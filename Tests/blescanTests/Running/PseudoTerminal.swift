@@ -8,6 +8,7 @@ final class PseudoTerminal: Sendable {
     let side: FileHandle
     private let master: Int32
     private let written = Lock(Data())
+    private let hasEnded = Lock(false)
 
     /// Creates a terminal with so many columns.
     init(columns: UInt16 = 80) throws {
@@ -27,7 +28,8 @@ final class PseudoTerminal: Sendable {
             var buffer = [UInt8](repeating: 0, count: 4096)
             while true {
                 let count = unsafe buffer.withUnsafeMutableBytes { unsafe read(master, $0.baseAddress, $0.count) }
-                guard count > 0, let self else { return }
+                guard let self else { return }
+                guard count > 0 else { return hasEnded.withLock { $0 = true } }
                 written.withLock { $0.append(contentsOf: buffer.prefix(count)) }
             }
         }.start()
@@ -40,6 +42,14 @@ final class PseudoTerminal: Sendable {
     /// The output so far. A terminal ends lines with a carriage return too.
     var text: String {
         written.withLock { String(decoding: $0, as: UTF8.self) }.replacingOccurrences(of: "\r\n", with: "\n")
+    }
+
+    /// All output, once the programs that wrote it have ended: their last bytes may still be on the way then. No other
+    /// program can have this terminal afterwards.
+    func whole() async throws -> String {
+        try side.close()
+        try await waited(for: "the terminal's end") { hasEnded.withLock(\.self) }
+        return text
     }
 
     /// Waits until `text` was written.

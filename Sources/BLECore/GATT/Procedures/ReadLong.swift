@@ -18,8 +18,8 @@ package struct ReadLong: GATTProcedure {
     private var value: [UInt8] = []
     private var isFirst = true
     private var isSecondAttempt = false
-    /// The last piece that came in a Read Blob Response.
-    private var lastPiece: [UInt8] = []
+    /// The last part that came in a Read Blob Response.
+    private var lastPart: [UInt8] = []
     /// A whole part that equals the one before.
     private var copy: (offset: UInt16, part: [UInt8])?
     private var isChecking = false
@@ -63,8 +63,8 @@ package struct ReadLong: GATTProcedure {
                 if case .error(let error) = reply, !isFirst, Self.isEnd(error.code) { return try ended() }
                 part = try Self.response(to: ATTReadBlobRequest.self, in: reply).part
                 if part.count >= Int(mtu) - 1 {
-                    if part == lastPiece { copy = (nextOffset, part) }
-                    lastPiece = part
+                    if part == lastPart { copy = (nextOffset, part) }
+                    lastPart = part
                 }
             }
             isFirst = false

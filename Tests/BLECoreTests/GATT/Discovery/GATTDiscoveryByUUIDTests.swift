@@ -30,7 +30,7 @@ import Testing
         #expect(found.descriptors.count == 3)
     }
 
-    /// The second search would get the first one's answers, and look like a peer that begins again.
+    /// The second search would get the first one's responses, and look like a peer that begins again.
     @Test func aKindThatIsNamedTwiceIsLookedForOnce() throws {
         var (once, twice) = (TestAttributeServer(.smallSensor), TestAttributeServer(.smallSensor))
         let found = try once.run(GATTDiscovery(services: [0x180D, 0x180A], mtu: 23)).get()
@@ -40,7 +40,7 @@ import Testing
         #expect(found.quirks == [])
     }
 
-    @Test func answersWithNothingForAnAbsentService() throws {
+    @Test func findsNothingForAnAbsentService() throws {
         var server = TestAttributeServer(.smallSensor)
         let found = try server.run(GATTDiscovery(services: [0x1812], mtu: 23)).get()
         #expect(found.attributeCount == 0)

@@ -4,7 +4,7 @@ import Testing
 /// Responses to a discovery that were good once.
 @Suite struct GATTDiscoveryDamageTests {
     /// Every prefix of good responses, and every byte of them changed: an outcome each time, and never a trap.
-    @Test func damagedAnswersEndInAnOutcome() throws {
+    @Test func damagedResponsesEndInAnOutcome() throws {
         let good = [
             "11 06 0100 0800 0F18 0900 0C00 0018", "01 10 0D00 0A", "09 07 0200 10 0300 192A 0A00 02 0B00 002A",
             "05 01 0400 0229 0500 0228 0600 0328 0700 0028", "09 08 0500 0900 0C00 0018", "01 08 0600 0A",

@@ -2,7 +2,7 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Peers that answer discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of them.
+/// Peers that respond to discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of them.
 @Suite struct GATTDiscoveryHostileTests {
     private func discover(
         _ answers: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false

@@ -2,7 +2,7 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The procedures that list one kind of attribute, on answers recorded from the test suites of BlueZ and NimBLE.
+/// The procedures that list one kind of attribute, on responses recorded from the test suites of BlueZ and NimBLE.
 @Suite(.enabled(if: SharedVectors.available(for: "ListingVectorTests"))) struct ListingVectorTests {
     private static func cases(_ operations: String...) -> [GATTVectors.Case] {
         GATTVectors.cases.filter { operations.contains($0.operation) }
@@ -18,7 +18,7 @@ import Testing
     @Test(arguments: cases("discover-primary", "discover-primary-by-uuid"))
     func services(recorded: GATTVectors.Case) throws {
         let uuid = try recorded.params.uuid.map { try GATTVectors.uuid($0) }
-        var script = try answers(recorded)
+        var script = try responses(recorded)
         let found = try script.run(ServiceDiscovery(uuid, in: recorded.range)).get()
         let expected = try #require(recorded.findings.services)
         #expect(found.map(\.handles) == expected.map { $0.start...$0.end })
@@ -28,7 +28,7 @@ import Testing
 
     @Test(arguments: cases("discover-includes"))
     func includes(recorded: GATTVectors.Case) throws {
-        var script = try answers(recorded)
+        var script = try responses(recorded)
         let found = try script.run(IncludeDiscovery(in: recorded.range)).get()
         let expected = try #require(recorded.findings.includes)
         #expect(found.map(\.handle) == expected.map(\.handle))
@@ -41,7 +41,7 @@ import Testing
     func characteristics(recorded: GATTVectors.Case) throws {
         let uuids = try recorded.params.uuid.map { [try GATTVectors.uuid($0)] }
         let limit = recorded.params.limit ?? .max
-        var script = try answers(recorded)
+        var script = try responses(recorded)
         let found = try script.run(CharacteristicDiscovery(uuids, in: recorded.range, limit: limit)).get()
         let expected = try #require(recorded.findings.characteristics)
         #expect(found.map(\.declarationHandle) == expected.map(\.declarationHandle))
@@ -54,7 +54,7 @@ import Testing
     @Test(arguments: cases("discover-descriptors"))
     func descriptors(recorded: GATTVectors.Case) throws {
         let limit = recorded.params.limit ?? .max
-        var script = try answers(recorded)
+        var script = try responses(recorded)
         let found = try script.run(DescriptorDiscovery(in: recorded.range, limit: limit)).get()
         let expected = try #require(recorded.findings.descriptors)
         #expect(found.map(\.handle) == expected.map(\.handle))
@@ -62,8 +62,8 @@ import Testing
         #expect(script.requestTexts == recorded.script.compactMap(\.c2s))
     }
 
-    /// Every answer cut at every length, and with every byte flipped, ends in a list or in a failure.
-    @Test func damagedAnswers() throws {
+    /// Every response cut at every length, and with every byte flipped, ends in a list or in a failure.
+    @Test func damagedResponses() throws {
         for recorded in GATTVectors.cases where recorded.operation.hasPrefix("discover-") {
             for line in recorded.script.compactMap(\.s2c) {
                 let answer = try Hex.decode(line)
@@ -104,7 +104,7 @@ import Testing
         Issue.record("\(Procedure.self) goes on after \(Hex.encode(pdu))")
     }
 
-    private func answers(_ recorded: GATTVectors.Case) throws -> ScriptedAnswers {
+    private func responses(_ recorded: GATTVectors.Case) throws -> ScriptedAnswers {
         try ScriptedAnswers(recorded.script.compactMap(\.s2c))
     }
 }

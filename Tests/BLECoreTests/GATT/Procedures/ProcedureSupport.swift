@@ -1,7 +1,7 @@
 import BLECore
 import Testing
 
-/// Runs a procedure against answers written down beforehand; what it asks is kept.
+/// Runs a procedure against responses written down beforehand; what it asks is kept.
 struct ScriptedAnswers {
     var answers: [[UInt8]]
     private(set) var requests: [[UInt8]] = []

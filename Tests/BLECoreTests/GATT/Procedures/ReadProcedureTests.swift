@@ -30,7 +30,7 @@ import Testing
         #expect(try script.run(MTUExchange()).get() == 23)
     }
 
-    @Test func damagedMTUAnswerIsMalformed() throws {
+    @Test func damagedMTUResponseIsMalformed() throws {
         for answer in ["03", "03 17", "03 1700 00"] {
             var script = try ScriptedAnswers([answer])
             #expect(try script.run(MTUExchange()).isMalformed)
