@@ -10,7 +10,8 @@ package enum Controllers {
     private static let lowEnergyLink: UInt8 = 0x80
     private static let connected: UInt16 = 1
 
-    /// Whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network namespace.
+    /// Whether the kernel offers Bluetooth sockets to this process: it has them, and this is the first network
+    /// namespace.
     package static var isAddressFamilyAvailable: Bool {
         do throws(SystemCallError) {
             _ = try OwnedDescriptor.hciSocket()

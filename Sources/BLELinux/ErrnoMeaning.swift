@@ -1,7 +1,7 @@
 // The meanings of the kernel's error numbers, which depend on the context.
 //
-// The kernel translates the controller's status into an error number and loses much: most statuses become ENOSYS. And it uses
-// the same numbers for causes on this machine. So the same number is read in three ways: while connecting
+// The kernel translates the controller's status into an error number and loses much: most statuses become ENOSYS. And
+// it uses the same numbers for causes on this machine. So the same number is read in three ways: while connecting
 // (`ConnectFailure`), at the end of a link (`LinkEnd`), and from a call on this machine (`LocalFailure`). The exact
 // status, where the program may see it, is in the controller's own events.
 

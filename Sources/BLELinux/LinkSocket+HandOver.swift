@@ -29,8 +29,8 @@ extension LinkSocket {
 
     /// Returns the endpoint of a socket that another owner connected.
     ///
-    /// - Throws: `SystemCallError`, with `EPROTOTYPE` for a socket that carries no ATT packets, and `ENOTCONN` for one without a
-    ///   link.
+    /// - Throws: `SystemCallError`, with `EPROTOTYPE` for a socket that carries no ATT packets, and `ENOTCONN` for one
+    ///   without a link.
     package func endpoint() throws(SystemCallError) -> LinkEndpoint {
         guard try option(SO_TYPE) == Int32(SOCK_SEQPACKET.rawValue) else { throw .wrongKind("SO_TYPE") }
         if isHungUp { throw SystemCallError(call: "getpeername", errno: ENOTCONN) }

@@ -15,8 +15,8 @@ package enum ManagementInput: Hashable, Sendable {
 
 /// The control channel: commands to the kernel's management interface, and its events.
 ///
-/// Never blocks. What the process may do there is decided when the socket is opened: it keeps CAP_NET_ADMIN when the process gives
-/// that up. Without it, reading is allowed, and events about peers and keys do not arrive.
+/// Never blocks. What the process may do there is decided when the socket is opened: it keeps CAP_NET_ADMIN when the
+/// process gives that up. Without it, reading is allowed, and events about peers and keys do not arrive.
 package struct ManagementSocket: ~Copyable, Sendable {
     private var socket: HCISocket
     private var buffer: [UInt8]

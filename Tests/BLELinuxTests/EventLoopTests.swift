@@ -105,7 +105,8 @@ func poke(_ descriptor: Int32) {
         #expect(list.earliest == nil)
     }
 
-    /// Two descriptors are ready in one batch; whichever handler runs first puts a new descriptor under the other's number.
+    /// Two descriptors are ready in one batch; whichever handler runs first puts a new descriptor under the other's
+    /// number.
     @Test(.row("O18")) func aStaleEventIsIgnored() throws {
         let loop = EventLoop()
         var sockets: [(near: Int32, far: Int32)] = []

@@ -5,8 +5,8 @@ import Testing
 
 @testable import BLELinux
 
-/// A peripheral on a second adapter of the same kernel: it advertises by raw commands, accepts links on the ATT channel and
-/// responds to every request with Attribute Not Found.
+/// A peripheral on a second adapter of the same kernel: it advertises by raw commands, accepts links on the ATT channel
+/// and responds to every request with Attribute Not Found.
 final class KernelPeripheral {
     let peer: PeerID
     private let loop: EventLoop

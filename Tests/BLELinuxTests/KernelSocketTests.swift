@@ -1,6 +1,6 @@
 // The kernel's own Bluetooth sockets, with two adapters that hear each other. They switch adapters on and off, so they
-// run only where BAREBLE_KERNEL_TESTS asks for it: in a virtual machine with two simulated controllers of the LE-only kind
-// that keeps to Bluetooth 4.2 (btvirt's other kind does not connect to a legacy advertiser).
+// run only where BAREBLE_KERNEL_TESTS asks for it: in a virtual machine with two simulated controllers of the LE-only
+// kind that keeps to Bluetooth 4.2 (btvirt's other kind does not connect to a legacy advertiser).
 
 import BLECore
 import Glibc

@@ -14,7 +14,8 @@ import Testing
             #expect(socket.send(ManagementReadControllerInformation(), adapter: 3) == .sent)
             #expect(kernel.receive(into: &buffer) == .packet(count: 6, length: 6))
             #expect(Array(buffer.prefix(6)) == [4, 0, 3, 0, 0, 0])
-            // Command Status, Invalid Index; then one without its status, one that the buffer cannot hold, and New Settings.
+            // Command Status, Invalid Index; then one without its status, one that the buffer cannot hold, and New
+            // Settings.
             #expect(kernel.send([2, 0, 3, 0, 3, 0, 4, 0, 0x11]) == .sent)
             #expect(kernel.send([2, 0, 3, 0, 2, 0, 4, 0]) == .sent)
             #expect(kernel.send([6, 0, 3, 0, 0, 8] + [UInt8](repeating: 0, count: 2048)) == .sent)

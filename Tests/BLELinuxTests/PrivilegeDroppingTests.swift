@@ -29,8 +29,8 @@ import Testing
         #expect(Privileges.Caller(user: variables.user, group: variables.group) == variables.caller)
     }
 
-    /// What doas(1), pkexec(1), run0(1) and sudo(8) say that they leave in the environment. The user `nobody` is 65534 on Debian, and
-    /// so is the group.
+    /// What doas(1), pkexec(1), run0(1) and sudo(8) say that they leave in the environment. The user `nobody` is 65534
+    /// on Debian, and so is the group.
     @Test(
         arguments: [
             (["SUDO_UID": "1000", "SUDO_GID": "100"], .init(user: 1000, group: 100, tool: .sudo)),

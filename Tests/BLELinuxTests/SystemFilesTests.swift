@@ -95,8 +95,8 @@ private struct FakeTree: ~Copyable {
         #expect(SystemFiles.destination(ofLink: "/nowhere") == nil)
     }
 
-    /// In the form that the kernel's documentation gives for /dev/kmsg: numbers, a semicolon, the text; details on lines that
-    /// begin with a space.
+    /// In the form that the kernel's documentation gives for /dev/kmsg: numbers, a semicolon, the text; details on
+    /// lines that begin with a space.
     @Test func messages() {
         var tree = FakeTree()
         let filling = String(repeating: "6,1,1,-;filling\n", count: 700)

@@ -2,7 +2,8 @@ import BLECore
 import BLEProfiles
 import Testing
 
-// What the later version changed (two bytes for a pace, one for a resistance) rests on one library, bluetooth-sig-python:
+// What the later version changed (two bytes for a pace, one for a resistance) rests on one library,
+// bluetooth-sig-python:
 /// no device's capture of it was found.
 @Suite struct FitnessMachineDataTests {
     static let goldens: [GoldenValue] = treadmills + crossTrainers + rowers + bikes

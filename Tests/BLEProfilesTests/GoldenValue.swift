@@ -70,8 +70,8 @@ struct GoldenValue: CustomTestStringConvertible {
         }
     }
 
-    /// Nothing traps: not the bytes of a value cut anywhere, not with any bit flipped, and not read as another type. What is
-    /// cut is nearly always refused; texts, lists and optional parts at the end may be shorter.
+    /// Nothing traps: not the bytes of a value cut anywhere, not with any bit flipped, and not read as another type.
+    /// What is cut is nearly always refused; texts, lists and optional parts at the end may be shorter.
     @Test func damagedBytesNeverTrap() throws {
         var cut = 0
         var understood = 0

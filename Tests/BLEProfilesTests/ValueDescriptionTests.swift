@@ -3,10 +3,10 @@ import BLEProfiles
 import TestSupport
 import Testing
 
-/// Bytes and what they say. The bytes were read by a second program too, which found the same numbers: the parsers of the
-/// PyPI package `bluetooth-sig` 0.6.0, for Current Time also the tests of eisaev/blevalueparser. Temperatures as FLOAT are
-/// the example of the SIG's Personal Health Devices Transcoding White Paper (0xFF00016C is 36.4). Text with zero bytes after
-/// it is what a Garmin device sent in a capture (FrankHJCuypers_fuut in the shared vectors).
+/// Bytes and what they say. The bytes were read by a second program too, which found the same numbers: the parsers of
+/// the PyPI package `bluetooth-sig` 0.6.0, for Current Time also the tests of eisaev/blevalueparser. Temperatures as
+/// FLOAT are the example of the SIG's Personal Health Devices Transcoding White Paper (0xFF00016C is 36.4). Text with
+/// zero bytes after it is what a Garmin device sent in a capture (FrankHJCuypers_fuut in the shared vectors).
 @Suite struct ValueDescriptionTests {
     static let goldens: [(UInt16, String, String?)] = [
         (0x2A37, "0648", "heart rate 72 bpm, skin contact"), (0x2A37, "0448", "heart rate 72 bpm, no skin contact"),
@@ -93,7 +93,8 @@ import Testing
         #expect(parameters?.fields.map(\.key) == ["shortestInterval", "longestInterval", "latency", "timeOut"])
     }
 
-    /// Every type that describes itself: golden bytes cut at every length and with every bit turned, then plain nonsense.
+    /// Every type that describes itself: golden bytes cut at every length and with every bit turned, then plain
+    /// nonsense.
     @Test func noBytesTrapAnyType() throws {
         var generator = SeededNumbers(seed: 0x2A37)
         for (uuid, hex, _) in Self.goldens {

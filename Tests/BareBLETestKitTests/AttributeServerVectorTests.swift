@@ -66,8 +66,8 @@ struct AttributeServerVectorTests {
     }()
     static let exchanges =
         (try? SharedVectors.lines("gatt/server_exchanges.jsonl", as: Exchange.self)) ?? []
-    /// BlueZ asks for the Reliable Write property before one queue may touch two characteristics. The specification asks
-    /// that of the client alone: Core Vol 3 Part G, 4.9.5.
+    /// BlueZ asks for the Reliable Write property before one queue may touch two characteristics. The specification
+    /// asks that of the client alone: Core Vol 3 Part G, 4.9.5.
     static let stricterThanSpecified = "robustness/no-reliable-characteristic"
 
     @Test("The responses are theirs", arguments: exchanges.filter { $0.name != stricterThanSpecified })

@@ -4,8 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The recorded visits to virtual devices, played back to the client that made them: it must ask the same again, request for
-/// request.
+/// The recorded visits to virtual devices, played back to the client that made them: it must ask the same again,
+/// request for request.
 @Suite("Explored dialogues", .timeLimit(.minutes(10)))
 struct ExploredDialogueTests {
     private static let fixtures = RepositoryFiles.root.appending(path: "Fixtures/att")

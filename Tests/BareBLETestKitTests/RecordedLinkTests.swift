@@ -4,7 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Captures that other hosts have made, as recordings. Origin: shared/vectors/captures, whose index counts ATT packets with tshark.
+/// Captures that other hosts have made, as recordings. Origin: shared/vectors/captures, whose index counts ATT packets
+/// with tshark.
 @Suite(
     "Recorded links", .enabled(if: SharedVectors.available(for: "Recorded links")), .timeLimit(.minutes(10)))
 struct RecordedLinkTests {

@@ -1,8 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The modules that read foreign bytes and their tests, with the settings of the package above. What runs sanitized needs no more, and
-// building the rest that way would take most of the time. The recorder is left out: it needs the host.
+// The modules that read foreign bytes and their tests, with the settings of the package above. What runs sanitized
+// needs no more, and building the rest that way would take most of the time. The recorder is left out: it needs the
+// host.
 let strict: [SwiftSetting] = [
     .strictMemorySafety(),
     .treatAllWarnings(as: .error),

@@ -177,8 +177,8 @@ import Testing
 
     // MARK: An adapter
 
-    /// An adapter that is lost while it is scanned with is looked for after seconds, and a scan that cannot be ended is given up
-    /// after some; `AdapterFaultTests` waits for the former, and one number does for the latter.
+    /// An adapter that is lost while it is scanned with is looked for after seconds, and a scan that cannot be ended is
+    /// given up after some; `AdapterFaultTests` waits for the former, and one number does for the latter.
     private static func takesSeconds(_ call: SystemCall, _ errno: Int32) -> Bool {
         switch call {
         case .recvmsg: ![EAGAIN, EINTR, ENOMEM, ENOBUFS].contains(errno)

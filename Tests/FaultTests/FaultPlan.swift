@@ -141,7 +141,8 @@ final class FaultPlan: Sendable {
 
     // MARK: Bluetooth that is not there
 
-    /// Makes Bluetooth sockets of this plan's calls ends of socket pairs, on a machine with one adapter of this address.
+    /// Makes Bluetooth sockets of this plan's calls ends of socket pairs, on a machine with one adapter of this
+    /// address.
     func pretendBluetooth(_ address: UInt64) {
         faulty_pretend_bluetooth(number, address)
     }

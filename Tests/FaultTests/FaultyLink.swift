@@ -5,8 +5,8 @@ import BareBLETestKit
 import Glibc
 import Testing
 
-/// A link over a socketpair. The end under test is on an event loop of its own, all of whose system calls belong to a plan; the peer's
-/// do not.
+/// A link over a socketpair. The end under test is on an event loop of its own, all of whose system calls belong to a
+/// plan; the peer's do not.
 final class FaultyLink: Sendable {
     static let valueUUID: BluetoothUUID = 0x2A19
     static let writableUUID: BluetoothUUID = 0x2A39

@@ -6,8 +6,8 @@ import Testing
 
 /// O22, O24: a process that is killed, or a disk that fails, at each system call of a write.
 ///
-/// The catalogue speaks of bonds. There is no store for those yet; what is stored today, states and caches, keeps the same promise by the
-/// same code.
+/// The catalogue speaks of bonds. There is no store for those yet; what is stored today, states and caches, keeps the
+/// same promise by the same code.
 @Suite(.serialized) struct KilledWriterTests {
     /// A directory with `before` in it, and a plan for what happens there from now on.
     private func disk(_ thing: StoredThing, _ before: StoredThing.Version) throws -> (Folder, FaultPlan) {

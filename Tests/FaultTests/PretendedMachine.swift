@@ -6,9 +6,9 @@ import Glibc
 import Logging
 import Testing
 
-/// A machine with one adapter, as far as system calls tell: the sockets that the code under test opens through the library's own way to
-/// the kernel are ends of socket pairs, and this is at the other ends. It responds to commands as a controller does,
-/// connects every peer that it is asked to, and is that peer too.
+/// A machine with one adapter, as far as system calls tell: the sockets that the code under test opens through the
+/// library's own way to the kernel are ends of socket pairs, and this is at the other ends. It responds to commands as
+/// a controller does, connects every peer that it is asked to, and is that peer too.
 actor PretendedMachine {
     static let address = BluetoothAddress(rawValue: 0x00AA_0100_0042)
     static let peer = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0007), type: .random)
@@ -135,7 +135,8 @@ actor PretendedMachine {
     }
 
     private func commandsReadable() {
-        // What has a command to send has its socket for events too, and the response must not come before that is looked at.
+        // What has a command to send has its socket for events too, and the response must not come before that is
+        // looked at.
         adoptAll()
         while let input = commands?.receive(into: &buffer) {
             switch input {

@@ -1,9 +1,10 @@
-// One adapter as the input tells it: its queue of commands, the scan that shares it with a connection attempt, the controller's responses, what
-// other programs do to it, and how time passes.
+// One adapter as the input tells it: its queue of commands, the scan that shares it with a connection attempt, the
+// controller's responses, what other programs do to it, and how time passes.
 //
 // What holds in every run:
 // - one command is on the wire at a time, and each ticket ends exactly once;
-// - the scan has one command out at a time; what it was asked for gets a response once, and it sends nothing while the adapter is down;
+// - the scan has one command out at a time; what it was asked for gets a response once, and it sends nothing while the
+//   adapter is down;
 // - an attempt ends exactly once, and by itself once it was cancelled and time passes.
 
 @testable import BLECore

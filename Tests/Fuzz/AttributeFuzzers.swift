@@ -43,8 +43,9 @@ func fuzzGATTClient(_ input: [UInt8]) {
     require(finished[discovery] == 1 && finished[read] == 1, "every operation ends exactly once")
 }
 
-/// A procedure on its own, and a peer that never tires: it answers in the pattern that the input gives, over and over. However it
-/// answers, the procedure has to end by itself. That takes thousands of requests at times, so that most runs look at the first ones only.
+/// A procedure on its own, and a peer that never tires: it answers in the pattern that the input gives, over and over.
+/// However it answers, the procedure has to end by itself. That takes thousands of requests at times, so that most runs
+/// look at the first ones only.
 func fuzzLists(_ input: [UInt8]) {
     var script = Script(input)
     let mtu = max(23, min(517, script.word()))

@@ -1,5 +1,5 @@
-// Peers that respond to requests: one by a pattern that the input gives, one honestly. Both read requests by the layouts of the
-// specification, not with the library's own decoders.
+// Peers that respond to requests: one by a pattern that the input gives, one honestly. Both read requests by the
+// layouts of the specification, not with the library's own decoders.
 
 @testable import BLECore
 

@@ -1,8 +1,8 @@
-// What libFuzzer calls: one function for every place where bytes of a peer, a controller or a file come in, and two for whole
-// sessions, whose input is a script.
+// What libFuzzer calls: one function for every place where bytes of a peer, a controller or a file come in, and two for
+// whole sessions, whose input is a script.
 //
-// `run` links these files with BLECore into one program; BAREBLE_FUZZER names the function to use. A trap is a finding; so is a
-// broken promise, which `require` turns into one. Nothing outlives a run: each begins with fresh state.
+// `run` links these files with BLECore into one program; BAREBLE_FUZZER names the function to use. A trap is a finding;
+// so is a broken promise, which `require` turns into one. Nothing outlives a run: each begins with fresh state.
 
 import BLECapture
 import BLECore
@@ -68,7 +68,8 @@ struct Script {
     /// A length byte, then so many bytes.
     mutating func piece() -> [UInt8] { bytes(Int(byte())) }
 
-    /// A packet that may be longer than a length byte can say: 255 is followed by a piece that is repeated up to 600 bytes.
+    /// A packet that may be longer than a length byte can say: 255 is followed by a piece that is repeated up to 600
+    /// bytes.
     mutating func packet() -> [UInt8] {
         let length = byte()
         guard length == 255 else { return bytes(Int(length)) }

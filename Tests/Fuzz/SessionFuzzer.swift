@@ -1,6 +1,6 @@
-// A whole link, from its first packet to its end, as the input tells it: what the peer sends, what the application asks for, what the
-// socket takes, and how time passes. Beside the machines runs a model of the link that was written from the specification, and which
-// they must agree with.
+// A whole link, from its first packet to its end, as the input tells it: what the peer sends, what the application asks
+// for, what the socket takes, and how time passes. Beside the machines runs a model of the link that was written from
+// the specification, and which they must agree with.
 //
 // What holds in every session:
 // - one request is out at a time, and one `send` is in the owner's hands;
@@ -8,7 +8,8 @@
 // - each subscriber is notified once of its result; one that left or was ended receives nothing more;
 // - a closed link sends and delivers nothing; every indication is confirmed once, every request of the peer gets at
 //   most one response;
-// - packets fit the MTU, handles and ranges are possible, values are 512 bytes at most, what a discovery finds is in order;
+// - packets fit the MTU, handles and ranges are possible, values are 512 bytes at most, what a discovery finds is in
+//   order;
 // - after `timePassed` nothing is due any more: no owner is called again and again.
 
 @testable import BLECore

@@ -1,5 +1,5 @@
-// Files that were stored, or handed over. The frame around them has a checksum that no fuzzer guesses, so the input is what stands
-// inside, and once more as it is.
+// Files that were stored, or handed over. The frame around them has a checksum that no fuzzer guesses, so the input is
+// what stands inside, and once more as it is.
 
 @testable import BLECore
 

@@ -3,9 +3,9 @@ import BareBLE
 
 /// Connects, uses the link and disconnects, again and again in one process.
 ///
-/// Before the first cycle, and after each `pause`, it says how many it has done and waits for a line on standard input, so that
-/// somebody can look at the process meanwhile. Each tenth cycle does all that leaves something behind: it finds out what the peer
-/// has, and subscribes.
+/// Before the first cycle, and after each `pause`, it says how many it has done and waits for a line on standard input,
+/// so that somebody can look at the process meanwhile. Each tenth cycle does all that leaves something behind: it finds
+/// out what the peer has, and subscribes.
 struct CycleTrial {
     private static let thorough = 10
 

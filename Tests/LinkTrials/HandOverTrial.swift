@@ -2,7 +2,8 @@ import BLEProfiles
 import BareBLE
 import Glibc
 
-/// Follows heart rates, and hands the link over to the next program when it has had so many: `bpm` and the number for each.
+/// Follows heart rates, and hands the link over to the next program when it has had so many: `bpm` and the number for
+/// each.
 ///
 /// `connected` and `adopted` say where the link is from.
 struct HandOverTrial {

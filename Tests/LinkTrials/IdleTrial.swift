@@ -3,8 +3,8 @@ import BareBLE
 
 /// A daemon with a session and a subscription for each of some peers, that has nothing to do.
 ///
-/// It has the one thread of `Central.serve`. Where Swift's own pool of threads has been used, the system's library for it looks at
-/// those threads once a second.
+/// It has the one thread of `Central.serve`. Where Swift's own pool of threads has been used, the system's library for
+/// it looks at those threads once a second.
 struct IdleTrial {
     let peers: [PeerID]
 

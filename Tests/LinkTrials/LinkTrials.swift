@@ -10,7 +10,8 @@ import Glibc
 ///     link-trials store AFTER PEER            the same, with the link in the service manager's store, and ends
 ///     link-trials rights PEER PSM             says which features of a link it may use
 ///
-/// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the tests read them.
+/// `execute` and `store` continue with the link that they are handed. Each line that they write says one thing; the
+/// tests read them.
 @main
 enum LinkTrials {
     static func main() {

@@ -8,7 +8,8 @@ import Glibc
 ///     simulation --fixture FILE               plays a script
 ///     simulation --hash FROM..<TO             plays each of these seeds twice; prints seed, hash and length of their logs
 ///
-/// Status 1: something is wrong (with `--shrink`: nothing is); 64: wrong usage; 65: a script that makes no sense; 66: no such script.
+/// Status 1: something is wrong (with `--shrink`: nothing is); 64: wrong usage; 65: a script that makes no sense; 66:
+/// no such script.
 @main
 enum Simulation {
     static func main() async {

@@ -10,8 +10,8 @@ package struct RecordedAttribute {
 }
 
 extension GATTVectors.Findings {
-    /// The attributes of a server that has what was found, by handle. What is known in part only is completed: `range` is
-    /// put into a service, and `valueHandle` into a characteristic, where the recording names neither.
+    /// The attributes of a server that has what was found, by handle. What is known in part only is completed: `range`
+    /// is put into a service, and `valueHandle` into a characteristic, where the recording names neither.
     package func attributes(
         in range: ClosedRange<UInt16>? = nil, valueHandle: UInt16? = nil, configurations: Set<UInt16> = []
     ) throws -> [RecordedAttribute] {

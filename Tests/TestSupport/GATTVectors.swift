@@ -1,8 +1,8 @@
 package import BLECore
 internal import Foundation
 
-/// The recorded client operations and profile sessions of `vectors/gatt`, as far as the tests use them. Its README says where
-/// they come from.
+/// The recorded client operations and profile sessions of `vectors/gatt`, as far as the tests use them. Its README says
+/// where they come from.
 package enum GATTVectors {
     package struct Line: Decodable {
         package var c2s: String?

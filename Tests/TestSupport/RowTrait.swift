@@ -1,6 +1,7 @@
 package import Testing
 
-/// A trait that names the rows of `Tests/Catalogue/rows.txt` that a test or a suite shows, and reports them with a failure.
+/// A trait that names the rows of `Tests/Catalogue/rows.txt` that a test or a suite shows, and reports them with a
+/// failure.
 ///
 /// `Tests/Tools/list-reliability` reads it from the sources, so the names are literals.
 package struct RowTrait: TestTrait, SuiteTrait {

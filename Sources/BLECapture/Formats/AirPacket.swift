@@ -8,7 +8,8 @@ enum AirLinkType: UInt32, Hashable, Sendable {
     case bare = 251
     /// Channel 1, signal 1, noise 1, offenses 1, reference access address 4, flags 2; then as above.
     case withRadioHeader = 256
-    /// Nordic's sniffer: board 1, lengths 2, version 1, counter 2, kind 1; length 1, flags 1, channel 1, signal 1, events 2, time 4.
+    /// Nordic's sniffer: board 1, lengths 2, version 1, counter 2, kind 1; length 1, flags 1, channel 1, signal 1,
+    /// events 2, time 4.
     case nordic = 272
 }
 

@@ -1,17 +1,17 @@
 // What one connect does next: which step follows which, which failures are retried, how often, and after which pause.
 //
-// Duties: every decision of a connect that is not the controller's. The owner performs the step that is returned, and reports how it
-// ended. `Initiator` makes the single attempt.
+// Duties: every decision of a connect that is not the controller's. The owner performs the step that is returned, and
+// reports how it ended. `Initiator` makes the single attempt.
 //
 // Invariants:
-// - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for another reason
-//   than that the peer was not heard.
-// - In a turn, three attempts are made: a link that broke down before it was usable, or whose channel is held by another socket
-//   that is just closing, is likely to succeed the next time.
-// - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would otherwise
-//   find it.
-// - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the kernel connects:
-//   its socket has the channel from the start.
+// - A connect with a time-out has one turn; one without has turns of 10 s until it succeeds, is cancelled or fails for
+//   another reason than that the peer was not heard.
+// - In a turn, three attempts are made: a link that broke down before it was usable, or whose channel is held by
+//   another socket that is just closing, is likely to succeed the next time.
+// - A link that came up and to which no socket could be attached is disconnected before the next attempt, which would
+//   otherwise find it.
+// - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the
+//   kernel connects: its socket has the channel from the start.
 
 /// Decides how a connect goes on.
 package struct ConnectRetry {

@@ -1,16 +1,17 @@
 // The queue of commands to one controller.
 //
-// Duties: one command is out at a time; the others wait in order. The response to the one that is out finishes it and lets
-// the next go. A command without a response within 2 s fails and makes room: the kernel gives up on it at the same time.
+// Duties: one command is out at a time; the others wait in order. The response to the one that is out finishes it and
+// lets the next go. A command without a response within 2 s fails and makes room: the kernel gives up on it at the same
+// time.
 //
 // Invariants:
 // - Every ticket ends exactly once, in a `finish` action.
-// - A response counts only when a command with its opcode is out. Any other belongs to the kernel or to another program on
-//   the same adapter (row H12) and is handed on as `foreign`; so is a response that comes after its time-out. Another
-//   program's response to the very command that is out cannot be told from ours; a sender of state changes has to look at what
-//   happens, not only at the response.
-// - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the same,
-//   because the event that gave the credit back may have been lost on an overflowing socket.
+// - A response counts only when a command with its opcode is out. Any other belongs to the kernel or to another program
+//   on the same adapter (row H12) and is handed on as `foreign`; so is a response that comes after its time-out.
+//   Another program's response to the very command that is out cannot be told from ours; a sender of state changes has
+//   to look at what happens, not only at the response.
+// - The controller's credits are obeyed, but not forever: a controller that stays at zero for 2 s is asked all the
+//   same, because the event that gave the credit back may have been lost on an overflowing socket.
 // - A cancelled command that is out keeps its place until its response comes; only its caller is released.
 //
 // The queue never acts: it returns what to do, in order. Who owns the socket also owns the queue.

@@ -1,25 +1,27 @@
 // The initiator of one controller: LE (Extended) Create Connection, its end, and a cancel that really cancels.
 //
-// Duties: send one connection attempt at a time, wait for the Connection Complete that belongs to it, keep its deadline, cancel it when
-// that passes or the caller cancels, and keep track of a cancel that the controller never confirmed. The connects of a
-// program take turns. The owner has paused the scan before and resumes it afterwards; it attaches a socket to the link within
-// 2 s, else the kernel drops the link. What is retried after a failed attempt is decided by `ConnectRetry`.
+// Duties: send one connection attempt at a time, wait for the Connection Complete that belongs to it, keep its
+// deadline, cancel it when that passes or the caller cancels, and keep track of a cancel that the controller never
+// confirmed. The connects of a program take turns. The owner has paused the scan before and resumes it afterwards; it
+// attaches a socket to the link within 2 s, else the kernel drops the link. What is retried after a failed attempt is
+// decided by `ConnectRetry`.
 //
 // Invariants:
 // - An attempt ends exactly once, in a `finish` action, whatever the controller does; nothing is finished before the
 //   controller is free for the next one, or has been given 3 s in all to become so, and 1 s for the attempt's end.
-// - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is pending: this one
-//   waits, within its deadline, and retries.
+// - A controller initiates one connection at a time. Refused with Command Disallowed, another program's attempt is
+//   pending: this one waits, within its deadline, and retries.
 // - An attempt that is cancelled while it waits in the queue of commands is withdrawn: it is never sent.
-// - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left over.
+// - The link may come up in the very moment in which the attempt is cancelled. It is then disconnected, never left
+//   over.
 // - Completions of other peers' links are not ours, and a link in which this host is the peripheral never is. A failed
 //   attempt may be reported without an address.
 // - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
-// - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller may then go on:
-//   the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other attempt for as long as it initiates,
-//   which may be until the peer is heard. So the cancel is sent again before the next attempt, which waits for it
-//   (`confirmCancel`), and after each other response. The response to it, the end of the attempt, a reset and the adapter's
-//   loss each leave that state.
+// - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller
+//   may then go on: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
+//   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
+//   next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end of
+//   the attempt, a reset and the adapter's loss each leave that state.
 
 /// Initiates connections, one at a time.
 package struct Initiator: ~Copyable {
@@ -194,8 +196,8 @@ package struct Initiator: ~Copyable {
         return send(attempt)
     }
 
-    /// Sends the cancel that was not confirmed again, before an attempt to `peer`: ends in `cancelConfirmed` or in a `finish`
-    /// with the failure.
+    /// Sends the cancel that was not confirmed again, before an attempt to `peer`: ends in `cancelConfirmed` or in a
+    /// `finish` with the failure.
     package mutating func confirmCancel(for peer: PeerID, until deadline: BootInstant, at now: BootInstant) -> [Action]
     {
         guard case .cancelUnconfirmed(var pending) = state else { return [.cancelConfirmed] }

@@ -6,11 +6,12 @@
 // Invariants:
 // - The controller uses handles again. A link therefore has a number as well, which is never used again: what holds a
 //   `LinkIdentity` reaches only the link that it was made for.
-// - Two sockets report links: one their beginnings and updates, the other their ends. An end may be read before the beginning that it
-//   belongs to; it is kept (`.endedUnseen`) until that beginning is read, or until the next connection attempt begins.
-// - One update of a kind is out on a link at a time, because the event that ends it does not name its request. The others
-//   wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's own limit
-//   has passed. A link that ends, and an adapter that goes, end what is out on it.
+// - Two sockets report links: one their beginnings and updates, the other their ends. An end may be read before the
+//   beginning that it belongs to; it is kept (`.endedUnseen`) until that beginning is read, or until the next
+//   connection attempt begins.
+// - One update of a kind is out on a link at a time, because the event that ends it does not name its request. The
+//   others wait. An update whose caller has stopped waiting stays out until its event comes, or until the link layer's
+//   own limit has passed. A link that ends, and an adapter that goes, end what is out on it.
 // - The peers of links that are up are pinned in the table of devices: they do not advertise meanwhile.
 //
 // The table never acts: it returns the numbers of the tasks to resume, in order.
@@ -51,7 +52,8 @@ package enum LinkUpdate {
 
 /// What is known of a controller's links.
 package struct LinkTable {
-    /// Called by the owner when the controller has dropped a link and nothing else reports it. The table never calls it.
+    /// Called by the owner when the controller has dropped a link and nothing else reports it. The table never calls
+    /// it.
     package typealias LossHandler = @Sendable () -> Void
 
     private enum Phase {
@@ -311,7 +313,8 @@ extension LinkTable {
         return true
     }
 
-    /// The result of an update, to the task that began it, and the tasks whose turn it may be now; `nil` while it is out.
+    /// The result of an update, to the task that began it, and the tasks whose turn it may be now; `nil` while it is
+    /// out.
     package mutating func takeUpdateEnd(_ key: LinkUpdate.Key) -> (end: LinkUpdate.End, next: [UInt64])? {
         guard case .ended(let end)? = entries[key.handle]?.updates[key.kind]?.state else { return nil }
         return (end, passUpdateTurn(key))

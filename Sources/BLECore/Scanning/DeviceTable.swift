@@ -5,10 +5,10 @@
 // changed. Keep memory bounded whatever is on air (row A12).
 //
 // Invariants:
-// - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not pinned;
-//   if all are pinned the newcomer is refused. Both are counted.
-// - The payloads of all entries together have at most `payloadLimit` bytes, which old kinds of advertisements never reach; longer ones
-//   evict in the same way. Only those of pinned entries, and of the newest, may go beyond.
+// - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not
+//   pinned; if all are pinned the newcomer is refused. Both are counted.
+// - The payloads of all entries together have at most `payloadLimit` bytes, which old kinds of advertisements never
+//   reach; longer ones evict in the same way. Only those of pinned entries, and of the newest, may go beyond.
 // - Entries are threaded on a list in the order in which they were heard last; a report moves its entry to the end in
 //   constant time.
 // - A place is valid until its entry is evicted or expires; nothing keeps one beyond the call that returned it.

@@ -1,21 +1,22 @@
 // The scan of one adapter: starts it, keeps it running, and ends it.
 //
-// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Arm the scan in
-// the same order each time: disable, set parameters, enable; a scan of a program that died may still run. Notice when
-// another program touched the scan and re-arm it. Notice a controller that has gone quiet.
+// Duties: choose the legacy or the extended commands once, by what the controller has, and never mix them. Arm the scan
+// in the same order each time: disable, set parameters, enable; a scan of a program that died may still run. Notice
+// when another program touched the scan and re-arm it. Notice a controller that has gone quiet.
 //
 // Invariants:
-// - One command of the session is out at a time. What is requested meanwhile is kept in `goal` and `pausing` and looked at
-//   when the response is there.
-// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. On the parameters
-//   it means that a scan runs: disable and retry once, then report `scanBusy` and wait (row H14).
+// - One command of the session is out at a time. What is requested meanwhile is kept in `goal` and `pausing` and looked
+//   at when the response is there.
+// - Command Disallowed on enable and disable means "already so": what matters is whether reports come. On the
+//   parameters it means that a scan runs: disable and retry once, then report `scanBusy` and wait (row H14).
 // - Whatever fails is retried after a pause that doubles up to 30 s, and starts small again after a healthy minute.
 //   Two programs that take the scan from each other therefore do so ever more rarely.
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
 //   completion of a scan enable leads to a re-arm half a second later, not at once, because the kernel may be
 //   initiating a connection just then.
 // - A report without data does not show that the controller works: stuck controllers go on sending those (row H16).
-// - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a pause.
+// - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
+//   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.
 //
 // The session never acts; it returns commands to send and events to report, in order.

@@ -4,7 +4,8 @@ public import BLECore
 ///
 ///     1 | count 4      2      3 | location 1      4
 ///
-/// Spec: SC Control Point (0x2A55), Cycling Speed and Cadence Service 1.0, 3.4; Running Speed and Cadence Service 1.0, 3.4.
+/// Spec: SC Control Point (0x2A55), Cycling Speed and Cadence Service 1.0, 3.4; Running Speed and Cadence Service 1.0,
+/// 3.4.
 public enum SCControlPointRequest: GATTWritable, Hashable, Sendable {
     /// Sets the cumulative wheel revolutions or, for running, the total distance in units of 0.1 m.
     case setCumulativeValue(UInt32)

@@ -4,7 +4,8 @@ public import BLECore
 ///
 ///     flags 1 | temperature 4 (FLOAT) | time 7, if flagged | type 1, if flagged
 ///
-/// Spec: Temperature Measurement (0x2A1C) and Intermediate Temperature (0x2A1E), Health Thermometer Service 1.0, 3.1 and 3.3.
+/// Spec: Temperature Measurement (0x2A1C) and Intermediate Temperature (0x2A1E), Health Thermometer Service 1.0, 3.1
+/// and 3.3.
 public struct TemperatureMeasurement: GATTReadable, Hashable, Sendable {
     /// The temperature, in degrees Celsius or Fahrenheit depending on `isFahrenheit`.
     public let temperature: MedicalFloat32

@@ -4,16 +4,18 @@ internal import Logging
 
 // Two ways to a link.
 //
-// With CAP_NET_RAW the controller initiates the connection, and a socket attaches to the link that comes up: own parameters, a
-// real cancel, the controller's own reason, and no dependence on the state of the kernel's scanner. Our scan makes
-// way meanwhile, because many controllers do not initiate while they scan.
+// With CAP_NET_RAW the controller initiates the connection, and a socket attaches to the link that comes up: own
+// parameters, a real cancel, the controller's own reason, and no dependence on the state of the kernel's scanner. Our
+// scan makes way meanwhile, because many controllers do not initiate while they scan.
 //
-// Without it the kernel is asked: it scans and initiates by itself, and returns an error number. Since 6.10 it does not look for the
-// peer at all after an active scan of another program has ended; nothing but capabilities helps then, so the time-out says so.
+// Without it the kernel is asked: it scans and initiates by itself, and returns an error number. Since 6.10 it does not
+// look for the peer at all after an active scan of another program has ended; nothing but capabilities helps then, so
+// the time-out says so.
 //
-// A link that comes up by command belongs to no socket for some milliseconds. Where bluetoothd serves the same adapter, its listening
-// socket is handed the ATT channel of every such link, and closes it or not. So a link whose channel another program has
-// is disconnected and initiated again, and at last the kernel connects: its socket has the channel from the start.
+// A link that comes up by command belongs to no socket for some milliseconds. Where bluetoothd serves the same adapter,
+// its listening socket is handed the ATT channel of every such link, and closes it or not. So a link whose channel
+// another program has is disconnected and initiated again, and at last the kernel connects: its socket has the channel
+// from the start.
 //
 // What follows which failure is decided by `ConnectRetry`; this file performs its steps.
 

@@ -3,9 +3,9 @@ internal import BLELinux
 
 // What the controller can change of a link that is up: its connection parameters and its PHYs.
 //
-// A change is a command, which the controller accepts or refuses at once, and an event some connection intervals later. The
-// kernel itself responds to peers that want other parameters; the result is seen here as an event without a request. Which update
-// is out, and which task waits for it, is in `LinkTable`.
+// A change is a command, which the controller accepts or refuses at once, and an event some connection intervals later.
+// The kernel itself responds to peers that want other parameters; the result is seen here as an event without a
+// request. Which update is out, and which task waits for it, is in `LinkTable`.
 
 extension Adapter {
     // MARK: What a link is like

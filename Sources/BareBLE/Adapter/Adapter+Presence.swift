@@ -157,8 +157,8 @@ extension Adapter {
         scan.use(ScanSession.Controller(features: features, commands: commands, ownAddressType: ownAddressType))
     }
 
-    /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other failure
-    /// says nothing of the controller.
+    /// As `ask`; `nil` from a controller that refuses the query or responds wrongly, as it would each time. Any other
+    /// failure says nothing of the controller.
     private func askIfKnown<Query: HCIQuery>(
         _ query: Query, during operation: String
     ) async throws(BLEError) -> Query.ReturnParameters? {

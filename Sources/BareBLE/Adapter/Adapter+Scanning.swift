@@ -4,16 +4,16 @@ internal import BLELinux
 extension Adapter {
     /// Begins a scan, beside those that run already.
     ///
-    /// `receive` is called on the event loop, for each device that passes the settings' filter and rule for repetitions,
-    /// from before this call returns until `unsubscribe`; it must return quickly.
+    /// `receive` is called on the event loop, for each device that passes the settings' filter and rule for
+    /// repetitions, from before this call returns until `unsubscribe`; it must return quickly.
     ///
     /// - Parameters:
     ///   - lostAfter: After how much time of listening a silent device is reported as lost; `nil` for never.
     ///   - excluded: The peers that are left out, at any moment.
     ///   - pinned: The peers that keep a place in the table; call `updatePins` when it changes.
-    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.busy` when another program holds the scanner, and
-    ///   the codes of `prepare`, also where the adapter goes while the scan is being armed. Later trouble does not end the scan: it is
-    ///   reported as a notice.
+    /// - Throws: `BLEError` with `.notPermitted` without CAP_NET_RAW, `.busy` when another program holds the scanner,
+    ///   and the codes of `prepare`, also where the adapter goes while the scan is being armed. Later trouble does not
+    ///   end the scan: it is reported as a notice.
     package func subscribe(
         _ settings: ScanSettings, lostAfter: Duration? = nil, excluded: ExcludedPeers? = nil,
         pinned: @escaping @Sendable () -> Set<PeerID> = { [] },
@@ -62,8 +62,8 @@ extension Adapter {
 
     private func stopScanning() async {
         perform(scan.stop(at: loop.now()))
-        // In a task of its own, because a cancelled one does not wait: while the scan is being armed, the command that ends it
-        // is not out yet, and the process may be gone before it is.
+        // In a task of its own, because a cancelled one does not wait: while the scan is being armed, the command that
+        // ends it is not out yet, and the process may be gone before it is.
         await Task(executorPreference: loop) { await self.awaitRest() }.value
     }
 
@@ -81,7 +81,7 @@ extension Adapter {
     /// What was heard in all, and how many advertisers since a moment.
     func scanStatistics(since moment: BootInstant) -> ScanStatistics { scan.statistics(since: moment) }
 
-    /// Asks every scan again which devices keep a place in the table. So do connected peers: they do not advertise meanwhile, and
-    /// what they advertised decides how they are connected to again.
+    /// Asks every scan again which devices keep a place in the table. So do connected peers: they do not advertise
+    /// meanwhile, and what they advertised decides how they are connected to again.
     package func updatePins() { scan.updatePins(links.peers) }
 }

@@ -17,7 +17,8 @@ extension Adapter {
         case cancelled
     }
 
-    /// Waits until `wake` is called with the number that `begin` is given, until the deadline, or until the task is cancelled.
+    /// Waits until `wake` is called with the number that `begin` is given, until the deadline, or until the task is
+    /// cancelled.
     ///
     /// - Returns: Why it goes on, and its number; 0 for a task that was cancelled before.
     func suspend(

@@ -2,8 +2,9 @@ package import BLECore
 package import BLELinux
 package import Logging
 
-// One adapter in use. The actor is the face: it finds the adapter, follows its presence, makes it ready, and lets tasks wait.
-// Everything else has an owner of its own, whose state is private; the actor performs the actions that the owners return.
+// One adapter in use. The actor is the face: it finds the adapter, follows its presence, makes it ready, and lets tasks
+// wait. Everything else has an owner of its own, whose state is private; the actor performs the actions that the owners
+// return.
 //
 // | owner | what it owns |
 // |---|---|
@@ -17,8 +18,8 @@ package import Logging
 // Duties
 // - Several scans share one radio: the session runs a plan that covers them all, and each has its own gate.
 // - Connects take turns. Where commands may be sent, the scan makes way for a connect and goes on after it.
-// - The adapter may go down, be reset or be unplugged at any time. What waits then fails once; scans live through it and
-//   go on when the adapter is back, which is looked for by its address, because its number may be another one.
+// - The adapter may go down, be reset or be unplugged at any time. What waits then fails once; scans live through it
+//   and go on when the adapter is back, which is looked for by its address, because its number may be another one.
 // - The reason that the controller gives for the end of a link is kept for the owner of the link.
 //
 // Invariants
@@ -60,8 +61,8 @@ package actor Adapter {
 
     /// The event loop: all of the actor's code runs there.
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside this
-        // actor already: they enter it by `assumeIsolated`.
+        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside
+        // this actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 
@@ -196,8 +197,8 @@ extension Adapter {
             logger.debug("the controller was reset by another program", metadata: ["adapter": "\(name)"])
             // The kernel resets it as well when it switches it on.
             if presence == .up { monitor.countLoss() }
-            // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever arrive on them
-            // again, and no event would end them.
+            // A kernel that did not reset it itself keeps links that the controller has dropped: nothing would ever
+            // arrive on them again, and no event would end them.
             for handler in controllerReset() { handler() }
             // While it is being switched on, the kernel is not done yet.
             if presence == .up { perform(scan.adapterUp(at: now)) }
@@ -227,7 +228,8 @@ extension Adapter {
 // MARK: - Commands and events
 
 extension Adapter {
-    /// Sends a command when its turn comes, and waits for its response: 2 s at most from then on, and not beyond `deadline`.
+    /// Sends a command when its turn comes, and waits for its response: 2 s at most from then on, and not beyond
+    /// `deadline`.
     func run(
         _ command: HCICommandPacket, until deadline: BootInstant? = nil
     ) async -> Result<HCICommandComplete, HCICommandFailure> {

@@ -77,8 +77,8 @@ extension Adapter {
 
     /// Disconnects a link at the controller; the socket's end follows within milliseconds.
     func disconnect(_ handle: ConnectionHandle) async {
-        // The command is sent also where nothing waits for it: for a cancelled task, and to a silent controller that may have
-        // others to respond to before this one.
+        // The command is sent also where nothing waits for it: for a cancelled task, and to a silent controller that
+        // may have others to respond to before this one.
         let command = HCICommandPacket(HCIDisconnect(handle: handle))
         var isSent = false
         _ = await suspend(until: loop.now() + Self.disconnectTimeout) { number in
@@ -90,7 +90,8 @@ extension Adapter {
 
     /// Disconnects a link and waits until it is gone, so that the next attempt makes a new one.
     ///
-    /// The command may have to wait for others to which a silent controller does not respond, 2 s each: the end is not awaited for so long.
+    /// The command may have to wait for others to which a silent controller does not respond, 2 s each: the end is not
+    /// awaited for so long.
     func disconnectAndWait(_ handle: ConnectionHandle) async {
         send(HCICommandPacket(HCIDisconnect(handle: handle)), for: .none)
         await awaitEnd(of: handle, until: loop.now() + Self.disconnectTimeout)
@@ -98,7 +99,8 @@ extension Adapter {
 
     /// Waits until the last link to a peer is gone, if this program has just disconnected it.
     ///
-    /// The kernel has it until the controller has reported its end, some intervals later. A socket would attach to it, and end with it.
+    /// The kernel has it until the controller has reported its end, some intervals later. A socket would attach to it,
+    /// and end with it.
     func awaitDisconnection(from peer: PeerID, until deadline: BootInstant) async throws(BLEError) {
         guard let handle = links.disconnectingHandle(to: peer) else { return }
         let limit = loop.now() + Self.disconnectTimeout

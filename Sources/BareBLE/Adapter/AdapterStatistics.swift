@@ -8,7 +8,8 @@ internal import Logging
 public struct AdapterStatistics: Hashable, Sendable {
     /// Advertising reports read, including those that no scan received.
     public var reports = 0
-    /// Packets of the controller, responses among them, that the kernel dropped because this process did not read them in time.
+    /// Packets of the controller, responses among them, that the kernel dropped because this process did not read them
+    /// in time.
     public var droppedByKernel = 0
     /// Reports that events announced and that were missing or malformed in them.
     public var reportLosses = AdvertisingReport.Losses()
@@ -47,7 +48,8 @@ public struct AdapterStatistics: Hashable, Sendable {
 
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
-    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans report both.
+    /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans
+    /// report both.
     func forEachProblem(_ body: (_ count: Int, _ what: StaticString) -> Void) {
         body(stalls, "silent scans re-armed")
         body(disturbances, "scans changed by another program")

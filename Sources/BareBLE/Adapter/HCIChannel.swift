@@ -4,8 +4,8 @@ internal import BLELinux
 // The raw sockets of one adapter: commands, their responses and the ends of links on one; reports, and the beginnings
 // and updates of links, which are LE events, on the other.
 //
-// Duties: send commands in their turn (`HCICommandQueue`), know for whom each was sent, read and parse events, count what
-// is wrong with them, and trace every packet.
+// Duties: send commands in their turn (`HCICommandQueue`), know for whom each was sent, read and parse events, count
+// what is wrong with them, and trace every packet.
 //
 // Invariants
 // - There are two sockets, so that a flood of reports cannot push a response out of the kernel's queue.

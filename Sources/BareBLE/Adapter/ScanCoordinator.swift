@@ -3,12 +3,14 @@ internal import BLELinux
 
 // The scans of one adapter, which share one radio.
 //
-// Duties: run one session by a plan that covers all scans, put reports together, keep the table of devices, hand each report to
-// each scan's gate, find out which devices fell silent, and resume the tasks that wait for a scan to begin, to pause or to end.
+// Duties: run one session by a plan that covers all scans, put reports together, keep the table of devices, hand each
+// report to each scan's gate, find out which devices fell silent, and resume the tasks that wait for a scan to begin,
+// to pause or to end.
 //
 // Invariants
 // - Scans are kept in the order in which they began, which is the order in which they receive.
-// - A scan receives notices only once it has begun (`starter` is `nil` then): what fails before fails the call that begins it.
+// - A scan receives notices only once it has begun (`starter` is `nil` then): what fails before fails the call that
+//   begins it.
 // - The coordinator never acts on the radio: it returns actions, in order.
 
 /// Runs the scans of an adapter.
@@ -144,8 +146,8 @@ final class ScanCoordinator {
 
     /// The commands of a scan beside the kernel's connect, and the one that ends it.
     ///
-    /// A kernel that believes in a discovery of another program, which may be long over, looks for no peer by itself, but takes the
-    /// reports of any scan. A refusal means that it scans already.
+    /// A kernel that believes in a discovery of another program, which may be long over, looks for no peer by itself,
+    /// but takes the reports of any scan. A refusal means that it scans already.
     func commandsForKernelConnect() -> (begin: [HCICommandPacket], end: HCICommandPacket)? {
         guard let controller, let plan = ScanPlan(covering: [.passive]) else { return nil }
         return ([controller.parameters(for: plan), controller.scanOn(for: plan)], controller.scanOff)

@@ -11,7 +11,8 @@ package enum ScanDelivery: Hashable, Sendable {
     case found(ScanResult)
     /// A device that was found sends something else, or is due again by the scan's rule for repetitions.
     case updated(ScanResult)
-    /// A device that was found has not been heard for as long as the scan asked for, or the table had no room for it any more.
+    /// A device that was found has not been heard for as long as the scan asked for, or the table had no room for it
+    /// any more.
     case lost(ScanResult)
     /// Something happened to the scan itself; it goes on without help.
     case notice(ScanNotice)

@@ -9,7 +9,8 @@ extension Central {
     /// CAP_NET_ADMIN. Without `powerOn` the error names the command that does it. The call waits for an adapter that
     /// is not present yet.
     ///
-    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.cancelled`.
+    /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`,
+    ///   `.cancelled`.
     public func ready(powerOn: Bool = false, timeout: Duration = .seconds(5)) async throws(BLEError) {
         let adapter = adapter
         let deadline = loop.now() + timeout

@@ -25,8 +25,8 @@ public actor Central {
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside this
-        // actor already: they enter it by `assumeIsolated`.
+        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside
+        // this actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 

@@ -7,8 +7,8 @@ internal import Glibc
 //
 // Duties
 // - Packets are sent in the order of the calls, and a call returns when the kernel has taken its packet whole.
-// - What has been read is bounded: at `capacity` packets reading pauses, the kernel's buffer fills, it grants no more credits,
-//   and the peer has to wait. Nothing is dropped.
+// - What has been read is bounded: at `capacity` packets reading pauses, the kernel's buffer fills, it grants no more
+//   credits, and the peer has to wait. Nothing is dropped.
 // - Every caller is resumed exactly once, also at the end of the channel or of the link.
 // - What arrived before the end is delivered before the end is reported.
 //
@@ -75,8 +75,8 @@ public actor L2CAPChannel {
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside this
-        // actor already: they enter it by `assumeIsolated`.
+        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside
+        // this actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 

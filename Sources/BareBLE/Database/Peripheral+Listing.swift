@@ -2,8 +2,8 @@ public import BLECore
 internal import BLELinux
 
 // The discovery procedures of the specification, one by one, for callers that choose the requests and their order
-// themselves. `discover()` finds the same in fewer requests. Each takes first the UUIDs, where the procedure knows them,
-// then the owner (`of`) or the range of handles (`in`) to search, then a limit.
+// themselves. `discover()` finds the same in fewer requests. Each takes first the UUIDs, where the procedure knows
+// them, then the owner (`of`) or the range of handles (`in`) to search, then a limit.
 
 extension Peripheral {
     /// Lists the peer's primary services, or those with certain UUIDs, ordered by handle.

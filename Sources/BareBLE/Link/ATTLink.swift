@@ -124,7 +124,8 @@ extension ATTLink {
     /// Returns the number of the next operation.
     func nextID() -> OperationID { client.nextID() }
 
-    /// Makes a task wait for the end of an operation. `begin` starts it, or returns the result if it must not be started.
+    /// Makes a task wait for the end of an operation. `begin` starts it, or returns the result if it must not be
+    /// started.
     func wait(for id: OperationID, _ caller: Caller, _ begin: () -> OperationResult?) {
         callers.add(caller, as: id.rawValue) { _ in begin() }
     }

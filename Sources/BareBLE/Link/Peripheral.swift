@@ -9,14 +9,16 @@ internal import Logging
 // - `PeerDatabase`: what is known of the services, its cache, its changes.
 // - `SubscriptionHub`: the subscribers, and the configurations in the peer.
 //
-// The peripheral connects them with tasks and time. A call gets its `CallContext` here and waits in an owner's `Waiters`; the
-// peripheral reports its deadline and its cancellation to that owner. What one owner reports is passed on to the others.
+// The peripheral connects them with tasks and time. A call gets its `CallContext` here and waits in an owner's
+// `Waiters`; the peripheral reports its deadline and its cancellation to that owner. What one owner reports is passed
+// on to the others.
 //
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
-// - Every caller is resumed exactly once. A cancelled or late caller is released at once; the client handles what that means for the
-//   link.
-// - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then `disconnected()` returns.
+// - Every caller is resumed exactly once. A cancelled or late caller is released at once; the client handles what that
+//   means for the link.
+// - At the end of the link: first the waiting calls fail, then the subscriptions and channels end, then
+//   `disconnected()` returns.
 
 /// A connected peer: reads, writes and subscribes, one ATT request at a time, in the order of the calls.
 ///
@@ -46,8 +48,8 @@ public actor Peripheral {
 
     /// The event loop: all of the actor's code runs there.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
-        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside this
-        // actor already: they enter it by `assumeIsolated`.
+        // The actor holds the loop, so the reference stays good. Handlers of the loop and other actors on it are inside
+        // this actor already: they enter it by `assumeIsolated`.
         unsafe loop.asUnownedSerialExecutor()
     }
 
@@ -150,8 +152,8 @@ extension Peripheral {
     /// where later calls fail with `.disconnecting`. The subscriptions end with the link.
     ///
     /// The call returns when the discovered database is stored too, if it is cached; it waits at most 5 s for a disk.
-    /// Does nothing else if the link is already down. With `.afterPendingOperations` a cancelled task does not wait for calls any
-    /// longer: the link ends at once. Inside `exclusively` only its own calls are waited for, others fail.
+    /// Does nothing else if the link is already down. With `.afterPendingOperations` a cancelled task does not wait for
+    /// calls any longer: the link ends at once. Inside `exclusively` only its own calls are waited for, others fail.
     public func disconnect(_ mode: DisconnectMode = .now) async {
         ending.awaited()
         if mode == .afterPendingOperations, end == nil {
@@ -185,7 +187,8 @@ extension Peripheral {
         return reason
     }
 
-    /// Registers a closure that is called when the link ends, before anything else learns of it; at once if it has ended.
+    /// Registers a closure that is called when the link ends, before anything else learns of it; at once if it has
+    /// ended.
     func onEnd(_ handler: @escaping LinkEnding.Handler) {
         if let end { handler(end) } else { ending.addHandler(handler) }
     }

@@ -7,9 +7,9 @@ extension Central {
     /// handed over.
     ///
     /// Call it once, before the first session. From then on the state in `Configuration.stateStore` is kept current
-    /// automatically: it contains a session until `Session.disconnect(_:)`, a subscription of `Session.subscribe(to:_:)`
-    /// until it is unsubscribed, and a scan that is `ScanSequence.lasting()`. Releasing them, the end of the process
-    /// and its crash do not remove them. Without a store only links are restored.
+    /// automatically: it contains a session until `Session.disconnect(_:)`, a subscription of
+    /// `Session.subscribe(to:_:)` until it is unsubscribed, and a scan that is `ScanSequence.lasting()`. Releasing
+    /// them, the end of the process and its crash do not remove them. Without a store only links are restored.
     ///
     /// The call returns as soon as everything has begun. A session whose link was handed over resumes on it without a
     /// request; the others connect by their own policies, and find their peers' services in the cache. A failure

@@ -136,9 +136,9 @@ public final class OpenStateStore: Sendable {
 
     /// Writes the state, replacing the previous one.
     ///
-    /// - Throws: `BLEError` with `.diskFull`; `.tooLong` for a state of more than `RestorationState.byteLimit` bytes, or
-    ///   with more entries of a kind than `RestorationState.limit`; `.notPermitted`, `.system`. Every failure leaves the
-    ///   old state intact.
+    /// - Throws: `BLEError` with `.diskFull`; `.tooLong` for a state of more than `RestorationState.byteLimit` bytes,
+    ///   or with more entries of a kind than `RestorationState.limit`; `.notPermitted`, `.system`. Every failure leaves
+    ///   the old state intact.
     public func save(_ state: RestorationState) throws(BLEError) {
         let operation = "save the state"
         func tooLong(_ what: String) -> BLEError {

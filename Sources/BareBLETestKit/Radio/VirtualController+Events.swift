@@ -33,7 +33,8 @@ extension VirtualController {
         event(0x05, [0] + handle.littleEndianBytes + [reason.rawValue])
     }
 
-    /// Spec: HCI_LE_Connection_Complete and HCI_LE_Enhanced_Connection_Complete, Core Vol 4 Part E, 7.7.65.1 and 7.7.65.10.
+    /// Spec: HCI_LE_Connection_Complete and HCI_LE_Enhanced_Connection_Complete, Core Vol 4 Part E, 7.7.65.1 and
+    /// 7.7.65.10.
     package static func connectionComplete(
         _ status: HCIStatus, _ handle: ConnectionHandle, _ peer: PeerID, _ parameters: ConnectionParameters,
         isEnhanced: Bool

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The lines of a file or of standard input, one at a time: memory does not grow with the input. A million recorded events
-/// take 15 MB from the first line to the last.
+/// The lines of a file or of standard input, one at a time: memory does not grow with the input. A million recorded
+/// events take 15 MB from the first line to the last.
 struct InputLines: ~Copyable {
     /// Whether the lines come from a terminal.
     let isTerminal: Bool

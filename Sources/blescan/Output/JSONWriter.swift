@@ -1,7 +1,7 @@
 import BLECore
 
-/// JSON text on one line, written piece by piece: a capture has a million objects, and a tree of each would cost more than
-/// its text.
+/// JSON text on one line, written piece by piece: a capture has a million objects, and a tree of each would cost more
+/// than its text.
 struct JSONWriter {
     /// The text so far, in UTF-8.
     private(set) var bytes: [UInt8] = []

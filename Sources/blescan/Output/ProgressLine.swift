@@ -1,9 +1,9 @@
 /// The text of the progress line and its timing: values and times in, bytes for the terminal out.
 ///
-/// Work begins silently. Work that takes longer than `firstLineDelay` gets a line, which is rewritten in place and contains
-/// its duration; other output replaces it, and then there is silence again for as long. The only escape sequence is
-/// the one that clears the line, and the line is never wider than the terminal, because a wider one could not be
-/// cleared.
+/// Work begins silently. Work that takes longer than `firstLineDelay` gets a line, which is rewritten in place and
+/// contains its duration; other output replaces it, and then there is silence again for as long. The only escape
+/// sequence is the one that clears the line, and the line is never wider than the terminal, because a wider one could
+/// not be cleared.
 struct ProgressLine {
     /// The time without a line.
     static let firstLineDelay: Duration = .seconds(1)

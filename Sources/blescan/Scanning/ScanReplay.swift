@@ -3,7 +3,8 @@ import BLECore
 
 /// The output of `replay --as-scan`: the lines of a scan that heard the recording.
 ///
-/// The reports go through the same table, the same gate and the same lines as those of a live scan, at the times of the recording.
+/// The reports go through the same table, the same gate and the same lines as those of a live scan, at the times of the
+/// recording.
 struct ScanReplay: ~Copyable {
     private var assembler = ReportAssembler()
     private var devices = DeviceTable()

@@ -169,8 +169,9 @@ struct CaptureCheckTests {
         #expect(check.requestCount == 17)
     }
 
-    /// Origin: shared/vectors/captures. Three hosts name, in an error, a handle that was not asked about. Three sniffers have missed
-    /// packets, or marked one with the wrong way: their responses have no request, or their requests no response.
+    /// Origin: shared/vectors/captures. Three hosts name, in an error, a handle that was not asked about. Three
+    /// sniffers have missed packets, or marked one with the wrong way: their responses have no request, or their
+    /// requests no response.
     @Test(
         "Captures of others agree, but for six",
         .enabled(if: SharedVectors.available(for: "Check of recorded sessions")))

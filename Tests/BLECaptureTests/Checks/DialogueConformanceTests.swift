@@ -2,8 +2,8 @@ import BLECapture
 import BLECore
 import Testing
 
-/// Plays the conformance dialogues against the machines that they speak of: what the machine sends must be the file's next
-/// `<` line, and its end what the file expects.
+/// Plays the conformance dialogues against the machines that they speak of: what the machine sends must be the file's
+/// next `<` line, and its end what the file expects.
 @Suite("Conformance dialogues")
 struct DialogueConformanceTests {
     /// What became of one operation: `ok`, or `att-error` and the byte.

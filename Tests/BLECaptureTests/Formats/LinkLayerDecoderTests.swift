@@ -2,7 +2,8 @@ import BLECapture
 import BLECore
 import Testing
 
-/// Captures of a sniffer: `hci/sniffed-*.pcap`, the same packets in three link types; Fixtures/README.md tells where they are from.
+/// Captures of a sniffer: `hci/sniffed-*.pcap`, the same packets in three link types; Fixtures/README.md tells where
+/// they are from.
 @Suite("What a sniffer hears")
 struct LinkLayerDecoderTests {
     private static func packets(_ linkType: Int) throws -> [CapturedPacket] {

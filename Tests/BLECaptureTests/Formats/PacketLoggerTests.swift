@@ -4,7 +4,8 @@ import Testing
 
 @Suite("PacketLogger")
 struct PacketLoggerTests {
-    /// An HCI Reset, its response and a note, laid out by hand as Wireshark's reader describes the format, which calls it so too.
+    /// An HCI Reset, its response and a note, laid out by hand as Wireshark's reader describes the format, which calls
+    /// it so too.
     static let bigEndian: [UInt8] = [
         0, 0, 0, 12, 0x38, 0x6D, 0x43, 0x80, 0, 0, 0, 7, 0x00, 0x03, 0x0C, 0x00,
         0, 0, 0, 15, 0x38, 0x6D, 0x43, 0x80, 0, 0, 0, 8, 0x01, 0x0E, 0x04, 0x01, 0x03, 0x0C, 0x00,

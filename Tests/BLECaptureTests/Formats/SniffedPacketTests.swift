@@ -3,7 +3,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Packets of the link layer by hand, after Core Vol 6 Part B, 2.3 and 2.4, after the header of link type 256 at tcpdump.org.
+/// Packets of the link layer by hand, after Core Vol 6 Part B, 2.3 and 2.4, after the header of link type 256 at
+/// tcpdump.org.
 @Suite("What a sniffer hears, packet by packet")
 struct SniffedPacketTests {
     /// Made white again, with a signal, and with a checksum that was looked at and is right.

@@ -3,8 +3,8 @@ import BLEProfiles
 import TestSupport
 import Testing
 
-/// Damages every recorded report at every byte: whatever a radio or a hostile device sends, nothing traps and every walk
-/// ends.
+/// Damages every recorded report at every byte: whatever a radio or a hostile device sends, nothing traps and every
+/// walk ends.
 @Suite(.enabled(if: SharedVectors.available(for: "AdvertisingFuzzTests")))
 struct AdvertisingFuzzTests {
     @Test func everyPrefixOfEveryEvent() throws {

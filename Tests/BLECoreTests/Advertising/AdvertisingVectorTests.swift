@@ -5,8 +5,8 @@ import Testing
 
 /// Real advertisements against what independent parsers (bluetooth-data-tools, Bumble, tshark) make of them.
 ///
-/// Every difference is explained by the specification: `differences` has the reason, Docs/maintainers/advertising-differences.md the
-/// same list for readers.
+/// Every difference is explained by the specification: `differences` has the reason,
+/// Docs/maintainers/advertising-differences.md the same list for readers.
 @Suite(.enabled(if: SharedVectors.available(for: "AdvertisingVectorTests")))
 struct AdvertisingVectorTests {
     /// Record and field to the reason. A record that agrees must not be listed.

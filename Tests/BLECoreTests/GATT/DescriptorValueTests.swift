@@ -2,8 +2,8 @@ import BLECore
 import BLEProfiles
 import Testing
 
-/// Layouts and numbers by Core Vol 3 Part G, 3.3.3, and Assigned Numbers; the first presentation format is one of the large
-/// database in BlueZ's tests.
+/// Layouts and numbers by Core Vol 3 Part G, 3.3.3, and Assigned Numbers; the first presentation format is one of the
+/// large database in BlueZ's tests.
 @Suite struct DescriptorValueTests {
     @Test func presentationFormat() throws {
         let plain = try CharacteristicPresentationFormat(value: Hex.decode("04000127010100"))

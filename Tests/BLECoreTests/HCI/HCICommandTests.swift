@@ -1,8 +1,8 @@
 import BLECore
 import Testing
 
-/// Golden bytes: btsnoop captures of Android, Raspberry Pi and desktop hosts (`file:record` of shared/vectors/captures),
-/// and where none has the command, the layout of Core Vol 4 Part E laid out by hand.
+/// Golden bytes: btsnoop captures of Android, Raspberry Pi and desktop hosts (`file:record` of
+/// shared/vectors/captures), and where none has the command, the layout of Core Vol 4 Part E laid out by hand.
 @Suite struct HCICommandTests {
     @Test func linkControl() throws {
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:549

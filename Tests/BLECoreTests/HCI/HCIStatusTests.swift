@@ -20,7 +20,8 @@ import Testing
         struct Entry: Decodable { let name: String? }
         let codes = try JSONDecoder().decode(
             [String: Entry].self, from: SharedVectors.data("assigned_numbers/hci_error_codes.json"))
-        // The specification says LMP/LL where the list has two spellings, and dropped "Directed" from 0x3C in version 5.
+        // The specification says LMP/LL where the list has two spellings, and dropped "Directed" from 0x3C in version
+        // 5.
         let respelled: Set<UInt8> = [0x1A, 0x23, 0x3C]
         for (code, entry) in codes {
             let value = try #require(UInt8(code, radix: 16))

@@ -1,7 +1,7 @@
 /// Packets that bluetoothd and btmgmt exchanged with a kernel, as btmon recorded them.
 ///
-/// From `mauricelam_btsnoop-rs__btsnoop_btmon:record` of shared/vectors/captures. The recording has the code and the parameters; the
-/// length field of the header is added by hand.
+/// From `mauricelam_btsnoop-rs__btsnoop_btmon:record` of shared/vectors/captures. The recording has the code and the
+/// parameters; the length field of the header is added by hand.
 enum ManagementPackets {
     /// 181
     static let readInformation = bytes("04000000 0000")

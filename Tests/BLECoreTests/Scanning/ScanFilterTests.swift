@@ -168,8 +168,8 @@ import Testing
         try Set(Self.scanResults().filter { filter.matches($0) }.compactMap { $0.peer?.address })
     }
 
-    /// How many addresses have a line with a property of its text. Some lines are no legal advertisements: legacy ones of
-    /// more than 31 bytes.
+    /// How many addresses have a line with a property of its text. Some lines are no legal advertisements: legacy ones
+    /// of more than 31 bytes.
     private func lines(where isMeant: (Substring) -> Bool) -> Int {
         let found = Self.text.split(separator: "\n").filter { line in
             guard line.hasPrefix("04"), isMeant(line) else { return false }

@@ -1,7 +1,8 @@
 import BLECore
 import Testing
 
-/// What an advertisement and its scan response come to. Structures by hand, after the Core Specification Supplement, Part A, 1.
+/// What an advertisement and its scan response come to. Structures by hand, after the Core Specification Supplement,
+/// Part A, 1.
 @Suite struct ScanResultTests {
     private let start = BootInstant(nanoseconds: 1_000_000_000)
     private let response: AdvertisingReport.Properties = [.scanResponse, .legacy]

@@ -24,8 +24,8 @@ import Testing
         return [UInt8(structure.count)] + structure
     }
 
-    /// The formats that have the device's address, each laid out by its own documentation, with A4:C1:38:56:53:84 in it; what is masked
-    /// is the last three bytes, by the number of the second address that was met.
+    /// The formats that have the device's address, each laid out by its own documentation, with A4:C1:38:56:53:84 in
+    /// it; what is masked is the last three bytes, by the number of the second address that was met.
     @Test(arguments: [
         // ATC1441's and pvvx's README: the address first, big-endian there, little-endian here.
         ("161a18 a4c138565384 00a22f5f0bf819", "161a18 a4c138000002 00a22f5f0bf819"),

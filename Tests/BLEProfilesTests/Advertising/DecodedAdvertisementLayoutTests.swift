@@ -45,8 +45,8 @@ import Testing
         #expect(try meanings(Self.sized(hex)) == (text.isEmpty ? [] : [text]))
     }
 
-    /// The layouts of "Who Can Find My Devices?", AirGuard, the Find Hub specification and the paper on Samsung's network,
-    /// with invented keys.
+    /// The layouts of "Who Can Find My Devices?", AirGuard, the Find Hub specification and the paper on Samsung's
+    /// network, with invented keys.
     @Test(arguments: [
         ("ff4c0012191000112233445566778899aabbccddeeff001122334455000000", ""),
         (
@@ -117,7 +117,8 @@ import Testing
         #expect(try meanings(Self.sized("00" + hex)) == (text.isEmpty ? [] : [text]))
     }
 
-    /// A sensor that failed sends the battery's upper bit (govee-ble); a name tells the model apart from Nokia's phones.
+    /// A sensor that failed sends the battery's upper bit (govee-ble); a name tells the model apart from Nokia's
+    /// phones.
     @Test func govee() throws {
         #expect(
             try meanings("0d09475648353037355f3533393909ff88ec0002201 5e400".replacing(" ", with: "")) == [

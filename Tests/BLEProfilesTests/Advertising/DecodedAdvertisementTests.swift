@@ -4,8 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What recorded advertisements say, against Fixtures/adv/meanings.txt: there stands what other decoders, each named, make
-/// of the same bytes.
+/// What recorded advertisements say, against Fixtures/adv/meanings.txt: there stands what other decoders, each named,
+/// make of the same bytes.
 @Suite struct DecodedAdvertisementTests {
     struct Golden: Sendable, CustomStringConvertible {
         let payload: [UInt8]
@@ -104,7 +104,8 @@ import Testing
         #expect(meaning["movements"]?.number == 254 && meaning["sequence"]?.number == 65534)
     }
 
-    /// AltBeacon's own example layout with other identifiers (Protocol Specification 1.0); the vectors have such beacons.
+    /// AltBeacon's own example layout with other identifiers (Protocol Specification 1.0); the vectors have such
+    /// beacons.
     @Test func altBeacon() throws {
         let data = AdvertisingData(
             try Hex.decode("1bff1801beac2f234454cf6d4a0fadf2f4911ba9ffa600010002c509"))

@@ -3,8 +3,8 @@ import BLEProfiles
 import TestSupport
 import Testing
 
-/// How much of what real devices advertise has a meaning. The tags come from those who collected the recordings, and were
-/// given by company, service and length alone.
+/// How much of what real devices advertise has a meaning. The tags come from those who collected the recordings, and
+/// were given by company, service and length alone.
 @Suite(.enabled(if: SharedVectors.available(for: "DecodedAdvertisementVectorTests")))
 struct DecodedAdvertisementVectorTests {
     struct Record: Decodable {

@@ -2,8 +2,8 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// The lost-connection matrix: each operation is interrupted in each way at each of its packets. One typed error comes of it, and
-/// nothing is left behind: no waiter, no task, no timer, no descriptor.
+/// The lost-connection matrix: each operation is interrupted in each way at each of its packets. One typed error comes
+/// of it, and nothing is left behind: no waiter, no task, no timer, no descriptor.
 @Suite("Lost-connection matrix", .timeLimit(.minutes(10)))
 struct MatrixTests {
     @Test(arguments: MatrixOperation.allCases, MatrixLoss.allCases)
@@ -23,8 +23,8 @@ struct MatrixTests {
     ) {
         let place: Comment = "at packet \(packet): \(outcome)"
         guard let error = outcome.error else {
-            // The last packet was there in time, even if after the report of the end; and a connect tries again by itself. After the response to
-            // a subscription comes its first value, which the call does not wait for.
+            // The last packet was there in time, even if after the report of the end; and a connect tries again by
+            // itself. After the response to a subscription comes its first value, which the call does not wait for.
             let isAnswered = !outcome.wasHosts || loss == .lateAnswer
             let last = count - (operation == .subscribe ? 1 : 0) - (loss == .lateAnswer ? 1 : 0)
             // What is switched off after the result does not spoil it.

@@ -40,8 +40,8 @@ struct AdapterBench: Sendable {
         var channelEnd: LinkSocketBox?
     }
 
-    /// On the loop of the test's virtual time, if no other is named. In real time a busy machine would let the controller's thread
-    /// wait for longer than the library waits for a response.
+    /// On the loop of the test's virtual time, if no other is named. In real time a busy machine would let the
+    /// controller's thread wait for longer than the library waits for a response.
     init(loop: EventLoop? = nil) async throws {
         let loop = try #require(loop ?? VirtualTimeTrait.time?.loop, "the test lacks .virtualTime")
         controller = StandInController(loop: loop)

@@ -1,5 +1,5 @@
-// Connection parameters and PHYs over the kernel's own sockets, with Bumble's controllers. Only in the virtual machine, where
-// BAREBLE_KERNEL_TESTS asks for it.
+// Connection parameters and PHYs over the kernel's own sockets, with Bumble's controllers. Only in the virtual machine,
+// where BAREBLE_KERNEL_TESTS asks for it.
 
 import BLECore
 import BareBLE

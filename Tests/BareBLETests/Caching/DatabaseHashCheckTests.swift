@@ -4,7 +4,8 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Peers that repeat a hash that is not that of their database. The hash of the belt is what the specification calculates.
+/// Peers that repeat a hash that is not that of their database. The hash of the belt is what the specification
+/// calculates.
 @Suite struct DatabaseHashCheckTests {
     private static func belt() throws -> VirtualDevice {
         try #require(VirtualDevice.presets.first { $0.name == "heart-rate" }).device

@@ -34,7 +34,8 @@ actor FarEnd {
         socket?.send(packet) == .sent
     }
 
-    /// Sends numbered packets, four bytes each, while the kernel takes them; returns the first number that was not sent.
+    /// Sends numbered packets, four bytes each, while the kernel takes them; returns the first number that was not
+    /// sent.
     func count(from first: UInt32, to end: UInt32) -> UInt32 {
         var number = first
         while number < end, send(numbered(number)) { number += 1 }

@@ -1,5 +1,6 @@
 // Channels over the kernel's own sockets, to a peer of another project: Bumble's credit-based channels, as
-// Tests/VM/guest/peripherals/courier.py offers them. Only in the virtual machine, where BAREBLE_KERNEL_TESTS asks for it.
+// Tests/VM/guest/peripherals/courier.py offers them. Only in the virtual machine, where BAREBLE_KERNEL_TESTS asks for
+// it.
 
 import BLECore
 import BLELinux
@@ -193,8 +194,8 @@ struct KernelChannelTests {
         packet.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// Waits until a number stays the same for a hundred round trips on the link: what the channel has to send goes by the
-    /// same link, so it would have gone in between.
+    /// Waits until a number stays the same for a hundred round trips on the link: what the channel has to send goes by
+    /// the same link, so it would have gone in between.
     private func standstill(_ link: Peripheral, _ measure: () async throws -> UInt32) async throws -> UInt32 {
         var last = try await measure()
         var still = 0

@@ -3,8 +3,8 @@ import BLELinux
 import BareBLETestKit
 import TestSupport
 
-/// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the recorded
-/// answers, the others are answered from the attributes that the recording speaks of.
+/// The server's side of a recording, for a client that asks in another order: a request that was recorded gets the
+/// recorded answers, the others are answered from the attributes that the recording speaks of.
 struct RecordedServer: Sendable {
     /// Handles a request before everything else; `nil` continues.
     typealias Intercept = @Sendable ([UInt8]) -> [[UInt8]]?
@@ -19,7 +19,8 @@ struct RecordedServer: Sendable {
         self.intercept = intercept
     }
 
-    /// Takes in a recording. Asked the same again, the peer gives the responses in their order, and the last one forever.
+    /// Takes in a recording. Asked the same again, the peer gives the responses in their order, and the last one
+    /// forever.
     mutating func add(_ lines: [GATTVectors.Line]) throws {
         var request: [UInt8]?
         for line in lines {

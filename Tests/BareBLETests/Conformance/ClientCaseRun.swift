@@ -87,8 +87,8 @@ struct ClientCaseRun {
         }
     }
 
-    /// The code is the recorded one, given out for the recorded message only; that the key makes this code of it is for the
-    /// tests of `BareBLECrypto`.
+    /// The code is the recorded one, given out for the recorded message only; that the key makes this code of it is for
+    /// the tests of `BareBLECrypto`.
     private func writeSigned() async throws -> Verdict {
         let handle = try required(recorded.params.handle)
         let value = try bytes(recorded.params.value)
@@ -183,8 +183,8 @@ struct ClientCaseRun {
         return .passed()
     }
 
-    /// Whether a request is sent at all. A handle 0 in a single read or write is left to the peer to refuse, because other cases
-    /// of the suite send it.
+    /// Whether a request is sent at all. A handle 0 in a single read or write is left to the peer to refuse, because
+    /// other cases of the suite send it.
     private func checkArguments() async throws -> Verdict {
         let parameters = recorded.params
         switch parameters.request {

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every recorded client operation and every recorded profile session, through the public interface over a socketpair, and
-/// the page that says how each of them went.
+/// Every recorded client operation and every recorded profile session, through the public interface over a socketpair,
+/// and the page that says how each of them went.
 @Suite(
     "Conformance through the public API", .enabled(if: SharedVectors.available(for: "ConformanceTests")),
     .timeLimit(.minutes(10)))

@@ -1,7 +1,7 @@
 /// Defects of other clients, and the tests of this project for them.
 ///
-/// The first part comes from a comparison of clients for Linux, the second from a reading of one client in Swift. A row is a
-/// finding about another program, read or reproduced once; it may have been fixed there since.
+/// The first part comes from a comparison of clients for Linux, the second from a reading of one client in Swift. A row
+/// is a finding about another program, read or reproduced once; it may have been fixed there since.
 enum DefectTable {
     struct Row {
         var id: String

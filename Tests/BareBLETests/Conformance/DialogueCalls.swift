@@ -12,8 +12,8 @@ import TestSupport
 ///     call: write 0x0003 ff -> ! refusedByPeer 0x80
 ///     call: count knownStrays -> 1
 ///
-/// The calls are made one after the other. Every packet must be the file's, and another link, open at the same time, must
-/// not notice anything.
+/// The calls are made one after the other. Every packet must be the file's, and another link, open at the same time,
+/// must not notice anything.
 struct DialogueCalls {
     let dialogue: Dialogue
 

@@ -24,8 +24,8 @@ import Testing
         await peripheral.send(raw: [0x1D, 3, 0] + handles)
     }
 
-    /// A bonded peer announces a change, at its handle 3, while it is asked for its services for the first time: a battery is
-    /// no battery any more. Bytes by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1.
+    /// A bonded peer announces a change, at its handle 3, while it is asked for its services for the first time: a
+    /// battery is no battery any more. Bytes by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1.
     @Test func aChangeDuringTheVeryFirstDiscoveryIsLookedAt() async throws {
         let peer = ScriptedPeripheral(
             try Dialogue(

@@ -3,8 +3,8 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// Changes of services where a program names its characteristics with their service: Generic Attribute is looked for all the
-/// same, after the program's first request.
+/// Changes of services where a program names its characteristics with their service: Generic Attribute is looked for
+/// all the same, after the program's first request.
 @Suite(.timeLimit(.minutes(10))) struct NamedServiceChangeTests {
     private let central = Central()
 
@@ -60,7 +60,8 @@ import Testing
         }
     }
 
-    /// One request for the service, one for what is in it, and the configuration, which needs no asking: each once a link.
+    /// One request for the service, one for what is in it, and the configuration, which needs no asking: each once a
+    /// link.
     @Test(.row("G25")) func costsThreeRequests() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(Self.device(hasExtra: false), time: time)

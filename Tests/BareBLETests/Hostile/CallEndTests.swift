@@ -95,8 +95,8 @@ struct CallEndTests {
         Issue.record("the thread never stood in time")
     }
 
-    /// Whether the thread of a link stood before the response time was over. It stands until then, and until the response is there,
-    /// after more packets than one turn takes.
+    /// Whether the thread of a link stood before the response time was over. It stands until then, and until the
+    /// response is there, after more packets than one turn takes.
     private func answerCounts(after responseTime: Duration) async throws -> Bool {
         var configuration = Configuration()
         configuration.responseTime = responseTime

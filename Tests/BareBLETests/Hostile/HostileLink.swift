@@ -42,8 +42,8 @@ struct HostileLink {
 
     // MARK: Attributes
 
-    /// A service with one characteristic, whose value at 3 can be read, written, notified and indicated, and descriptors at the
-    /// handles after it.
+    /// A service with one characteristic, whose value at 3 can be read, written, notified and indicated, and
+    /// descriptors at the handles after it.
     static func table(configurations: Int = 1, others: Int = 0) -> AttributeTable {
         let last = UInt16(3 + configurations + others)
         var service = ServedAttribute(handle: 1, type: .primaryServiceDeclaration, value: [0x0F, 0x18])

@@ -1,7 +1,7 @@
 /// One thing that a hostile or faulty peer does, and what has to come of it.
 ///
-/// The identifiers are those of this project's catalogue: T for the Attribute Protocol, G for GATT. Every row also means: no
-/// trap, no hang, one end for each call, and no effect on another link. A row may be played in several ways.
+/// The identifiers are those of this project's catalogue: T for the Attribute Protocol, G for GATT. Every row also
+/// means: no trap, no hang, one end for each call, and no effect on another link. A row may be played in several ways.
 struct HostileRow: Sendable, CustomStringConvertible {
     var id: String
     var what: String

@@ -3,8 +3,8 @@ import BareBLE
 extension HostileRow {
     /// Faults of a peer in the Attribute Protocol, played over a socketpair.
     ///
-    /// A response that belongs to nothing is dropped and counted, because devices in the field send such; three of them within one
-    /// request end the link, and the first one where the application wants it strict.
+    /// A response that belongs to nothing is dropped and counted, because devices in the field send such; three of them
+    /// within one request end the link, and the first one where the application wants it strict.
     static let attributeProtocol: [HostileRow] =
         strayAnswers + errorResponses + values + peerRequests + sizes + variableLists
         + [

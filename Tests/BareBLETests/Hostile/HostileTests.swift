@@ -2,8 +2,8 @@ import BareBLE
 import TestSupport
 import Testing
 
-/// The catalogue of hostile and faulty peers, through the public interface, with another link open beside. Each script names the
-/// row of Tests/Catalogue/rows.txt that it plays, and each test the rows of its scripts.
+/// The catalogue of hostile and faulty peers, through the public interface, with another link open beside. Each script
+/// names the row of Tests/Catalogue/rows.txt that it plays, and each test the rows of its scripts.
 @Suite("Hostile peers", .timeLimit(.minutes(10)))
 struct HostileTests {
     @Test(

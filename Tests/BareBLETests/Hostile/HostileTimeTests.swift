@@ -71,7 +71,8 @@ struct HostileTimeTests {
         }
     }
 
-    /// As slow as the specification lets a link be: it wants the supervision time to be longer than two of the longest waits.
+    /// As slow as the specification lets a link be: it wants the supervision time to be longer than two of the longest
+    /// waits.
     @Test("the slowest link there can be keeps the time limits as they are", .row("L01"))
     func slowLink() async throws {
         try await VirtualTime.run { time in
@@ -105,8 +106,8 @@ struct HostileTimeTests {
                     throw BLEError(.system, during: "connect", because: "there are no descriptors")
                 }
                 let device = try await central.attach(descriptor: ours, name: "mayfly", ConnectOptions(mtu: 23))
-                // Closing it would not do: a program that another test starts has a copy of it for a moment, and virtual
-                // time does not wait for that.
+                // Closing it would not do: a program that another test starts has a copy of it for a moment, and
+                // virtual time does not wait for that.
                 var peer = LinkSocket(adopting: theirs)
                 peer.shutdown()
                 return device

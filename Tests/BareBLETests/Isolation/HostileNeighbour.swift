@@ -10,11 +10,11 @@ enum Hostility: String, CaseIterable, Sendable {
     case requests, responses, serviceChanges, drops, advertisements, everything
 }
 
-/// A peer that misbehaves, and an application that cannot let go of it: a session, a subscription that nobody takes values from, and
-/// one call after the other.
+/// A peer that misbehaves, and an application that cannot let go of it: a session, a subscription that nobody takes
+/// values from, and one call after the other.
 struct HostileNeighbour: Sendable {
-    /// How often it misbehaves, and how many packets at once: a thousand a second, more than a controller's radio can carry to one
-    /// link beside others.
+    /// How often it misbehaves, and how many packets at once: a thousand a second, more than a controller's radio can
+    /// carry to one link beside others.
     private static let pause: Duration = .milliseconds(10)
     private static let burst = 10
     private static let device = VirtualDevice(

@@ -3,9 +3,9 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-// Applications with links to four honest peers, in virtual time; beside them, on the same adapter and the same thread, a session with
-// a peer that misbehaves, or none. The events of the four are recorded with their times, so that two runs can be
-// compared byte by byte.
+// Applications with links to four honest peers, in virtual time; beside them, on the same adapter and the same thread,
+// a session with a peer that misbehaves, or none. The events of the four are recorded with their times, so that two
+// runs can be compared byte by byte.
 
 /// The events of honest peers' links, and of the applications on them.
 struct IsolationRun: Sendable {

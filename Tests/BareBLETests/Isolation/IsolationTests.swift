@@ -5,7 +5,8 @@ import BareBLETestKit
 import TestSupport
 import Testing
 
-/// A hostile peer costs its own link only (promise P10): other links give the same bytes at the same moments as without it.
+/// A hostile peer costs its own link only (promise P10): other links give the same bytes at the same moments as without
+/// it.
 @Suite("Isolation of links", .timeLimit(.minutes(10)), .serialized)
 struct IsolationTests {
     private static let alone = Task { try await IsolationRun.play(beside: nil) }

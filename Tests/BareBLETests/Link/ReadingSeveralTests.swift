@@ -2,8 +2,8 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// The requests by which several values are read at once, and parts of values. The packets are written after the layouts in
-/// Core Vol 3 Part F, 3.4.4.
+/// The requests by which several values are read at once, and parts of values. The packets are written after the
+/// layouts in Core Vol 3 Part F, 3.4.4.
 @Suite(.timeLimit(.minutes(10))) struct ReadingSeveralTests {
     private let central = Central()
 

@@ -2,7 +2,8 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Leases over a link. What others do while one is held is done in detached tasks: a plain task would be the holder's own.
+/// Leases over a link. What others do while one is held is done in detached tasks: a plain task would be the holder's
+/// own.
 @Suite(.timeLimit(.minutes(10))) struct ExclusivelyTests {
     private let central = Central()
 

@@ -2,8 +2,8 @@ import BareBLE
 import BareBLETestKit
 import Testing
 
-/// Restarts in which the radio links stay up. The service manager has a thread of its own; whatever it does, a daemon that waits
-/// for it has no deadline under way.
+/// Restarts in which the radio links stay up. The service manager has a thread of its own; whatever it does, a daemon
+/// that waits for it has no deadline under way.
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct HandedLinkTests {
     private let limit = Duration.seconds(20)
 

@@ -3,7 +3,8 @@ import BareBLETestKit
 import Foundation
 import Testing
 
-/// A daemon that is started again and again: each run is a central of its own, with the same store, and the same peers on the air.
+/// A daemon that is started again and again: each run is a central of its own, with the same store, and the same peers
+/// on the air.
 struct RestorationBench: Sendable {
     private let clock: CentralClock?
     let radio: VirtualRadio

@@ -103,7 +103,8 @@ import Testing
                 #expect(restoration.peer(c) == nil)
                 #expect(await central.session(of: c) == nil)
             }
-            // What has failed may be the fault of this version of the program. What is not wanted any more is forgotten.
+            // What has failed may be the fault of this version of the program. What is not wanted any more is
+            // forgotten.
             #expect(try bench.stored().peers.map(\.peer) == [a, b])
             #expect(await first.connectionCount >= 1)
         }
@@ -231,7 +232,8 @@ import Testing
         }
     }
 
-    /// Two characteristics of one kind: the one that was found and subscribed to is known by its place. A mere handle is not kept.
+    /// Two characteristics of one kind: the one that was found and subscribed to is known by its place. A mere handle
+    /// is not kept.
     @Test func aCharacteristicIsKnownByItsPlace() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)

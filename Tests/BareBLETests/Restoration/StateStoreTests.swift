@@ -163,7 +163,8 @@ import Testing
         (0..<count).map { PersistedPeer(PeerID(address: BluetoothAddress(rawValue: UInt64($0)), type: .public)) }
     }
 
-    /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the temporary one.
+    /// A full disk: `/dev/full` cannot stand in for a directory, but a limit to the size of files does the same to the
+    /// temporary one.
     @Test(.row("O24")) func theOldStateSurvivesAFailedSave() throws {
         let open = try store.open()
         try open.save(state)

@@ -65,7 +65,8 @@ import Testing
             var events = session.events.makeAsyncIterator()
             _ = try await events.words(upTo: "ready")
             await pull(bench)
-            // The link ends, and the next connect finds no adapter: no attempt is used up by that, however long it takes.
+            // The link ends, and the next connect finds no adapter: no attempt is used up by that, however long it
+            // takes.
             let lost = try await events.words(upTo: "disconnected noAdapter")
             #expect(lost == ["disconnected disconnected", "connecting 2", "disconnected noAdapter"])
             guard case .waiting(let loss) = session.state else { throw error(.cancelled) }

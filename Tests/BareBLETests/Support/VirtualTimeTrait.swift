@@ -3,8 +3,8 @@ import Testing
 
 /// Runs each test in a virtual time of its own, so that no deadline passes because the machine is busy.
 ///
-/// Time stands still while anything can run. It knows only of what runs in it: a test starts tasks with `async let`, with groups
-/// or with `testTask`, never with `Task`, and creates its centrals and peers with `VirtualTimeTrait.time`.
+/// Time stands still while anything can run. It knows only of what runs in it: a test starts tasks with `async let`,
+/// with groups or with `testTask`, never with `Task`, and creates its centrals and peers with `VirtualTimeTrait.time`.
 struct VirtualTimeTrait: TestTrait, SuiteTrait, TestScoping {
     /// The virtual time of the current test.
     @TaskLocal static var time: VirtualTime?

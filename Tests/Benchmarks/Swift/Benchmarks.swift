@@ -1,7 +1,7 @@
 import Glibc
 
-/// The measured side of `make bench`. Most modes read their orders from standard input, one a line, and answer each with
-/// one line, so that the runner can take turns between this program and the ones it is compared with.
+/// The measured side of `make bench`. Most modes read their orders from standard input, one a line, and answer each
+/// with one line, so that the runner can take turns between this program and the ones it is compared with.
 @main
 enum Benchmarks {
     static func main() async {

@@ -3,11 +3,11 @@ import BareBLE
 import BareBLETestKit
 import Glibc
 
-/// Counts the requests that discovering each sample database takes, the MTU exchange left out; and those that a connection
-/// to a known peer takes before the first request of the application (the level `reconnect`).
+/// Counts the requests that discovering each sample database takes, the MTU exchange left out; and those that a
+/// connection to a known peer takes before the first request of the application (the level `reconnect`).
 ///
-/// Prints a line `DATABASE ATTRIBUTES MTU LEVEL REQUESTS` each. The number of attributes that were found must be that of the
-/// served table: a discovery that misses some is no discovery.
+/// Prints a line `DATABASE ATTRIBUTES MTU LEVEL REQUESTS` each. The number of attributes that were found must be that
+/// of the served table: a discovery that misses some is no discovery.
 enum DiscoveryBenchmark {
     static func run() async {
         for (name, services) in SampleDatabases.all {

@@ -3,9 +3,10 @@ import Glibc
 
 /// Communicates with the peer at a descriptor through the public interface, as a program would.
 ///
-/// Orders: `read-loop N` and `read-task N` (one awaited read after the other, from a task on the central's loop and from a
-/// task of the global pool), `notify-loop N` and `notify-task N` (the peer sends N notifications in a row; all are taken
-/// from a subscription). The answer is the nanoseconds that it took, the values that came and those that were dropped.
+/// Orders: `read-loop N` and `read-task N` (one awaited read after the other, from a task on the central's loop and
+/// from a task of the global pool), `notify-loop N` and `notify-task N` (the peer sends N notifications in a row; all
+/// are taken from a subscription). The answer is the nanoseconds that it took, the values that came and those that were
+/// dropped.
 enum LinkBenchmark {
     private static let value = CharacteristicReference.handle(3)
     private static let control = CharacteristicReference.handle(6)

@@ -4,8 +4,8 @@ import Glibc
 ///
 ///     load-trials [--short] [TRIAL...]
 ///
-/// All trials without a name. Each prints `ok NAME` with its figures, or `not ok NAME: why`; `--short` is a fraction of each. Status 1
-/// when one was not ok. Counts and bytes are asserted; times are only reported.
+/// All trials without a name. Each prints `ok NAME` with its figures, or `not ok NAME: why`; `--short` is a fraction of
+/// each. Status 1 when one was not ok. Counts and bytes are asserted; times are only reported.
 @main
 enum LoadTrials {
     private static var trials: [any Trial.Type] {

@@ -4,8 +4,8 @@ import BareBLE
 import BareBLETestKit
 import Glibc
 
-/// Bytes that the allocator gives for what the library keeps, each measured over so many that the rest does not count, and compared with
-/// the limits that are published (promise P5).
+/// Bytes that the allocator gives for what the library keeps, each measured over so many that the rest does not count,
+/// and compared with the limits that are published (promise P5).
 enum MemoryTrial: Trial {
     static let name = "memory"
     static let what = "memory of links and of the scan table is within the published limits"
@@ -20,7 +20,8 @@ enum MemoryTrial: Trial {
         let full = try await fullLink()
         measured.append((.fullLink, full))
         measured.append((.scanEntry, table(payload: 31) / DeviceTable.capacity))
-        // Many short payloads, as many as there are devices of the longest that all of them may have, and few long ones.
+        // Many short payloads, as many as there are devices of the longest that all of them may have, and few long
+        // ones.
         let scan = [31, 128, 1_650].map(table).max() ?? 0
         measured.append((.fullTable, scan))
         measured.append((.worstCase, scan + 8 * full))

@@ -16,11 +16,12 @@ struct ProcessState: Equatable, CustomStringConvertible {
 
     var description: String { "\(descriptors) descriptors, \(threads) threads" }
 
-    /// Bytes in memory that are the process's own: its heap, its stacks and what it has changed of its data; `nil` where the kernel
-    /// does not tell.
+    /// Bytes in memory that are the process's own: its heap, its stacks and what it has changed of its data; `nil`
+    /// where the kernel does not tell.
     ///
-    /// Code is left out, which comes in from its file when it is first run, in pieces of 64 KiB, and may go again at any time. The
-    /// kernel counts these pages one by one; its quick sums in `statm` may be wrong by 32 pages for each processor.
+    /// Code is left out, which comes in from its file when it is first run, in pieces of 64 KiB, and may go again at
+    /// any time. The kernel counts these pages one by one; its quick sums in `statm` may be wrong by 32 pages for each
+    /// processor.
     static var resident: Int? {
         heap_trim()
         let lines = (SystemFiles.text("/proc/self/smaps_rollup") ?? "").split(separator: "\n")

@@ -2,9 +2,11 @@ import BLECore
 import BLELinux
 import BareBLETestKit
 
-/// A GATT server on one end of a socketpair, on the peers' thread; it keeps no transcript, so that a million links leave nothing behind.
+/// A GATT server on one end of a socketpair, on the peers' thread; it keeps no transcript, so that a million links
+/// leave nothing behind.
 actor ServedPeer {
-    /// A service of which everything is known by handle: a value at 3 that is notified, one at 6 that can be read and written.
+    /// A service of which everything is known by handle: a value at 3 that is notified, one at 6 that can be read and
+    /// written.
     static let device = VirtualDevice(
         name: "Load",
         services: [

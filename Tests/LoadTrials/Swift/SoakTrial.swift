@@ -3,7 +3,8 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-/// Days of a daemon with eight sessions in virtual time: values, requests, lost links, an adapter that goes and comes, scans.
+/// Days of a daemon with eight sessions in virtual time: values, requests, lost links, an adapter that goes and comes,
+/// scans.
 enum SoakTrial: Trial {
     static let name = "soak"
     static let what =

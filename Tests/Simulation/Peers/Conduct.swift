@@ -47,7 +47,8 @@ struct Conduct {
                 said.append(answer)
                 if said.count > 8 { said.removeFirst() }
             }
-            // Nothing slows it down as a radio would: a reaction to each response to a request of its own might continue forever, in no time.
+            // Nothing slows it down as a radio would: a reaction to each response to a request of its own might
+            // continue forever, in no time.
             let isRequest = pdu.first.map { ATTOpcode(rawValue: $0).isRequest } ?? false
             reactions = isRequest ? 0 : reactions + 1
             guard reactions < 100, numbers.chance(badness) else { return answers.map { (.zero, $0) } }

@@ -1,5 +1,5 @@
-/// Random numbers that a seed repeats (SplitMix64). One seed gives many streams, so that a draw more in one of them does not change
-/// what the others bring.
+/// Random numbers that a seed repeats (SplitMix64). One seed gives many streams, so that a draw more in one of them
+/// does not change what the others bring.
 struct Numbers: RandomNumberGenerator {
     /// What a stream decides about.
     enum Stream: UInt64 {

@@ -1,9 +1,10 @@
-// What happens in one simulation, as a value: who is there, what the applications ask for, what goes wrong, and when. A seed makes
-// one; a shrinker leaves things out of it; a file keeps it.
+// What happens in one simulation, as a value: who is there, what the applications ask for, what goes wrong, and when. A
+// seed makes one; a shrinker leaves things out of it; a file keeps it.
 //
 // Invariants
 // - A step names peers and other steps by numbers that stay the same when something is left out.
-// - The seed stays in it: what a peer is, and what an adversary does with a request, is drawn from streams of their own.
+// - The seed stays in it: what a peer is, and what an adversary does with a request, is drawn from streams of their
+//   own.
 
 /// The script of one simulation.
 struct Script: Hashable, Sendable {

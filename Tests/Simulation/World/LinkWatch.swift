@@ -46,8 +46,8 @@ struct LinkWatch {
     private mutating func received(_ pdu: [UInt8]) -> String? {
         guard let first = pdu.first else { return nil }
         if first == 0x1D { indicationsOwed += 1 }
-        // What a malformed response is taken for is the library's affair; a response of another kind, or an error of another request, ends
-        // none.
+        // What a malformed response is taken for is the library's affair; a response of another kind, or an error of
+        // another request, ends none.
         if let request = outstanding {
             let isError = first == 0x01 && (pdu.count < 2 || pdu[1] == request)
             if isError || first == request &+ 1 { outstanding = nil }

@@ -3,8 +3,8 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-// What applications do, and how it is judged: each call ends once, within its time, and what an honest peer's value is said to be it
-// is.
+// What applications do, and how it is judged: each call ends once, within its time, and what an honest peer's value is
+// said to be it is.
 
 extension World {
     func perform(_ step: Script.Step) {
@@ -30,7 +30,8 @@ extension World {
         case .burst:
             for index in 0..<step.second {
                 var read = step
-                // Long values in pieces of 22 bytes from a slow peer would fill the link for minutes, and nobody else could use it.
+                // Long values in pieces of 22 bytes from a slow peer would fill the link for minutes, and nobody else
+                // could use it.
                 if read.limit == 0 { read.limit = 15_000 }
                 read.number = step.number * 1000 + 10_000 + index
                 begin(read) { [read] in await self.read(read, step.subject) }
@@ -60,7 +61,8 @@ extension World {
         let central = host(peer.adapter).central
         switch step.verb {
         case .connect:
-            // The promise is 20 s for a connect, whose own limit is 15 s: a controller that forgot the call is given some time to end it.
+            // The promise is 20 s for a connect, whose own limit is 15 s: a controller that forgot the call is given
+            // some time to end it.
             await attempt(step, limit: .seconds(20)) {
                 let link = try await central.connect(peer.peer)
                 self.keep(link, of: number)

@@ -3,9 +3,9 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-// Another program on the same adapter: it hears every event of the controller, scans and calls as it likes, and knows nothing of the
-// host beside it. What it does is no fault, so nothing of it may make the host's calls last longer than they may; but a call may fail
-// because the other one was first.
+// Another program on the same adapter: it hears every event of the controller, scans and calls as it likes, and knows
+// nothing of the host beside it. What it does is no fault, so nothing of it may make the host's calls last longer than
+// they may; but a call may fail because the other one was first.
 
 extension World {
     private func neighbour(on adapter: Int) -> Central? {

@@ -3,7 +3,8 @@ import BLELinux
 import BareBLE
 import BareBLETestKit
 
-// The last phases: nothing goes wrong any more, and within a minute everything works; then all is let go of, and nothing is left.
+// The last phases: nothing goes wrong any more, and within a minute everything works; then all is let go of, and
+// nothing is left.
 
 extension World {
     private static let time = Duration.seconds(60)

@@ -1,14 +1,14 @@
-// One simulation: a virtual radio with its adapters, the peers in the air, and programs that use them, all on one loop with a time of
-// its own. It plays a script, looks at what must hold with each event, and ends with a time in which nothing goes wrong any more and
-// everything has to work again.
+// One simulation: a virtual radio with its adapters, the peers in the air, and programs that use them, all on one loop
+// with a time of its own. It plays a script, looks at what must hold with each event, and ends with a time in which
+// nothing goes wrong any more and everything has to work again.
 //
 // Duties
 // - Each call of an application is begun and ended in the log, with its outcome; a call ends once, and in time.
 // - The first thing that is wrong is kept in `failure`; the play ends there.
 //
 // Invariants
-// - Everything is on the loop, and nothing here goes by a hash's order, an address or another clock: the same script makes the same
-//   log in every process.
+// - Everything is on the loop, and nothing here goes by a hash's order, an address or another clock: the same script
+//   makes the same log in every process.
 
 import BLECore
 import BLELinux
@@ -109,7 +109,8 @@ actor World {
 
     private func setUp() async {
         for (index, isExtended) in script.adapters.enumerated() {
-            // The radio comes with a first adapter that has all commands; another one takes its place where it must not.
+            // The radio comes with a first adapter that has all commands; another one takes its place where it must
+            // not.
             if index > 0 || !isExtended { await radio.addAdapter(isExtended: isExtended) }
             if index == 0, !isExtended { await radio.unplug("hci0") }
         }

@@ -143,8 +143,8 @@ final class RunningProgram: Sendable {
         while case let data = handle.availableData, !data.isEmpty {
             state.withLock { $0[keyPath: place].append(data) }
         }
-        // The thread's run loop never runs, and keeps the `Process` with its pipes for good. With some 1,350 descriptors
-        // open, `Process.run` of Foundation 6.3 reads beyond the end of the list of them.
+        // The thread's run loop never runs, and keeps the `Process` with its pipes for good. With some 1,350
+        // descriptors open, `Process.run` of Foundation 6.3 reads beyond the end of the list of them.
         try? handle.close()
         state.withLock { $0.openPipes -= 1 }
     }

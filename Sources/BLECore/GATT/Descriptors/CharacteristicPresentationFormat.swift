@@ -2,7 +2,8 @@
 ///
 ///     format 1 | exponent 1 | unit 2 | namespace 1 | description 2
 ///
-/// Spec: Characteristic Presentation Format, Core Vol 3 Part G, 3.3.3.5; the numbers are in Assigned Numbers, 2.4 and 3.5.
+/// Spec: Characteristic Presentation Format, Core Vol 3 Part G, 3.3.3.5; the numbers are in Assigned Numbers, 2.4 and
+/// 3.5.
 public struct CharacteristicPresentationFormat: GATTReadable, GATTWritable, Hashable, Sendable {
     /// The kind of number or text, such as 0x06 for `uint16`.
     public var format: UInt8

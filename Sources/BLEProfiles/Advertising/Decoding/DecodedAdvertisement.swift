@@ -13,8 +13,8 @@ public struct DecodedAdvertisement: Hashable, Sendable, CustomStringConvertible 
     public let isEncrypted: Bool
     /// The decoded fields, in display order. No two fields have the same name.
     ///
-    /// All formats use the same names and units: "temperature" in °C, "humidity" in %, "pressure" in hPa, "battery" in %,
-    /// "voltage" in V, "illuminance" in lx.
+    /// All formats use the same names and units: "temperature" in °C, "humidity" in %, "pressure" in hPa, "battery" in
+    /// %, "voltage" in V, "illuminance" in lx.
     public let fields: [ValueField]
 
     init(_ kind: Kind, _ title: String, isEncrypted: Bool = false, _ fields: [ValueField] = []) {

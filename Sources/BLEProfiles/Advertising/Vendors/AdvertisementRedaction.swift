@@ -52,8 +52,8 @@ public struct AdvertisementRedaction: Sendable {
     private struct Owner {
         let peer: PeerID?
         var alias: BluetoothAddress?
-        /// The names to mask, in all spellings, in small letters. A payload full of names does not make masking slow: beyond
-        /// `nameLimit` they are replaced only where they are names.
+        /// The names to mask, in all spellings, in small letters. A payload full of names does not make masking slow:
+        /// beyond `nameLimit` they are replaced only where they are names.
         private(set) var spellings: [[UInt8]] = []
         private var names: Set<[UInt8]> = []
 

@@ -3,8 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The messages are those of the specification's own sample (Core Vol 3 Part G, appendix B) and of the databases of BlueZ's
-/// tests, put together by somebody else. What is made of them, the hash, takes a cipher, which this module does not have.
+/// The messages are those of the specification's own sample (Core Vol 3 Part G, appendix B) and of the databases of
+/// BlueZ's tests, put together by somebody else. What is made of them, the hash, takes a cipher, which this module does
+/// not have.
 @Suite(.enabled(if: SharedVectors.available(for: "DatabaseHashMessageTests"))) struct DatabaseHashMessageTests {
     private struct File: Decodable {
         var vectors: [Vector]

@@ -75,7 +75,8 @@ import Testing
         #expect(DatabaseState(cache: nothing, validation: .skipped).database == nil)
     }
 
-    /// The hash that was read first belongs to what is discovered after it, or to something older: never to something newer.
+    /// The hash that was read first belongs to what is discovered after it, or to something older: never to something
+    /// newer.
     @Test func storesTheHashThatWasReadFirst() throws {
         var state = DatabaseState(cache: Self.cache())
         state.hashRead(.value(Self.other))

@@ -5,8 +5,9 @@ import Testing
 @Suite struct GATTCacheTests {
     private static let hash = [UInt8](0..<16)
 
-    /// Written by a few lines of Python after the layout, with zlib's checksum: a hash, all services to the full level; a
-    /// service that includes a secondary one, a characteristic each, one with a long UUID, two configurations, a quirk.
+    /// Written by a few lines of Python after the layout, with zlib's checksum: a hash, all services to the full level;
+    /// a service that includes a secondary one, a characteristic each, one with a long UUID, two configurations, a
+    /// quirk.
     private static let golden = """
         424c454301 68000000 10 000102030405060708090a0b0c0d0e0f 02
         0200 0100 0500 01 02 0118 0100 0200 0600 0900 02 0f18 0600 0900 00 02 0f18 0000

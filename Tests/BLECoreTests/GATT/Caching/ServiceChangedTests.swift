@@ -2,7 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// The layout is that of Core Vol 3 Part G, 7.1; the everything-changed value is what BlueZ's and Bumble's servers send.
+/// The layout is that of Core Vol 3 Part G, 7.1; the everything-changed value is what BlueZ's and Bumble's servers
+/// send.
 @Suite struct ServiceChangedTests {
     @Test(
         arguments: [

@@ -2,7 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Peers that respond to discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of them.
+/// Peers that respond to discovery wrongly, rows G01 to G14 of the catalogue of faulty peers. The link survives all of
+/// them.
 @Suite struct GATTDiscoveryHostileTests {
     private func discover(
         _ answers: [String], level: DiscoveryLevel = .full, mtu: UInt16 = 23, isStrict: Bool = false
@@ -34,7 +35,8 @@ import Testing
         #expect(characteristics.isMalformed)
     }
 
-    /// A reference is two handles, and a short UUID or none. One with a long UUID would be longer than the specification has it.
+    /// A reference is two handles, and a short UUID or none. One with a long UUID would be longer than the
+    /// specification has it.
     @Test("impossible lengths of references", .row("G01"), arguments: [0, 1, 3, 5, 7, 20] as [Int])
     func impossibleIncludeLength(length: Int) throws {
         let value = [5, 0, 8, 0, 0x0F, 0x18] + [UInt8](repeating: 0x2A, count: 14)
@@ -191,8 +193,8 @@ import Testing
         #expect(server.requests.count <= 2 * (try result.get().attributeCount) + 64)
     }
 
-    /// Each reference names a service that is not there and does not say of which kind it is, and comes alone: four requests for one
-    /// attribute.
+    /// Each reference names a service that is not there and does not say of which kind it is, and comes alone: four
+    /// requests for one attribute.
     @Test("references that cost more requests than they are worth", .row("G09"))
     func costlyReferences() throws {
         var server = TestAttributeServer(ModelDatabase())

@@ -2,7 +2,8 @@ import BLECore
 import TestSupport
 import Testing
 
-/// Whatever a lawful server has, discovery finds all of it: thousands of random databases against the server's own list.
+/// Whatever a lawful server has, discovery finds all of it: thousands of random databases against the server's own
+/// list.
 @Suite struct GATTDiscoveryPropertyTests {
     static let seeds = 0..<32 as Range<UInt64>
     static let databasesPerSeed = 100 as UInt64

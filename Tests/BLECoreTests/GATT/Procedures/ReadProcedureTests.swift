@@ -164,7 +164,8 @@ import Testing
         #expect(try script.run(ReadMultipleVariable(handles: [3, 7], mtu: 23)).isMalformed)
     }
 
-    /// Where a value is missing nobody can say which one it is: another stack asserted that there were as many as it had asked for.
+    /// Where a value is missing nobody can say which one it is: another stack asserted that there were as many as it
+    /// had asked for.
     @Test(
         "fewer values than handles, and room for more", .row("T28"),
         arguments: ["21 0200 0102", "21 0200 0102 0100 03"])

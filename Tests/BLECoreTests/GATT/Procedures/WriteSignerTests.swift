@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The samples of `vectors/crypto`: the message that is handed to the function, and where its code goes. The cipher is not
-/// run here.
+/// The samples of `vectors/crypto`: the message that is handed to the function, and where its code goes. The cipher is
+/// not run here.
 @Suite(.enabled(if: SharedVectors.available(for: "WriteSignerTests"))) struct WriteSignerVectorTests {
     private struct Sample: Decodable {
         let name: String
