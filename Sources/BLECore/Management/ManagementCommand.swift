@@ -8,8 +8,52 @@ package struct ManagementCommandCode: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// Read Management Version Information.
+    package static let readVersion = ManagementCommandCode(rawValue: 0x0001)
     /// Read Controller Information.
     package static let readControllerInformation = ManagementCommandCode(rawValue: 0x0004)
+    /// Set Powered.
+    package static let setPowered = ManagementCommandCode(rawValue: 0x0005)
+    /// Set Bondable.
+    package static let setBondable = ManagementCommandCode(rawValue: 0x0009)
+    /// Set Low Energy.
+    package static let setLowEnergy = ManagementCommandCode(rawValue: 0x000D)
+    /// Load Long Term Keys.
+    package static let loadLongTermKeys = ManagementCommandCode(rawValue: 0x0013)
+    /// Disconnect.
+    package static let disconnect = ManagementCommandCode(rawValue: 0x0014)
+    /// Get Connections.
+    package static let getConnections = ManagementCommandCode(rawValue: 0x0015)
+    /// Set IO Capability.
+    package static let setIOCapability = ManagementCommandCode(rawValue: 0x0018)
+    /// Pair Device.
+    package static let pairDevice = ManagementCommandCode(rawValue: 0x0019)
+    /// Cancel Pair Device.
+    package static let cancelPairDevice = ManagementCommandCode(rawValue: 0x001A)
+    /// Unpair Device.
+    package static let unpairDevice = ManagementCommandCode(rawValue: 0x001B)
+    /// User Confirmation Reply.
+    package static let userConfirmationReply = ManagementCommandCode(rawValue: 0x001C)
+    /// User Confirmation Negative Reply.
+    package static let userConfirmationNegativeReply = ManagementCommandCode(rawValue: 0x001D)
+    /// User Passkey Reply.
+    package static let userPasskeyReply = ManagementCommandCode(rawValue: 0x001E)
+    /// User Passkey Negative Reply.
+    package static let userPasskeyNegativeReply = ManagementCommandCode(rawValue: 0x001F)
+    /// Add Remote Out Of Band Data.
+    package static let addRemoteOutOfBandData = ManagementCommandCode(rawValue: 0x0021)
+    /// Set Secure Connections.
+    package static let setSecureConnections = ManagementCommandCode(rawValue: 0x002D)
+    /// Set Privacy.
+    package static let setPrivacy = ManagementCommandCode(rawValue: 0x002F)
+    /// Load Identity Resolving Keys.
+    package static let loadIdentityResolvingKeys = ManagementCommandCode(rawValue: 0x0030)
+    /// Read Local Out Of Band Extended Data.
+    package static let readLocalOutOfBandData = ManagementCommandCode(rawValue: 0x003B)
+    /// Set Blocked Keys.
+    package static let setBlockedKeys = ManagementCommandCode(rawValue: 0x0046)
+    /// Read Controller Capabilities.
+    package static let readControllerCapabilities = ManagementCommandCode(rawValue: 0x0048)
 }
 
 /// A command to the kernel's management interface.
@@ -33,6 +77,42 @@ extension ManagementCommand {
     /// `nil`.
     package func packet(adapter: UInt16?) -> ManagementPacket {
         ManagementPacket(code: Self.code.rawValue, adapter: adapter, parameters: parameters)
+    }
+}
+
+/// The response to a command that returns nothing.
+package struct ManagementNoParameters: Hashable, Sendable {
+    init(_ format: StaticString, _ returned: Span<UInt8>) throws(MalformedPacket) {
+        if !returned.isEmpty { throw MalformedPacket(format, at: 0, .trailingBytes(returned.count)) }
+    }
+}
+
+// MARK: - Read Management Version Information
+
+/// Reads the version of the interface, which grows with each command that a kernel adds.
+///
+///     0x0001 | -                     reply: version 1 | revision 2
+///
+/// Spec: MGMT_OP_READ_VERSION; Bluetooth Management API, Read Management Version Information Command.
+package struct ManagementReadVersion: ManagementCommand {
+    /// The version of the interface.
+    package struct Version: Hashable, Sendable {
+        package let version: UInt8
+        package let revision: UInt16
+    }
+
+    package static let code = ManagementCommandCode.readVersion
+    package var parameters: [UInt8] { [] }
+
+    package init() {}
+
+    package static func response(from returned: Span<UInt8>) throws(MalformedPacket) -> Version {
+        var reader = ByteReader(returned)
+        guard let version = reader.u8(), let revision = reader.u16() else {
+            throw MalformedPacket("mgmt_rp_read_version", at: returned.count, .tooShort)
+        }
+        try reader.finish("mgmt_rp_read_version")
+        return Version(version: version, revision: revision)
     }
 }
 

@@ -10,6 +10,32 @@ package struct ManagementEvent: Hashable, Sendable {
         case commandComplete(ManagementCommandComplete)
         /// 0x0002: a command has failed, or returns nothing.
         case commandStatus(ManagementCommandStatus)
+        /// 0x0004: an adapter has appeared.
+        case indexAdded
+        /// 0x0005: an adapter is gone.
+        case indexRemoved
+        /// 0x0006: settings of an adapter have changed; these are all of them.
+        case newSettings(ManagementSettings)
+        /// 0x000A: a pairing has made a Long Term Key.
+        case newLongTermKey(ManagementNewLongTermKey)
+        /// 0x000B: a link has come up.
+        case deviceConnected(ManagementDeviceConnected)
+        /// 0x000C: a link has ended.
+        case deviceDisconnected(ManagementDeviceDisconnected)
+        /// 0x000F: the kernel asks whether to go on with a pairing.
+        case userConfirmationRequest(ManagementUserConfirmationRequest)
+        /// 0x0010: the kernel asks for the passkey that the peer shows.
+        case userPasskeyRequest(ManagementUserPasskeyRequest)
+        /// 0x0011: a pairing has failed.
+        case authenticationFailed(ManagementAuthenticationFailed)
+        /// 0x0016: another program has removed the keys of a peer.
+        case deviceUnpaired(ManagementDeviceUnpaired)
+        /// 0x0017: the passkey that this side has to show.
+        case passkeyNotify(ManagementPasskeyNotify)
+        /// 0x0018: a peer has told its identity.
+        case newIdentityResolvingKey(ManagementNewIdentityResolvingKey)
+        /// 0x0019: a pairing has made a key for signed commands.
+        case newSignatureKey(ManagementNewSignatureKey)
         /// Any other event.
         case unknown(code: UInt16, parameters: [UInt8])
     }
@@ -26,12 +52,33 @@ package struct ManagementEvent: Hashable, Sendable {
     package init(_ packet: Span<UInt8>) throws(MalformedPacket) {
         let packet = try ManagementPacket(packet)
         adapter = packet.adapter
+        let parameters = packet.parameters.span
         content =
             switch packet.code {
-            case 0x0001: .commandComplete(try ManagementCommandComplete(packet.parameters.span))
-            case 0x0002: .commandStatus(try ManagementCommandStatus(packet.parameters.span))
+            case 0x0001: .commandComplete(try ManagementCommandComplete(parameters))
+            case 0x0002: .commandStatus(try ManagementCommandStatus(parameters))
+            case 0x0004: try Self.empty("mgmt_ev_index_added", parameters, .indexAdded)
+            case 0x0005: try Self.empty("mgmt_ev_index_removed", parameters, .indexRemoved)
+            case 0x0006: .newSettings(try ManagementSettings(decoding: parameters))
+            case 0x000A: .newLongTermKey(try ManagementNewLongTermKey(parameters))
+            case 0x000B: .deviceConnected(try ManagementDeviceConnected(parameters))
+            case 0x000C: .deviceDisconnected(try ManagementDeviceDisconnected(parameters))
+            case 0x000F: .userConfirmationRequest(try ManagementUserConfirmationRequest(parameters))
+            case 0x0010: .userPasskeyRequest(try ManagementUserPasskeyRequest(parameters))
+            case 0x0011: .authenticationFailed(try ManagementAuthenticationFailed(parameters))
+            case 0x0016: .deviceUnpaired(try ManagementDeviceUnpaired(parameters))
+            case 0x0017: .passkeyNotify(try ManagementPasskeyNotify(parameters))
+            case 0x0018: .newIdentityResolvingKey(try ManagementNewIdentityResolvingKey(parameters))
+            case 0x0019: .newSignatureKey(try ManagementNewSignatureKey(parameters))
             default: .unknown(code: packet.code, parameters: packet.parameters)
             }
+    }
+
+    private static func empty(
+        _ format: StaticString, _ parameters: Span<UInt8>, _ content: Content
+    ) throws(MalformedPacket) -> Content {
+        if !parameters.isEmpty { throw MalformedPacket(format, at: 0, .trailingBytes(parameters.count)) }
+        return content
     }
 
     /// Returns the outcome of a command if this event is its response, or `nil` for every other event.
@@ -55,7 +102,7 @@ package struct ManagementEvent: Hashable, Sendable {
             } catch {
                 return .failure(.malformed(error))
             }
-        case .unknown:
+        default:
             return nil
         }
     }

@@ -8,6 +8,16 @@ package struct ManagementSettings: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// Decodes 4 bytes, as New Settings and the responses of the commands that change settings have them.
+    init(decoding parameters: Span<UInt8>) throws(MalformedPacket) {
+        var reader = ByteReader(parameters)
+        guard let value = reader.u32() else {
+            throw MalformedPacket("mgmt settings", at: parameters.count, .tooShort)
+        }
+        try reader.finish("mgmt settings")
+        self.init(rawValue: value)
+    }
+
     /// The adapter has power.
     package static let powered = ManagementSettings(rawValue: 1 << 0)
     /// BR/EDR devices may connect.

@@ -22,3 +22,38 @@ enum ManagementPackets {
     /// 93: Control Close.
     static let controlClose = bytes("0f00ffff 0400 01000000")
 }
+
+/// Commands of bluetoothd, and the kernel's responses to them, from the same recording; the numbers are its records'.
+extension ManagementPackets {
+    /// 348 and 450: Set Powered.
+    static let setPowered = bytes("05000000 0100 01")
+    static let powered = bytes("01000000 0700 0500 00 d10a0000")
+    /// 318 and 319: Set Privacy, off.
+    static let setPrivacy = bytes("2f000000 1100 00") + [UInt8](repeating: 0, count: 16)
+    static let privacyIsOff = bytes("01000000 0700 2f00 00 d00a0000")
+    /// 515 and 516: Load Long Term Keys, none.
+    static let loadNoKeys = bytes("13000000 0200 0000")
+    static let noKeysLoaded = bytes("01000000 0300 1300 00")
+    /// 520: Load Identity Resolving Keys, none.
+    static let loadNoIdentities = bytes("30000000 0200 0000")
+    /// 546: Set Blocked Keys, the two that Google's security keys had in common.
+    static let setBlockedKeys = bytes(
+        "46000000 2400 0200 01bf01fb9d4ef3bc36d874f5394138684c 02a599bae4e17ca618228e0756b4e85f01")
+    /// 551 and 552: Set IO Capability.
+    static let setCapability = bytes("18000000 0100 04")
+    /// 339 and 340: Read Controller Capabilities.
+    static let readCapabilities = bytes("48000000 0000")
+    static let capabilities = bytes("01000000 1000 4800 00 0b00 02010e 03031000 0304ed17")
+}
+
+/// Keys that kernel 6.12 reported of pairings with Bumble, whose own record of them has the same bytes.
+enum RecordedKeys {
+    /// LE Secure Connections by passkey.
+    static let secureConnections = bytes(
+        "1122334455c6 02 03 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e")
+    /// LE legacy pairing by passkey: the key for links whose Central is the host, and the other one.
+    static let legacyCentral = bytes(
+        "1122334455c6 02 01 01 10 0000 0000000000000000 a4e41d70088de98196ae36dec58877be")
+    static let legacyPeripheral = bytes(
+        "1122334455c6 02 01 00 10 86b3 8512f2f27da034bc d970e770609e64246dd1d9f24a5938bc")
+}

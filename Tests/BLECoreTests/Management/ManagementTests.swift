@@ -67,7 +67,8 @@ import Testing
     @Test func eventsAreToldApart() throws {
         #expect(
             try event(ManagementPackets.newSettings).content
-                == .unknown(code: 6, parameters: [0xD0, 0x0A, 0, 0]))
+                == .newSettings([.bondable, .secureSimplePairing, .classic, .lowEnergy, .secureConnections]))
+        #expect(try event(bytes("24000000 0100 01")).content == .unknown(code: 0x24, parameters: [1]))
         guard case .commandComplete(let complete) = try event(ManagementPackets.version).content,
             case .commandStatus(let status) = try event(ManagementPackets.refusal).content
         else {
