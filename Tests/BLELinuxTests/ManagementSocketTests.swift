@@ -33,7 +33,7 @@ import Testing
                 Issue.record("damaged packets were taken for events")
                 return
             }
-            #expect(settings.content == .unknown(code: 6, parameters: [0x81, 0x0A, 0, 0]))
+            #expect(settings.content == .newSettings(ManagementSettings(rawValue: 0x0A81)))
             #expect(socket.receive() == .wouldBlock)
         }
         #expect(socket.receive() == .gone(errno: EPIPE))

@@ -35,3 +35,32 @@ func formerNamesOfDiscoveryAndReads(_ device: Peripheral) async throws {
     let variable = try await device.readMultipleVariable([3, 5], timeout: .seconds(1))
     print(joined == [1], separated == [[1]], variable == [[1]])
 }
+
+@available(*, deprecated)
+func formerNamesOfStatistics(_ statistics: ATTStatistics, _ adapter: AdapterStatistics, _ link: DetachedLink) {
+    var statistics = statistics
+    statistics.unwantedValues += 1
+    print(statistics.answers, statistics.lateAnswers, statistics.malformedAnswers, statistics.unexplainedAnswers)
+    print(statistics.oversizedAnswers, adapter.unansweredCommands, link.hasUnansweredRequest)
+}
+
+@available(*, deprecated)
+func formerNamesOfRestoration(
+    _ state: DaemonState, _ peer: RestoredPeer, _ values: RestoredValues, _ scan: RestoredScan
+) {
+    let wanted: (WantedPeer, WantedSubscription, WantedScan) = (peer.wanted, values.wanted, scan.wanted)
+    print(state, wanted, wanted.0.provenAfter, SessionOptions(provenAfter: .seconds(1)).provenAfter)
+}
+
+@available(*, deprecated)
+func formerNamesOfScansAndLinks(_ central: Central, _ device: Peripheral, _ monitored: MonitoredDevice, _ peer: PeerID)
+    async throws
+{
+    let result: Sighting? = await central.sighting(of: peer) ?? monitored.sighting
+    print(result == nil, LEPHYs.coded)
+    await device.disconnect(.afterQueue)
+    try await device.exclusively(.waiting) { _ in }
+    try await device.exclusively(.failFast) { _ in }
+    let framing: Assembly = .length(3)
+    print(framing)
+}

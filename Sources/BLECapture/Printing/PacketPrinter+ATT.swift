@@ -43,7 +43,7 @@ extension PacketPrinter {
         if let begun = request.timestamp, let now = printed.timestamp {
             let elapsed = now - begun
             printed.elapsed = elapsed
-            summary.slowestReply = max(summary.slowestReply ?? elapsed, elapsed)
+            summary.slowestResponse = max(summary.slowestResponse ?? elapsed, elapsed)
         }
         return request
     }

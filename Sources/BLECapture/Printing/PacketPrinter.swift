@@ -28,14 +28,21 @@ public struct PacketPrinter: Sendable {
         /// The number of ATT Error Responses printed.
         public var errorCount = 0
         /// The longest response time of an ATT request, or `nil` if times are not known.
-        public var slowestReply: Duration?
+        public var slowestResponse: Duration?
 
-        /// A line such as "62 packets, 11 requests, 1 error, slowest reply 118 ms".
+        /// The former name of `slowestResponse`.
+        @available(*, deprecated, renamed: "slowestResponse")
+        public var slowestReply: Duration? {
+            get { slowestResponse }
+            set { slowestResponse = newValue }
+        }
+
+        /// A line such as "62 packets, 11 requests, 1 error, slowest response 118 ms".
         public var description: String {
             var text = counted(packetCount, "packet")
             if requestCount > 0 { text += ", " + counted(requestCount, "request") }
             if errorCount > 0 { text += ", " + counted(errorCount, "error") }
-            if let slowestReply { text += ", slowest reply \(slowestReply.wholeMilliseconds) ms" }
+            if let slowestResponse { text += ", slowest response \(slowestResponse.wholeMilliseconds) ms" }
             return text
         }
 
@@ -121,7 +128,8 @@ public struct PacketPrinter: Sendable {
         }
         // Comments often repeat the packet's name.
         if !step.comment.isEmpty, !printed.title.utf8.starts(with: step.comment.utf8) {
-            printed.details.append("# " + step.comment)
+            // Anybody may have written the file, and a line goes to terminals and logs as it is.
+            printed.details.append("# " + AdvertisedName.escaped(step.comment.unicodeScalars))
         }
         return printed
     }

@@ -82,6 +82,41 @@ public struct ATTStatistics: Hashable, Sendable {
         get { unsolicitedNotifications }
         set { unsolicitedNotifications = newValue }
     }
+
+    /// The former name of `responses`.
+    @available(*, deprecated, renamed: "responses")
+    public var answers: Int {
+        get { responses }
+        set { responses = newValue }
+    }
+
+    /// The former name of `lateResponses`.
+    @available(*, deprecated, renamed: "lateResponses")
+    public var lateAnswers: Int {
+        get { lateResponses }
+        set { lateResponses = newValue }
+    }
+
+    /// The former name of `malformedResponses`.
+    @available(*, deprecated, renamed: "malformedResponses")
+    public var malformedAnswers: Int {
+        get { malformedResponses }
+        set { malformedResponses = newValue }
+    }
+
+    /// The former name of `unexplainedResponses`.
+    @available(*, deprecated, renamed: "unexplainedResponses")
+    public var unexplainedAnswers: Int {
+        get { unexplainedResponses }
+        set { unexplainedResponses = newValue }
+    }
+
+    /// The former name of `oversizedResponses`.
+    @available(*, deprecated, renamed: "oversizedResponses")
+    public var oversizedAnswers: Int {
+        get { oversizedResponses }
+        set { oversizedResponses = newValue }
+    }
 }
 
 extension ATTStatistics {

@@ -13,7 +13,7 @@
 // - Another program (bluetoothd) may be handed the channel of each link that comes up by command. After three times the
 //   kernel connects: its socket has the channel from the start.
 
-/// Decides how a connect goes on.
+/// Decides the next step of a connect.
 package struct ConnectRetry {
     /// Why no socket is attached to a link, as far as it matters here.
     package enum AttachFailure: Hashable, Sendable {

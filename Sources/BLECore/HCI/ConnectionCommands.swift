@@ -79,7 +79,7 @@ package struct LEExtendedCreateConnection: HCICommand {
     /// Creates a command to connect to one peer by its address; the filter accept list is not used.
     package init(_ initiation: LEInitiation, phys: LEPHYs = .le1M) {
         self.initiation = initiation
-        self.phys = phys.intersection([.le1M, .le2M, .coded])
+        self.phys = phys.intersection([.le1M, .le2M, .leCoded])
     }
 
     /// Ten bytes, then 16 bytes for each PHY, lowest bit first.

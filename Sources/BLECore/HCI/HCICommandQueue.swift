@@ -130,7 +130,7 @@ package struct HCICommandQueue: ~Copyable {
         return [.finish(ticket, .failure(failure))] + advance(at: now)
     }
 
-    /// The clock went on: ends what has waited too long.
+    /// The time is `now`: ends what has waited too long.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {

@@ -18,7 +18,7 @@
 //   attempt may be reported without an address.
 // - Cancel refused with Command Disallowed says that no attempt is pending: its completion is on its way, or was lost.
 // - A cancel without a response is repeated once, unless Create Connection had no response either. A silent controller
-//   may then go on: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
+//   may then continue: the attempt ends as `cancelUnconfirmed`, and so does the state. The controller refuses every other
 //   attempt for as long as it initiates, which may be until the peer is heard. So the cancel is sent again before the
 //   next attempt, which waits for it (`confirmCancel`), and after each other response. The response to it, the end of
 //   the attempt, a reset and the adapter's loss each leave that state.
@@ -72,7 +72,7 @@ package struct Initiator: ~Copyable {
         case cancelled
         /// The adapter was unplugged, switched off or reset.
         case adapterLost
-        /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may go on.
+        /// The attempt was cancelled, for the reason given, and the controller did not confirm that: it may continue.
         indirect case cancelUnconfirmed(Failure)
 
         /// The controller's status, when it gave one.
@@ -273,7 +273,7 @@ package struct Initiator: ~Copyable {
         return cancel(.cancelled, at: now)
     }
 
-    /// The clock went on.
+    /// Advances to `now`.
     package mutating func timePassed(_ now: BootInstant) -> [Action] {
         guard let deadline = nextDeadline, deadline <= now else { return [] }
         switch state {
@@ -479,7 +479,7 @@ extension Initiator {
         return pending.confirmation == nil ? [] : [.cancelConfirmed]
     }
 
-    /// The task that waits for the confirmation goes on without it; the cancel stays unconfirmed.
+    /// The task that waits for the confirmation resumes without it; the cancel stays unconfirmed.
     private mutating func stopConfirming(_ pending: PendingCancel, _ failure: Failure) -> [Action] {
         guard let confirmation = pending.confirmation else { return [] }
         var pending = pending

@@ -13,7 +13,11 @@ public struct LEPHYs: OptionSet, Hashable, Sendable {
     /// LE 2M: 2 Msym/s.
     public static let le2M = LEPHYs(rawValue: 1 << 1)
     /// LE Coded: 1 Msym/s with 2 or 8 symbols per bit.
-    public static let coded = LEPHYs(rawValue: 1 << 2)
+    public static let leCoded = LEPHYs(rawValue: 1 << 2)
+
+    /// The former name of `leCoded`.
+    @available(*, deprecated, renamed: "leCoded")
+    public static let coded = leCoded
 }
 
 /// The LE features of a controller or a peer, one bit each.

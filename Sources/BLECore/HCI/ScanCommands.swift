@@ -84,7 +84,7 @@ package struct LESetExtendedScanParameters: HCICommand {
         self.isActive = isActive
         self.interval = interval
         self.window = window
-        self.phys = phys.intersection([.le1M, .coded])
+        self.phys = phys.intersection([.le1M, .leCoded])
         self.ownAddressType = ownAddressType
     }
 

@@ -22,7 +22,7 @@ package struct ManagementEvent: Hashable, Sendable {
         case deviceConnected(ManagementDeviceConnected)
         /// 0x000C: a link has ended.
         case deviceDisconnected(ManagementDeviceDisconnected)
-        /// 0x000F: the kernel asks whether to go on with a pairing.
+        /// 0x000F: the kernel asks whether to continue a pairing.
         case userConfirmationRequest(ManagementUserConfirmationRequest)
         /// 0x0010: the kernel asks for the passkey that the peer shows.
         case userPasskeyRequest(ManagementUserPasskeyRequest)

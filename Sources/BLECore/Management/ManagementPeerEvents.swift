@@ -63,7 +63,7 @@ package struct ManagementDeviceDisconnected: Hashable, Sendable {
     }
 }
 
-/// The kernel asks whether to go on with a pairing, Just Works too.
+/// The kernel asks whether to continue a pairing, Just Works too.
 ///
 ///     0x000F | peer 7 | hint 1 | number 4
 ///

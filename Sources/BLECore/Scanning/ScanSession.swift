@@ -14,7 +14,7 @@
 // - The kernel turns scanning off around each of its own connects, and nothing turns it on again: another program's
 //   completion of a scan enable leads to a re-arm half a second later, not at once, because the kernel may be
 //   initiating a connection just then.
-// - A report without data does not show that the controller works: stuck controllers go on sending those (row H16).
+// - A report without data does not show that the controller works: stuck controllers continue to send those (row H16).
 // - A scan whose end the controller did not confirm is disabled again, before the next connection attempt or after a
 //   pause.
 // - `pause` and `stop` are acknowledged exactly once, by `paused` and `ended`, when the radio no longer scans for us.

@@ -60,7 +60,7 @@ public struct ScanSettings: Hashable, Sendable {
         guard allowed.contains(interval) else { throw .interval }
         guard allowed.contains(window) else { throw .window }
         guard window <= interval else { throw .windowLongerThanInterval }
-        guard !phys.isEmpty, phys.isSubset(of: [.le1M, .coded]) else { throw .phys }
+        guard !phys.isEmpty, phys.isSubset(of: [.le1M, .leCoded]) else { throw .phys }
         self.init(
             isActive: isActive, intervalUnits: interval.units(of: 625_000), windowUnits: window.units(of: 625_000),
             duplicates: duplicates, phys: phys)
@@ -118,7 +118,7 @@ public struct ScanSettings: Hashable, Sendable {
     public static let coexist = ScanSettings(isActive: false, intervalUnits: 480, windowUnits: 48)
     /// Active on the 1M and the coded PHY, 60 ms of every 200 ms.
     public static let longRange = ScanSettings(
-        isActive: true, intervalUnits: 320, windowUnits: 96, phys: [.le1M, .coded])
+        isActive: true, intervalUnits: 320, windowUnits: 96, phys: [.le1M, .leCoded])
 }
 
 /// The combined settings of the radio for one or several scans.

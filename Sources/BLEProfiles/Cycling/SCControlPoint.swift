@@ -36,7 +36,7 @@ public enum SCControlPointRequest: GATTWritable, Hashable, Sendable {
 ///     0x10 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: SC Control Point (0x2A55), Cycling Speed and Cadence Service 1.0, 3.4.
-public struct SCControlPointResponse: ControlPointAnswer {
+public struct SCControlPointResponse: ControlPointResponse {
     /// The opcode of the request.
     public let request: UInt8
     /// The result.

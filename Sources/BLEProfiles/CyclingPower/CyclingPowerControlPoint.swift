@@ -82,7 +82,7 @@ public enum CyclingPowerControlPointRequest: GATTWritable, Hashable, Sendable {
 ///     0x20 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: Cycling Power Control Point (0x2A66), Cycling Power Service 1.1, 3.5.
-public struct CyclingPowerControlPointResponse: ControlPointAnswer {
+public struct CyclingPowerControlPointResponse: ControlPointResponse {
     /// The opcode of the request.
     public let request: UInt8
     /// The result.

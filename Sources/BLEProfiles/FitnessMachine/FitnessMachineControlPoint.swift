@@ -58,7 +58,7 @@ public enum FitnessMachineControlPointRequest: GATTWritable, Hashable, Sendable 
 ///     0x80 | request 1 | result 1 | parameter, the rest
 ///
 /// Spec: Fitness Machine Control Point (0x2AD9), Fitness Machine Service 1.0, 4.16.2.22.
-public struct FitnessMachineControlPointResponse: ControlPointAnswer {
+public struct FitnessMachineControlPointResponse: ControlPointResponse {
     /// The speeds between which the spin-down is measured, in km/h, with a resolution of 0.01.
     public struct SpinDownSpeeds: GATTReadable, Hashable, Sendable {
         /// The speed at which the measurement ends.

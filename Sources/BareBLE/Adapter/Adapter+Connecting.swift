@@ -135,7 +135,7 @@ extension Adapter {
                     BLEError(
                         .timedOut, subject: "\(peer)", during: "connect",
                         because: "the time was over before the connection could be initiated",
-                        hint: "Allow more time; if that goes on, the controller may be silent: "
+                        hint: "Allow more time; if this recurs, the controller may be silent: "
                             + "switch the adapter off and on."))
             case .failChannelTaken:
                 throw BLEError(channelTakenOf: peer, adapter: name)
@@ -188,7 +188,7 @@ extension Adapter {
         let isExtended = traits.hasExtendedConnect
         let isLongRange = isExtended && scan.scanResult(of: peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
-            initiation, phys: isLongRange ? [.le1M, .coded] : .le1M, isExtended: isExtended, deadline: deadline)
+            initiation, phys: isLongRange ? [.le1M, .leCoded] : .le1M, isExtended: isExtended, deadline: deadline)
         links.attemptBegins()
         let wake = await awaitInitiator { initiator, now in initiator.begin(attempt, at: now) }
         if case .initiated(let result) = wake { return result }

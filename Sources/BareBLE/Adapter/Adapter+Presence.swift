@@ -58,7 +58,7 @@ extension Adapter {
     private func powerUp(_ index: UInt16) async -> SystemCallError? {
         guard system.privileges().has(.netAdmin) else { return nil }
         let system = system
-        // The kernel takes up to half a second; the loop goes on meanwhile.
+        // The kernel takes up to half a second; the loop continues meanwhile.
         let failure: SystemCallError?
         do throws(WorkFailure) {
             failure = try await loop.offload { () -> SystemCallError? in
@@ -231,7 +231,7 @@ extension Adapter {
         }
     }
 
-    /// An adapter that was gone is open again: what has waited for it goes on once it is on.
+    /// An adapter that was gone is open again: what has waited for it continues once it is on.
     private func returned(_ found: ControllerInfo) {
         monitor.update(Presence.down)
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.

@@ -4,7 +4,7 @@ internal import BLELinux
 // How a task of the adapter waits. Owners know a task by its number alone.
 
 extension Adapter {
-    /// Why a task goes on.
+    /// Why a task resumes.
     enum Wake: Sendable {
         case resumed
         /// The command that it waits for has ended.
@@ -20,7 +20,7 @@ extension Adapter {
     /// Waits until `wake` is called with the number that `begin` is given, until the deadline, or until the task is
     /// cancelled.
     ///
-    /// - Returns: Why it goes on, and its number; 0 for a task that was cancelled before.
+    /// - Returns: Why it resumes, and its number; 0 for a task that was cancelled before.
     func suspend(
         until deadline: BootInstant? = nil, interruption: WaitInterruption = .ends, _ begin: (UInt64) -> Void
     ) async -> (wake: Wake, number: UInt64) {

@@ -17,9 +17,9 @@ package import Logging
 //
 // Duties
 // - Several scans share one radio: the session runs a plan that covers them all, and each has its own gate.
-// - Connects take turns. Where commands may be sent, the scan makes way for a connect and goes on after it.
+// - Connects take turns. Where commands may be sent, the scan makes way for a connect and continues after it.
 // - The adapter may go down, be reset or be unplugged at any time. What waits then fails once; scans live through it
-//   and go on when the adapter is back, which is looked for by its address, because its number may be another one.
+//   and continue when the adapter is back, which is looked for by its address, because its number may be another one.
 // - The reason that the controller gives for the end of a link is kept for the owner of the link.
 //
 // Invariants

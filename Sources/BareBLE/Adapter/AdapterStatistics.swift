@@ -35,7 +35,7 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// The number of times that the adapter went down or away, or was reset by another program.
     public var losses = 0
     /// Commands to which the controller did not respond.
-    public var unansweredCommands = 0
+    public var commandTimeouts = 0
     /// Faults that the controller reported.
     public var hardwareErrors = 0
     /// Packets that are no events, and events that do not fit their layout; ignored.
@@ -46,6 +46,13 @@ public struct AdapterStatistics: Hashable, Sendable {
     /// Nothing happened yet.
     public init() {}
 
+    /// The former name of `commandTimeouts`.
+    @available(*, deprecated, renamed: "commandTimeouts")
+    public var unansweredCommands: Int {
+        get { commandTimeouts }
+        set { commandTimeouts = newValue }
+    }
+
     /// Calls `body` with each count of what should not happen, and with what it counts.
     ///
     /// Devices without a place in the table and events without a reader are not in it: a crowd is no trouble, and scans
@@ -55,7 +62,7 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(disturbances, "scans changed by another program")
         body(failedStarts, "failed attempts to scan")
         body(losses, "losses of the adapter")
-        body(unansweredCommands, "commands without a response")
+        body(commandTimeouts, "commands without a response")
         body(hardwareErrors, "hardware errors")
         body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")

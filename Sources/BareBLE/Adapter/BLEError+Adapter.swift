@@ -55,7 +55,7 @@ extension BLEError {
         case .timeout:
             self.init(
                 .timedOut, subject: subject, during: operation, because: "the controller did not respond to \(command)",
-                hint: "If that goes on, switch the adapter off and on, or unplug it.", origin: .adapter)
+                hint: "If this recurs, switch the adapter off and on, or unplug it.", origin: .adapter)
         case .malformed, .noAnswer:
             self.init(
                 .malformedReply, subject: subject, during: operation, because: "\(failure)",
@@ -173,7 +173,7 @@ extension BLEError {
             .timedOut, subject: adapter, during: "connect",
             because: "the controller did not confirm the cancel of a connection attempt, which may still be pending",
             hint:
-                "Connects go on without help when it responds again; else reset it as root (`hciconfig \(adapter) reset`), "
+                "Connects resume by themselves when it responds again; else reset it as root (`hciconfig \(adapter) reset`), "
                 + "or unplug it.", origin: .adapter)
     }
 

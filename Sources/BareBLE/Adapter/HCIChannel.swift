@@ -109,7 +109,7 @@ final class HCIChannel {
             case .send(let packet): events += write(packet)
             case .foreign(let opcode, let status): events.append(.foreign(opcode, status))
             case .finish(let ticket, let result):
-                if case .failure(let failure) = result, failure.reason == .timeout { counts.unansweredCommands += 1 }
+                if case .failure(let failure) = result, failure.reason == .timeout { counts.commandTimeouts += 1 }
                 if let purpose = purposes.removeValue(forKey: ticket) { events.append(.finished(purpose, result)) }
             }
         }
@@ -199,7 +199,7 @@ final class HCIChannel {
 
     /// Adds what was counted here.
     func count(in statistics: inout AdapterStatistics) {
-        statistics.unansweredCommands = counts.unansweredCommands
+        statistics.commandTimeouts = counts.commandTimeouts
         statistics.hardwareErrors = counts.hardwareErrors
         statistics.malformedEvents = counts.malformedEvents
         statistics.unknownEvents = counts.unknownEvents

@@ -26,7 +26,7 @@ final class ScanCoordinator {
         case send(HCICommandPacket)
         /// The session has reported this, for the log.
         case log(ScanSession.Event)
-        /// A task goes on: its scan has begun, or the pause or the end that it waits for.
+        /// A task resumes: its scan has begun, or the pause or the end that it waits for.
         case resume(UInt64)
         /// A scan could not begin.
         case fail(UInt64, StartFailure)

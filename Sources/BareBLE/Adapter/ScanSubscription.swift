@@ -14,13 +14,13 @@ package enum ScanDelivery: Hashable, Sendable {
     /// A device that was found has not been heard for as long as the scan asked for, or the table had no room for it
     /// any more.
     case lost(ScanResult)
-    /// Something happened to the scan itself; it goes on without help.
+    /// Something happened to the scan itself; it continues by itself.
     case notice(ScanNotice)
 }
 
 /// What may happen to a scan without ending it.
 package enum ScanNotice: Hashable, Sendable {
-    /// The adapter went down, was unplugged or was reset; the scan goes on when it is back.
+    /// The adapter went down, was unplugged or was reset; the scan continues when it is back.
     case adapterLost
     /// The adapter is back.
     case adapterBack

@@ -190,7 +190,7 @@ extension Peripheral {
 
     /// Ends the subscriptions to values in `range`; nothing is written to the peer.
     func endSubscriptions(in range: ClosedRange<AttributeHandle>) {
-        let error = changed(during: "go on with a subscription")
+        let error = changed(during: "continue a subscription")
         if subscriptionHub.servicesChanged(in: range, endingWith: error) { peerDatabase.serviceChangedLost() }
     }
 

@@ -81,7 +81,7 @@ extension Peripheral {
         interruptCollectors()
         scheduler.linkLost()
         peerDatabase.linkLost()
-        let ended = reason.isIntended ? nil : endError(during: "go on with a subscription")
+        let ended = reason.isIntended ? nil : endError(during: "continue a subscription")
         let streams = subscriptionHub.linkLost()
         loop.afterJobs { [self] in
             assumeIsolated { peripheral in

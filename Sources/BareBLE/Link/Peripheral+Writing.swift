@@ -163,6 +163,6 @@ extension Peripheral {
             because: "the characteristic cannot be written \(kind == .withResponse ? "with" : "without") response",
             hint: found.properties.contains(other)
                 ? "It can be written \(kind == .withResponse ? "without" : "with") response."
-                : "It cannot be written at all, its properties say.")
+                : "Its properties allow no writes.")
     }
 }

@@ -105,7 +105,7 @@ extension Peripheral {
         case .timedOut:
             BLEError(
                 .timedOut, subject: name, during: context.operation, because: "its turn did not come in time",
-                hint: "Somebody has the link alone, or waits to; allow more time.")
+                hint: "Another task has exclusive access to the link, or waits for it; allow more time.")
         case .cancelled: BLEError(.cancelled, subject: name, during: context.operation)
         }
     }

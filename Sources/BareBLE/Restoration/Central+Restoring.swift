@@ -123,7 +123,7 @@ extension Central {
     // MARK: One peer
 
     private func restore(
-        _ wanted: PersistedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
+        _ peer: PersistedPeer, _ handlers: SessionHandlers, _ handed: HandedLink?, _ holding: SubscribeOptions,
         _ course: inout AdoptionCourse
     ) async -> RestoredPeer {
         var (link, lostLink): (Peripheral?, BLEError?)
@@ -134,18 +134,18 @@ extension Central {
             }
         }
         do throws(BLEError) {
-            let session = try session(with: wanted, handlers, goingOnWith: link)
-            let subscriptions = wanted.subscriptions.map { subscription in
+            let session = try session(with: peer, handlers, continuingWith: link)
+            let subscriptions = peer.subscriptions.map { subscription in
                 RestoredValues(
-                    wanted: subscription, session: session,
+                    persisted: subscription, session: session,
                     values: session.assumeIsolated { $0.subscribe(to: subscription, holding) })
             }
             return RestoredPeer(
-                wanted: wanted, outcome: link == nil ? .connecting(session) : .adopted(session),
+                persisted: peer, outcome: link == nil ? .connecting(session) : .adopted(session),
                 subscriptions: subscriptions, lostLink: lostLink)
         } catch {
             if let link { course.unused.append(link) }
-            return RestoredPeer(wanted: wanted, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
+            return RestoredPeer(persisted: peer, outcome: .failed(error), subscriptions: [], lostLink: lostLink)
         }
     }
 
@@ -183,13 +183,13 @@ extension Central {
 
     // MARK: The scan
 
-    private func restore(_ wanted: PersistedScan) async -> RestoredScan {
-        var sequence = scan(wanted)
+    private func restore(_ scan: PersistedScan) async -> RestoredScan {
+        var sequence = self.scan(scan)
         do throws(BLEError) {
             sequence.begun = BegunScan(try await sequence.beginNow())
-            return RestoredScan(wanted: wanted, failure: nil, sequence: sequence)
+            return RestoredScan(persisted: scan, failure: nil, sequence: sequence)
         } catch {
-            return RestoredScan(wanted: wanted, failure: error, sequence: sequence)
+            return RestoredScan(persisted: scan, failure: error, sequence: sequence)
         }
     }
 }

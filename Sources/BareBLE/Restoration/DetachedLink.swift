@@ -56,7 +56,11 @@ public final class DetachedLink: Sendable {
 
     /// A Boolean value that indicates whether the response to a sent request had not come. The next owner sends
     /// nothing before that response, and discards it.
-    public var hasUnansweredRequest: Bool { state.client.queue.unanswered != nil }
+    public var hasPendingRequest: Bool { state.client.queue.unanswered != nil }
+
+    /// The former name of `hasPendingRequest`.
+    @available(*, deprecated, renamed: "hasPendingRequest")
+    public var hasUnansweredRequest: Bool { hasPendingRequest }
 
     /// The handles of the values that the peer was asked to send, in ascending order.
     public var subscribedHandles: [AttributeHandle] { state.subscriptions.filter(\.isWanted).map(\.valueHandle) }

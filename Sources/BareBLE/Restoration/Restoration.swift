@@ -43,7 +43,7 @@ public struct RestoredPeer: Sendable {
     }
 
     /// The peer's entry in the restoration state.
-    public let wanted: PersistedPeer
+    public let persisted: PersistedPeer
     /// The way in which it was restored.
     public let outcome: Outcome
     /// Its subscriptions, which wait to be adopted.
@@ -52,7 +52,11 @@ public struct RestoredPeer: Sendable {
     public let lostLink: BLEError?
 
     /// The peer's address.
-    public var peer: PeerID { wanted.peer }
+    public var peer: PeerID { persisted.peer }
+
+    /// The former name of `persisted`.
+    @available(*, deprecated, renamed: "persisted")
+    public var wanted: PersistedPeer { persisted }
 
     /// The session; `nil` if the restoration failed.
     public var session: Session? {
@@ -75,14 +79,18 @@ public struct RestoredPeer: Sendable {
 /// stays in the restoration state.
 public struct RestoredValues: Sendable {
     /// The subscription's entry in the restoration state.
-    public let wanted: PersistedSubscription
+    public let persisted: PersistedSubscription
     /// The session that it belongs to.
     public let session: Session
 
     let values: SessionValueSequence<ReceivedValue>
 
     /// The UUID of the characteristic.
-    public var characteristic: BluetoothUUID { wanted.uuid }
+    public var characteristic: BluetoothUUID { persisted.uuid }
+
+    /// The former name of `persisted`.
+    @available(*, deprecated, renamed: "persisted")
+    public var wanted: PersistedSubscription { persisted }
 
     /// Adopts the subscription: the values since the restart come first, in order, with losses counted. Call it once.
     public func adopt() -> SessionValueSequence<ReceivedValue> { values }
@@ -110,7 +118,12 @@ public struct RestoredValues: Sendable {
 /// Releasing it, or leaving the loop over it, ends the scan for this run; it stays in the restoration state.
 public struct RestoredScan: Sendable {
     /// The scan's entry in the restoration state.
-    public let wanted: PersistedScan
+    public let persisted: PersistedScan
+
+    /// The former name of `persisted`.
+    @available(*, deprecated, renamed: "persisted")
+    public var wanted: PersistedScan { persisted }
+
     /// The reason that it does not scan yet, such as `.adapterDown`; iterating the result of `adopt()` tries again.
     /// `nil` if it scans.
     public let failure: BLEError?

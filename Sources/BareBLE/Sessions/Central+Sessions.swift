@@ -56,7 +56,7 @@ extension Central {
 
     /// Returns a restored session; if a link was handed over, it begins with that link.
     func session(
-        with wanted: PersistedPeer, _ handlers: SessionHandlers, goingOnWith link: Peripheral?
+        with wanted: PersistedPeer, _ handlers: SessionHandlers, continuingWith link: Peripheral?
     ) throws(BLEError) -> Session {
         try session(
             with: wanted.peer, SessionOptions(wanted), handlers, beginningWith: link, wanted.subscriptions)

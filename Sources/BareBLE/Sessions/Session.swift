@@ -213,7 +213,7 @@ extension Session {
 
     /// Returns the ready link to the caller without ending it, and pauses the session.
     ///
-    /// This is for code that needs exclusive use of the peer, such as a firmware update: until `takeBack(_:)` or
+    /// This is for code that needs exclusive use of the peer, such as a firmware update: until `returnLink(_:)` or
     /// `reconnect()` the session makes no links, even if this one ends, and `Central.connect(_:_:)` may connect to the
     /// peer. Subscriptions of `subscribe(to:_:)` are interrupted, and the values are disabled in the peer unless other
     /// subscriptions need them. Tasks that wait for a link keep waiting. The caller must end a link that is not
@@ -230,8 +230,8 @@ extension Session {
         // Another link may be in progress by then; its mark has the same effect.
         guard work.number == epoch else { return link }
         let error = BLEError(
-            .disconnected, subject: name, during: "go on with a subscription",
-            because: "this program has taken the link", hint: "Give it back with `takeBack(_:)`.")
+            .disconnected, subject: name, during: "continue a subscription",
+            because: "this program has taken the link", hint: "Return it with `returnLink(_:)`.")
         subscriptions.interrupt(error, epoch)
         return link
     }
@@ -242,7 +242,7 @@ extension Session {
     ///
     /// - Throws: `BLEError` with `.disconnected` after the session has ended; `.invalidArgument` if it is not paused,
     ///   and for a link to another peer. The link stays the caller's then.
-    public func takeBack(_ link: Peripheral) throws(BLEError) {
+    public func returnLink(_ link: Peripheral) throws(BLEError) {
         let operation = "take the link back"
         if machine.isEnding { throw endedError(during: operation) }
         guard machine.isPaused else {
@@ -689,7 +689,9 @@ extension Session {
     }
 
     private func cancelledError() -> BLEError {
-        BLEError(.cancelled, subject: name, during: Self.waiting, because: "the task, or everything, was cancelled")
+        BLEError(
+            .cancelled, subject: name, during: Self.waiting,
+            because: "the task was cancelled, or `cancelAll()` was called")
     }
 }
 

@@ -81,7 +81,7 @@ public enum SessionState: Equatable, Sendable {
     case waiting(Disconnection)
     /// There is no link, and none will be made unless `reconnect()` is called.
     case gaveUp(BLEError)
-    /// The program has taken the link by `releaseLink()`; `takeBack(_:)` or `reconnect()` resumes.
+    /// The program has taken the link by `releaseLink()`; `returnLink(_:)` or `reconnect()` resumes.
     case paused
     /// This program is ending the session; with `.afterPendingOperations` calls made before may still be pending.
     case disconnecting

@@ -104,7 +104,7 @@ public struct SessionValueSequence<Value: Sendable>: AsyncSequence, Sendable {
 
         private var lostMark: BLEError {
             BLEError(
-                .disconnected, subject: listener.session.name, during: "go on with a subscription",
+                .disconnected, subject: listener.session.name, during: "continue a subscription",
                 because: "the link was lost and made again while values were not taken")
         }
     }

@@ -158,7 +158,7 @@ extension StandingSubscription {
                     try? await sequence.unsubscribe()
                     return .untilNextLink
                 }
-                let error = await link.endError(during: "go on with a subscription")
+                let error = await link.endError(during: "continue a subscription")
                 return buffer.yield(.interrupted(error, epoch), after: losses()) ? .untilNextLink : .over(nil)
             } catch {
                 if Task.isCancelled { return .untilNextLink }

@@ -1,4 +1,7 @@
 /// One consumer's position in a stream: it takes whole batches and returns one entry after the other.
+///
+/// A task that is cancelled gets what waits then, and no more: a consumer that is slower than the producer would never
+/// come to an end.
 @usableFromInline struct StreamWalk<Element: Sendable> {
     /// Returns the next entries, as soon as there are any; empty at the end of the stream, or after the cancellation of
     /// the task.
@@ -7,6 +10,8 @@
     @usableFromInline let fetch: Fetch
     @usableFromInline var batch: [StreamEntry<Element>] = []
     @usableFromInline var position = 0
+    /// Whether the task was cancelled before the batch was taken.
+    @usableFromInline var isLast = false
 
     init(_ fetch: @escaping Fetch) {
         self.fetch = fetch
@@ -24,6 +29,8 @@
     @inlinable @inline(__always)
     mutating func peek() async throws(BLEError) -> StreamEntry<Element>? {
         if position == batch.count {
+            if isLast { return nil }
+            isLast = Task.isCancelled
             batch = try await fetch()
             position = 0
         }

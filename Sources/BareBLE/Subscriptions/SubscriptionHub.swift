@@ -302,7 +302,7 @@ extension SubscriptionHub {
 
     /// Ends a subscription that another one replaces.
     private func replace(_ id: ID) -> [CCCDWrite] {
-        let error = BLEError(SubscribeFailure.replaced, subject: subject, during: "go on with a subscription")
+        let error = BLEError(SubscribeFailure.replaced, subject: subject, during: "continue a subscription")
         endListener(id, .replaced, with: error)
         return perform(machine.unsubscribe(id))
     }

@@ -46,7 +46,7 @@ enum ManagementInterface {
         var found: [SocketOpener] = []
         let clock = ContinuousClock()
         let end = clock.now + commandTimeout
-        // The existing ones are reported at once; events of adapters may go on without end.
+        // The existing ones are reported at once; events of adapters may never end.
         while clock.now < end, case .packet(let count, _) = monitor.receive(into: &buffer) {
             guard case .controlOpen(let socket)? = try? MonitorPacket(buffer.span.extracting(first: count)) else {
                 continue

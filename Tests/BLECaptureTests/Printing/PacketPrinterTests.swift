@@ -1,5 +1,6 @@
 import BLECapture
 import BLECore
+import TestSupport
 import Testing
 
 @Suite("Packet printer")
@@ -80,7 +81,7 @@ struct PacketPrinterTests {
             elapsed.prefix(5) == [
                 .milliseconds(49), .milliseconds(20), .milliseconds(9), .milliseconds(9), .milliseconds(118),
             ])
-        #expect(printer.summary.description == "15 packets, 7 requests, 1 error, slowest reply 118 ms")
+        #expect(printer.summary.description == "15 packets, 7 requests, 1 error, slowest response 118 ms")
     }
 
     @Test("A line puts the times on the right and the fields below")
@@ -144,6 +145,16 @@ struct PacketPrinterTests {
                 "#1 < Read Request (0x0a) handle 0x0003\n        # the name",
                 "#2 > Read Response (0x0b) 1 byte\n        41",
                 "#3 = The link is lost",
+            ])
+    }
+
+    @Test("Anybody may have written a dialogue: its comments cannot steer a terminal", .row("O37"))
+    func commentsAreEscaped() throws {
+        var printer = PacketPrinter()
+        let dialogue = try Dialogue("< 0a 0300 # \u{1B}]52;c;AA==\u{07}\u{202E}x")
+        #expect(
+            dialogue.steps.map { printer.print($0).text() } == [
+                "#1 < Read Request (0x0a) handle 0x0003\n        # \\u{1b}]52;c;AA==\\u{7}\\u{202e}x"
             ])
     }
 

@@ -39,7 +39,7 @@ import Testing
             LESetExtendedScanEnable(isEnabled: false, filtersDuplicates: true).bytes == bytes("01422006000100000000"))
         // Layout of 7.8.64 with two PHYs.
         let both = LESetExtendedScanParameters(
-            isActive: false, interval: 0x0060, window: 0x0030, phys: [.le1M, .le2M, .coded])
+            isActive: false, interval: 0x0060, window: 0x0030, phys: [.le1M, .le2M, .leCoded])
         #expect(both.bytes == bytes("0141200d000005" + "0060003000" + "0060003000"))
     }
 
@@ -57,7 +57,7 @@ import Testing
             LEInitiation(
                 peer: PeerID(address: candle, type: .random), scanInterval: 0x60, scanWindow: 0x30,
                 parameters: .balanced),
-            phys: [.le1M, .le2M, .coded])
+            phys: [.le1M, .le2M, .leCoded])
         let group = "60003000180028000000f40100000000"
         #expect(extended.bytes == bytes("0143203a000001e6ac134b208c07" + group + group + group))
         // FrankHJCuypers_fuut__btsnoop_hci20241230_02:336

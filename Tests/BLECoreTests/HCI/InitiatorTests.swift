@@ -20,8 +20,8 @@ import Testing
 
     @Test func usesTheExtendedCommandAlone() throws {
         let attempt = Initiator.Attempt(
-            try initiation(), phys: [.le1M, .coded], isExtended: true, deadline: start + .seconds(1))
-        let packet = HCICommandPacket(LEExtendedCreateConnection(try initiation(), phys: [.le1M, .coded]))
+            try initiation(), phys: [.le1M, .leCoded], isExtended: true, deadline: start + .seconds(1))
+        let packet = HCICommandPacket(LEExtendedCreateConnection(try initiation(), phys: [.le1M, .leCoded]))
         var initiator = Initiator()
         #expect(initiator.begin(attempt, at: start) == [.send(packet)])
     }

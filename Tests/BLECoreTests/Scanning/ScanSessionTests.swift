@@ -235,7 +235,7 @@ import Testing
     @Test func onePlanCoversSeveralScans() throws {
         #expect(ScanPlan(covering: []) == nil)
         let merged = try #require(ScanPlan(covering: [.passive, .longRange, .lowLatency]))
-        #expect(merged.isActive && merged.phys == [.le1M, .coded])
+        #expect(merged.isActive && merged.phys == [.le1M, .leCoded])
         #expect(merged.interval == 96 && merged.window == 96)
         #expect(!merged.filtersDuplicates)
     }

@@ -156,7 +156,7 @@ import Testing
             #expect(outcomes.codes.count == 4)
             // The call that is out ends with the controller; the others see that there is none.
             #expect(outcomes.codes.dropFirst().allSatisfy { $0 == (isPulledOut ? .noAdapter : .adapterDown) })
-            #expect(await central.statistics.unansweredCommands == 0)
+            #expect(await central.statistics.commandTimeouts == 0)
         }
     }
 

@@ -82,7 +82,8 @@ import Testing
 
     @Test func theEndOfTheLinkEndsAChange() async throws {
         let (bench, link) = try await linked()
-        let change = testTask { () async throws(BLEError) in try await link.requestPHY(.coded, .coded, .seconds(5)) }
+        let change = testTask { () async throws(BLEError) in try await link.requestPHY(.leCoded, .leCoded, .seconds(5))
+        }
         let next = testTask { () async throws(BLEError) in try await link.requestPHY(.le1M, .le1M, .seconds(5)) }
         await bench.controller.commandsArrived(5)
         await bench.controller.endLink(0x40, .connectionTimeout)
@@ -121,7 +122,7 @@ import Testing
         #expect(try await link.phy() == LinkPHY(transmit: .le2M, receive: .le1M))
         await bench.controller.set { $0.statuses = [.leReadPHY: [.unknownCommand], .leSetPHY: [.unsupportedFeature]] }
         await fails(.notSupported, .unknownCommand) { _ = try await link.phy() }
-        await fails(.notSupported, .unsupportedFeature) { _ = try await link.requestPHY(.coded, [], .seconds(5)) }
+        await fails(.notSupported, .unsupportedFeature) { _ = try await link.requestPHY(.leCoded, [], .seconds(5)) }
     }
 
     @Test func withoutTheCapabilityNothingIsKnown() async throws {

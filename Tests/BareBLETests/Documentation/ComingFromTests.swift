@@ -54,15 +54,15 @@ import Testing
     @Test func bluejayRunsInTheBackground() async throws {
         try await withAir(of: Self.echo) { central, peer in
             let device = try await central.connect(peer)
-            let (control, answer): (CharacteristicReference, CharacteristicReference) = (0xFFF1, 0xFFF2)
+            let (control, reply): (CharacteristicReference, CharacteristicReference) = (0xFFF1, 0xFFF2)
             // in: Docs/users/coming-from.md
             // run(backgroundTask:completionOnMainThread:) and its SynchronizedPeripheral
             let log = try await device.exclusively { device in
-                _ = try await device.drain(answer, quietFor: .seconds(1))  // flushListen
-                _ = try await device.request([1], to: control, replyOn: answer, timeout: .seconds(3))  // writeAndListen
+                _ = try await device.drain(reply, quietFor: .seconds(1))  // flushListen
+                _ = try await device.request([1], to: control, replyOn: reply, timeout: .seconds(3))  // writeAndListen
                 // writeAndAssemble
                 return try await device.request(
-                    [2, 3, 4], to: control, assembling: answer, .length(3), idleTimeout: .seconds(2))
+                    [2, 3, 4], to: control, assembling: reply, .length(3), idleTimeout: .seconds(2))
             }
             // out
             #expect(log == [2, 3, 4])

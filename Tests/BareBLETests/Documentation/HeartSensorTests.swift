@@ -29,8 +29,8 @@ import Testing
     // out
 
     // in: Docs/users/coming-from.md
-    /// Goes on with the sensors of the last run, however that ended.
-    func goOn(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
+    /// Resumes the sensors of the last run, however that ended.
+    func resume(_ central: Central, heard: @escaping @Sendable (UInt16) async -> Bool) async throws {
         // What is code cannot be stored. It is given again, before anything is connected.
         let before = try await central.restore { _ in
             SessionHandlers(onReady: { device in
@@ -109,7 +109,7 @@ import Testing
                 try await task.value
             }
             let central = bench.fresh()
-            try await goOn(central) { await listener.add($0) < 6 }
+            try await resume(central) { await listener.add($0) < 6 }
             #expect(await listener.beats.suffix(3) == [72, 73, 74])
             #expect(try await sensor.value(0x2A38) == [0x02])
             #expect(await sensor.connectionCount == 2)
@@ -139,7 +139,7 @@ import Testing
                 try await time.clock.sleep(for: .seconds(1))
             }
             let central = bench.fresh()
-            let task = time.task { try await goOn(central) { await listener.add($0) > 0 } }
+            let task = time.task { try await resume(central) { await listener.add($0) > 0 } }
             try await time.clock.sleep(for: .seconds(60))
             #expect(Set(await listener.beats) == [60, 160])
             task.cancel()

@@ -19,7 +19,7 @@ import Testing
             SessionHandlers(onReady: { device in try await device.write([1], to: 0xFFF1) })
         }
         for peer in before.peers {
-            if let failure = peer.failure { print(peer.wanted.peer, failure) }
+            if let failure = peer.failure { print(peer.peer, failure) }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for subscription in before.subscriptions where subscription.characteristic == 0xFFF2 {

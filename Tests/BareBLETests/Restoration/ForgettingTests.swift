@@ -128,7 +128,7 @@ import Testing
                 }
             }
             try await bench.run { _, restoration in
-                #expect(restoration.scan?.wanted == PersistedScan(ScanSettings.passive))
+                #expect(restoration.scan?.persisted == PersistedScan(ScanSettings.passive))
                 #expect(restoration.subscriptions.map(\.characteristic) == [0xFFF2])
             }
         }

@@ -25,7 +25,7 @@ import Testing
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.read(0xFFF1) }
         await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await device.detach() }
         #expect(link.mtu == 100)
-        #expect(!link.hasUnansweredRequest)
+        #expect(!link.hasPendingRequest)
         let requests = await peripheral.requestCount
         let again = try await Central().adopt(passed(link))
         #expect(await again.mtu == 100)
@@ -113,7 +113,7 @@ import Testing
             let read = time.task { try await device.read(0xFFF1) }
             while await peripheral.receivedCount == count { try await time.clock.sleep(for: .milliseconds(1)) }
             let link = try await device.detach()
-            #expect(link.hasUnansweredRequest)
+            #expect(link.hasPendingRequest)
             await #expect(throws: BLEError(.disconnected, during: "", because: "")) { try await read.value }
             let again = try await central.adopt(passed(link))
             #expect(try await again.read(0xFFF2) == [2])

@@ -209,7 +209,7 @@ import Testing
             await bench.radio.powerOff()
             try await bench.run { _, restoration in
                 let restored = try #require(restoration.scan)
-                #expect(restored.wanted == scan)
+                #expect(restored.persisted == scan)
                 #expect(restored.failure?.code == .adapterDown)
                 await bench.radio.powerOn()
                 let found = Lock<[PeerID?]>([])
@@ -254,7 +254,7 @@ import Testing
             #expect(try bench.stored().peers.map(\.subscriptions) == [[wanted]])
             try await bench.run { _, restoration in
                 let restored = try #require(restoration.subscriptions.first)
-                #expect(restored.wanted == wanted)
+                #expect(restored.persisted == wanted)
                 var values = restored.adopt().makeAsyncIterator()
                 guard case .began = try await values.next() else { throw error(.system) }
             }

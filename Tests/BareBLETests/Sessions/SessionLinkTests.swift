@@ -61,11 +61,11 @@ import Testing
             // A task that waits meanwhile continues to wait.
             let waiter = time.task { try await session.ready() }
             await time.settle()
-            try await session.takeBack(lent)
+            try await session.returnLink(lent)
             #expect(try await waiter.value === lent)
             guard case .began? = try await values.next() else { throw error(.cancelled) }
             #expect(await belt.connectionCount == 1)
-            await #expect(throws: error(.invalidArgument)) { try await session.takeBack(lent) }
+            await #expect(throws: error(.invalidArgument)) { try await session.returnLink(lent) }
             await session.disconnect()
         }
     }
@@ -88,7 +88,7 @@ import Testing
             let own = try await central.connect(peer)
             await own.disconnect()
             // One that is over is replaced.
-            try await session.takeBack(own)
+            try await session.returnLink(own)
             #expect(try await session.ready(within: limit) !== own)
             #expect(await belt.connectionCount == 3)
             await session.disconnect()

@@ -91,4 +91,34 @@ import Testing
         iterator = nil
         #expect(hasEnded.withLock { $0 })
     }
+
+    /// Each element brings the next one, so the buffer is never empty.
+    @Test func aCancelledLoopEndsThoughElementsKeepComing() async throws {
+        let buffer = StreamBuffer<Int>(of: nil, capacity: 4, policy: .dropOldest)
+        buffer.yield(0)
+        let consumer = Task { [token] in
+            var iterator = BLESequence<Int>.AsyncIterator(buffer, until: token)
+            var count = 0
+            while let element = try await iterator.next(), count < 1_000 {
+                count += 1
+                if count == 10 { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
+                buffer.yield(element + 1)
+            }
+            return count
+        }
+        // The tenth element is followed by what it brought.
+        #expect(try await consumer.value == 11)
+    }
+
+    @Test func whatWaitsIsStillDeliveredToACancelledLoop() async throws {
+        let buffer = StreamBuffer<String>(of: nil, capacity: 8, policy: .dropOldest)
+        for elements in [["a", "b"], ["c"]] {
+            for element in elements { buffer.yield(element) }
+            let consumer = Task { [token] in
+                unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                return try await all(Iterator(buffer, until: token))
+            }
+            #expect(try await consumer.value == elements)
+        }
+    }
 }

@@ -34,7 +34,7 @@ struct ReplayTests {
     func oneLayer() async throws {
         let result = try await replay(Self.recording, "--only", "att")
         #expect(result.lines.filter { $0.hasPrefix("#") }.count == 39)
-        #expect(result.lines.last == "39 of 178 packets, 17 requests, 4 errors, slowest reply 31 ms")
+        #expect(result.lines.last == "39 of 178 packets, 17 requests, 4 errors, slowest response 31 ms")
         #expect(try await replay(Self.recording, "--only", "adv").lines.last == "41 of 178 packets")
         let whole = try await replay(Self.recording).lines.map { $0.split(separator: "  ").first }
         #expect(result.lines.dropLast().allSatisfy { whole.contains($0.split(separator: "  ").first) })

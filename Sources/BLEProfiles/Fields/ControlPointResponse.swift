@@ -6,7 +6,7 @@ public import BLECore
 ///
 /// Requests and responses share one characteristic: requests are written to it, responses are indicated by it. Each
 /// control point therefore has two keys with the same UUID.
-public protocol ControlPointAnswer: GATTReadable, Hashable, Sendable {
+public protocol ControlPointResponse: GATTReadable, Hashable, Sendable {
     /// The first byte of every response.
     static var responseCode: UInt8 { get }
     /// The opcode of the request that this responds to.
@@ -20,7 +20,7 @@ public protocol ControlPointAnswer: GATTReadable, Hashable, Sendable {
     init(request: UInt8, result: ControlPointResult, parameter: [UInt8])
 }
 
-extension ControlPointAnswer {
+extension ControlPointResponse {
     /// Reads one response. The parameter extends to the end of the value.
     ///
     /// - Throws: `MalformedPacket` if the bytes end too early or are not a response.
@@ -51,3 +51,7 @@ extension ControlPointAnswer {
         return list
     }
 }
+
+/// The former name of `ControlPointResponse`.
+@available(*, deprecated, renamed: "ControlPointResponse")
+public typealias ControlPointAnswer = ControlPointResponse
