@@ -116,6 +116,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
     /// Returns an iterator, whose first `next()` starts a scan of its own.
     public func makeAsyncIterator() -> AsyncIterator {
         let (run, excluded) = (ScanRun(self), excluded)
+        // A device may be excluded while its results wait.
         return AsyncIterator(from: run, losses: .before { .dropped($0) }) { event in
             switch event {
             case .found(let scanResult), .updated(let scanResult), .lost(let scanResult):
