@@ -91,6 +91,12 @@ extension PeerDatabase {
     /// Whether `characteristic`, from an earlier state of the database, is known to exist unchanged.
     func confirms(_ characteristic: GATTCharacteristic) -> Bool { state.confirms(characteristic) }
 
+    /// Whether `characteristic`, known when `changeCount` was `changes`, can be relied on: nothing has changed since, or
+    /// it is known to exist unchanged.
+    func confirms(_ characteristic: GATTCharacteristic, since changes: UInt64) -> Bool {
+        changes == state.changeCount || state.confirms(characteristic)
+    }
+
     /// Whether a call that relied on `old`, the database known before, may be repeated.
     func allows(_ repetition: Repetition, since old: GATTDatabase) -> Bool { state.allows(repetition, since: old) }
 

@@ -4,10 +4,11 @@ extension Peripheral {
     /// Reads a descriptor of a characteristic.
     ///
     /// If the descriptors of the characteristic are unknown, they are discovered first. A descriptor can be read by
-    /// its handle with `read(.handle(…))`.
+    /// its handle with `read(.handle(…))`. If the peer announces meanwhile that the descriptor may have changed, a
+    /// characteristic that is named by its UUID is looked up again.
     ///
     /// - Throws: `BLEError` as `read(_:timeout:)` does; `.attributeNotFound` also if the characteristic has no such
-    ///   descriptor.
+    ///   descriptor; `.servicesChanged` for a handle or a `GATTCharacteristic` that may mean another one now.
     ///
     /// Spec: Core Vol 3 Part G, 4.12.
     public func readDescriptor(
@@ -16,19 +17,26 @@ extension Peripheral {
         let context = context(
             "read descriptor \(uuid) of \(characteristic)", within: timeout ?? Self.valueTimeout)
         return try await recovering(context) { () async throws(BLEError) in
-            let owner = try await resolve(characteristic, in: context)
-            let descriptor = try await descriptor(uuid, of: owner, in: context)
-            let value = try await readValue(descriptor.handle, in: context)
-            if uuid == .extendedProperties { noteExtendedProperties(value, of: owner) }
-            return value
+            var owner = try await resolve(characteristic, in: context)
+            while true {
+                if let value = try await readDescriptor(uuid, of: owner, in: context) { return value }
+                let former = owner
+                owner = try await resolve(characteristic, in: context)
+                // A UUID means the same after a change; a handle or a characteristic must be found unchanged.
+                if case .uuid = characteristic { continue }
+                guard owner.uuid == former.uuid, peerDatabase.confirms(owner) else {
+                    throw changed(during: context.operation)
+                }
+            }
         }
     }
 
     /// Writes a descriptor of a characteristic.
     ///
     /// - Throws: `BLEError` as `write(_:to:_:timeout:)` does; `.attributeNotFound` also if the characteristic has no
-    ///   such descriptor; `.busy` for a client configuration that a subscription uses; `.notSupported` for a user
-    ///   description that is known not to be writable.
+    ///   such descriptor; `.servicesChanged` if the peer announces meanwhile that the characteristic may have changed;
+    ///   `.busy` for a client configuration that a subscription uses; `.notSupported` for a user description that is
+    ///   known not to be writable.
     ///
     /// Spec: Core Vol 3 Part G, 4.12.
     public func writeDescriptor(
@@ -121,6 +129,24 @@ extension Peripheral {
 
     // MARK: Inside
 
+    /// Reads a descriptor. Returns `nil` if the peer has announced meanwhile that its handle may now belong to another
+    /// attribute.
+    private func readDescriptor(
+        _ uuid: BluetoothUUID, of owner: GATTCharacteristic, in context: CallContext
+    ) async throws(BLEError) -> [UInt8]? {
+        let changes = peerDatabase.changeCount
+        let descriptor: GATTDescriptor
+        do {
+            descriptor = try await self.descriptor(uuid, of: owner, in: context)
+        } catch  where error.code == .servicesChanged {
+            return nil
+        }
+        let value = try await readValue(descriptor.handle, in: context)
+        guard peerDatabase.confirms(owner, since: changes) else { return nil }
+        if uuid == .extendedProperties { noteExtendedProperties(value, of: owner) }
+        return value
+    }
+
     private func noteExtendedProperties(_ value: [UInt8], of owner: GATTCharacteristic) {
         if let known = try? CharacteristicExtendedProperties(value: value) { peerDatabase.note(known, of: owner) }
     }
@@ -141,16 +167,25 @@ extension Peripheral {
     }
 
     /// Discovers the descriptors of one characteristic, and records them.
+    ///
+    /// - Throws: Also `.servicesChanged` if the peer announces meanwhile that the characteristic may have changed.
     func findDescriptors(
         of characteristic: GATTCharacteristic, in context: CallContext
     ) async throws(BLEError) -> [GATTDescriptor] {
-        let outcome = try await run(in: context) { client, id, deadline, now in
-            let procedure = DescriptorDiscovery(of: characteristic)
-            return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
+        while true {
+            let changes = peerDatabase.changeCount
+            let outcome = try await run(in: context) { client, id, deadline, now in
+                let procedure = DescriptorDiscovery(of: characteristic)
+                return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
+            }
+            guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, in: context) }
+            if changes == peerDatabase.changeCount {
+                peerDatabase.found(descriptors, of: characteristic)
+                return descriptors
+            }
+            // What was found may be older than the change.
+            guard peerDatabase.confirms(characteristic) else { throw changed(during: context.operation) }
         }
-        guard case .descriptors(let descriptors) = outcome else { throw unexpected(outcome, in: context) }
-        peerDatabase.found(descriptors, of: characteristic)
-        return descriptors
     }
 
     /// Refuses a reliable write to a characteristic that is known not to support it.

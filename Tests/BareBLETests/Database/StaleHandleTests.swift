@@ -1,0 +1,255 @@
+import BareBLE
+import BareBLETestKit
+import TestSupport
+import Testing
+
+/// Handles that a request has found are not used after a change that the peer announces while the request is pending.
+///
+/// The bytes are written by hand, from Core Vol 3 Part F, 3.4 and Part G, 7.1. The service 0xFFF0 has the characteristic
+/// 0xFFF1 at handle 8 with descriptors at 9 and 10, and 0xFFF2 at 12. After the change 0xFFF2 is at 8 and 0xFFF1 at 10
+/// with descriptors at 11, 12 and 13; at 9 there is a declaration.
+@Suite(.timeLimit(.minutes(10))) struct StaleHandleTests {
+    /// The moment at which the peer announces the change of 6...13, at its handle 3.
+    enum Moment: CaseIterable {
+        /// While it has not responded yet.
+        case beforeResponse
+        /// After its response, before the caller continues: another call's request waits, and before that is sent, what
+        /// the peer has sent is read.
+        case afterResponse
+
+        func lines(response: String, change: String = "0600 0d00") -> String {
+            switch self {
+            case .beforeResponse: "> 1d 0300 \(change)\n< 1e\n> \(response)\n"
+            case .afterResponse:
+                "! wait 100 ms\n> \(response)\n> 1d 0300 \(change)\n< 1e\n< 0a 0300\n> 0b 00\n"
+            }
+        }
+    }
+
+    /// What the client knows of the peer, and how it has learned it.
+    private enum Start {
+        case allServices
+        /// These two services and no other.
+        case namedServices(DiscoveryLevel)
+        /// The handle of the announcements, from a list made by hand.
+        case announcer
+
+        var script: String {
+            switch self {
+            case .allServices:
+                """
+                < 10 0100 ffff 0028
+                > 11 06 0100 0500 0118 0600 0d00 f0ff
+                < 10 0e00 ffff 0028
+                > 01 10 0e00 0a
+                < 08 0200 0d00 0328
+                > 09 07 0200 20 0300 052a 0700 1b 0800 f1ff 0b00 12 0c00 f2ff
+
+                """
+            case .namedServices(let level):
+                """
+                < 06 0100 ffff 0028 0118
+                > 07 0100 0500
+                < 06 0100 ffff 0028 f0ff
+                > 07 0600 0d00
+                < 06 0e00 ffff 0028 f0ff
+                > 01 06 0e00 0a
+                < 08 0200 0500 0328
+                > 09 07 0200 20 0300 052a
+                < 08 0400 0500 0328
+                > 01 08 0400 0a
+                < 08 0700 0d00 0328
+                > 09 07 0700 1b 0800 f1ff 0b00 12 0c00 f2ff
+
+                """
+                    + (level < .subscribable
+                        ? ""
+                        : """
+                        < 08 0400 0a00 0229
+                        > 09 04 0400 0000 0900 0000
+
+                        """)
+            case .announcer:
+                """
+                < 08 0100 0500 0328
+                > 09 07 0200 20 0300 052a
+
+                """
+            }
+        }
+
+        func learn(from device: Peripheral) async throws {
+            switch self {
+            case .allServices: try await device.discover(level: .structure)
+            case .namedServices(let level): try await device.discover(services: [0x1801, 0xFFF0], level: level)
+            case .announcer: _ = try await device.discoverCharacteristics(in: 1...5, limit: 1)
+            }
+        }
+    }
+
+    private static let rediscovery = """
+        < 10 0600 0d00 0028
+        > 11 06 0600 0d00 f0ff
+        < 08 0600 0d00 0328
+        > 09 07 0700 12 0800 f2ff 0900 1b 0a00 f1ff
+        < 08 0b00 0d00 0328
+        > 01 08 0b00 0a
+
+        """
+
+    /// Plays `script` to a client that knows `start` and makes the calls of `body`.
+    private func play(
+        _ moment: Moment, _ start: Start, _ script: String,
+        _ body: @Sendable @escaping (Peripheral) async throws -> Void
+    ) async throws {
+        try await VirtualTime.run { time in
+            let peer = ScriptedPeripheral(try Dialogue(start.script + script), time: time)
+            let options = ConnectOptions(mtu: 23, observesServiceChanges: false)
+            let device = try await Central(time: time).attach(descriptor: peer.connect(), options)
+            do {
+                try await start.learn(from: device)
+                if moment == .afterResponse {
+                    time.task {
+                        try await time.clock.sleep(for: .milliseconds(50))
+                        _ = try await device.read(.handle(3))
+                    }
+                }
+                try await body(device)
+            } catch {
+                Issue.record("\(error)")
+            }
+            // Time continues when the client has made all of its requests, also surplus ones.
+            try await time.clock.sleep(for: .seconds(1))
+            let report = await peer.report
+            #expect(report.isComplete, "\(report)")
+            await device.disconnect()
+        }
+    }
+
+    // MARK: Descriptors
+
+    @Test(arguments: Moment.allCases) func aDescriptorIsReadWhereItIsNow(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429"))\(Self.rediscovery)\
+            < 04 0b00 0d00
+            > 05 01 0b00 0129 0c00 0429 0d00 0629
+            < 0a 0b00
+            > 0b 6e6577
+            """
+        ) { device in
+            let text = try await device.userDescription(of: 0xFFF1)
+            #expect(text == "new")
+        }
+    }
+
+    /// The handle was right when it was found, and is a declaration's when it is read.
+    @Test(arguments: Moment.allCases) func aValueReadAtAnOldHandleIsNotReturned(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            > 05 01 0900 0129 0a00 0429
+            < 0a 0900
+            \(moment.lines(response: "0b 1b 0a00 f1ff"))\(Self.rediscovery)\
+            < 04 0b00 0d00
+            > 05 01 0b00 0129 0c00 0429 0d00 0629
+            < 0a 0b00
+            > 0b 6e6577
+            """
+        ) { device in
+            let value = try await device.readDescriptor(0x2901, of: 0xFFF1)
+            #expect(value == Array("new".utf8))
+        }
+    }
+
+    @Test(arguments: Moment.allCases) func anOldCharacteristicsDescriptorIsNotRead(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429"))\(Self.rediscovery)
+            """
+        ) { device in
+            let old = try #require(await device.database?.characteristics(0xFFF1).first)
+            await #expect(throws: error(.servicesChanged)) {
+                _ = try await device.readDescriptor(0x2901, of: .characteristic(old))
+            }
+        }
+    }
+
+    /// By now the handle belongs to another characteristic.
+    @Test(arguments: Moment.allCases) func aDescriptorByAnOldHandleIsNotRead(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429"))\(Self.rediscovery)
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) {
+                _ = try await device.readDescriptor(0x2901, of: .handle(8))
+            }
+        }
+    }
+
+    @Test(arguments: Moment.allCases) func aDescriptorIsNotWrittenAtItsOldHandle(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429"))\(Self.rediscovery)
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) {
+                try await device.writeDescriptor([0x41], to: 0x2901, of: 0xFFF1)
+            }
+        }
+    }
+
+    @Test(arguments: Moment.allCases) func aBroadcastIsNotSwitchedAtAnOldHandle(moment: Moment) async throws {
+        try await play(
+            moment, .allServices,
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0329 0a00 0429"))\(Self.rediscovery)
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) { try await device.setBroadcast(true, of: 0xFFF1) }
+        }
+    }
+
+    /// Only single services are known: the changed one is forgotten, and nothing known contradicts the old handle.
+    @Test(arguments: Moment.allCases) func aDescriptorInANamedServiceIsNotWritten(moment: Moment) async throws {
+        try await play(
+            moment, .namedServices(.structure),
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429"))
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) {
+                try await device.writeDescriptor([0x41], to: 0x2901, of: .uuid(0xFFF1, service: 0xFFF0))
+            }
+        }
+    }
+
+    /// After a change of another service the descriptors are discovered once more, and the call continues.
+    @Test(arguments: Moment.allCases) func anotherServiceMayChange(moment: Moment) async throws {
+        try await play(
+            moment, .namedServices(.structure),
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0129 0a00 0429", change: "0100 0500"))\
+            < 04 0900 0a00
+            > 05 01 0900 0129 0a00 0429
+            < 12 0900 41
+            > 13
+            """
+        ) { device in
+            try await device.writeDescriptor([0x41], to: 0x2901, of: .uuid(0xFFF1, service: 0xFFF0))
+        }
+    }
+}
