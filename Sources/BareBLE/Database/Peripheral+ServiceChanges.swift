@@ -99,39 +99,62 @@ extension Peripheral {
     }
 
     private func enableServiceChanged(in context: CallContext) async throws(BLEError) {
-        if peerDatabase.isServiceChangedEnabled { return }
+        // A peer whose services change faster than they can be discovered must not keep a call pending for ever.
+        for _ in 0..<2 {
+            if peerDatabase.isServiceChangedEnabled { return }
+            let characteristic = try await serviceChangedCharacteristic(in: context)
+            let changes = peerDatabase.changeCount
+            while peerDatabase.isEnablingServiceChanged {
+                try await awaitDatabase(in: context) { !peerDatabase.isEnablingServiceChanged }
+            }
+            if peerDatabase.isServiceChangedEnabled { return }
+            if try await enableServiceChanged(characteristic, since: changes, in: context) { return }
+        }
+        throw changed(during: context.operation)
+    }
+
+    private func serviceChangedCharacteristic(in context: CallContext) async throws(BLEError) -> GATTCharacteristic {
         let reference = CharacteristicReference.uuid(ServiceChanged.uuid, service: .genericAttribute)
-        let characteristic: GATTCharacteristic
         do {
             // Discovers its configuration descriptor too, which usually saves a later request.
-            characteristic = try await resolve(
-                reference, reach: .subscribable, in: context)
+            return try await resolve(reference, reach: .subscribable, in: context)
         } catch  where error.code == .attributeNotFound {
             peerDatabase.serviceChangedIsAbsent()
             throw BLEError(
                 .notSupported, subject: name, during: context.operation,
                 because: "the peer has no Service Changed characteristic, so its services should never change")
         }
-        while peerDatabase.isEnablingServiceChanged {
-            try await awaitDatabase(in: context) { !peerDatabase.isEnablingServiceChanged }
-        }
-        if peerDatabase.isServiceChangedEnabled { return }
+    }
+
+    /// Enables the announcements by `characteristic`, known when there were `changes`.
+    ///
+    /// - Returns: `false` if it may have changed since, according to the peer; then it was not enabled.
+    private func enableServiceChanged(
+        _ characteristic: GATTCharacteristic, since changes: UInt64, in context: CallContext
+    ) async throws(BLEError) -> Bool {
         peerDatabase.enablingServiceChanged()
         var isEnabled = false
         defer { peerDatabase.serviceChangedEnabled(isEnabled) }
         try await writeClientFeatures(in: context)
+        guard peerDatabase.confirms(characteristic, since: changes) else { return false }
         var descriptor = peerDatabase.database?.cccd(of: characteristic)
         if descriptor == nil {
-            descriptor = try await findDescriptors(of: characteristic, in: context)
-                .first { $0.uuid == .clientCharacteristicConfiguration }
+            do {
+                descriptor = try await findDescriptors(of: characteristic, in: context)
+                    .first { $0.uuid == .clientCharacteristicConfiguration }
+            } catch  where error.code == .servicesChanged {
+                return false
+            }
         }
-        if peerDatabase.contradicts(characteristic) { throw changed(during: context.operation) }
+        // A call that the peer contradicts has discovered everything again.
+        if peerDatabase.contradicts(characteristic) { return false }
         let result = await begin(
             SubscriptionHub.ownSubscriber, to: characteristic, by: descriptor, preferring: .indication,
             into: .stream(StreamBuffer(of: name, capacity: 1, policy: .dropOldest)), in: context)
         subscriptionHub.ownSubscriptionBegan()
         if case .failure(let failure) = result { throw BLEError(failure, subject: name, during: context.operation) }
         isEnabled = true
+        return true
     }
 
     /// If a cache is in use, requests the peer to refuse requests that rely on an old database (error 0x12).

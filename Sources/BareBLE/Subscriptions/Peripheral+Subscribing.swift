@@ -27,7 +27,8 @@ extension Peripheral {
     /// characteristic are discovered.
     ///
     /// - Throws: `BLEError` with `.notSupported` for a characteristic that cannot send, `.refusedByPeer`,
-    ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.timedOut`, `.disconnected`, `.cancelled`.
+    ///   `.insufficientSecurity`, `.ambiguous`, `.attributeNotFound`, `.servicesChanged` if the peer announces meanwhile
+    ///   that the characteristic may have changed, `.timedOut`, `.disconnected`, `.cancelled`.
     public func subscribe(
         to characteristic: CharacteristicReference, _ options: SubscribeOptions = SubscribeOptions()
     ) async throws(BLEError) -> ValueSequence {
@@ -52,6 +53,7 @@ extension Peripheral {
         preferring kind: SubscriptionKind, sharing: SubscriptionSharing?, in context: CallContext
     ) async throws(BLEError) -> AttributeHandle {
         let found = try await resolve(characteristic, in: context)
+        let changes = peerDatabase.changeCount
         guard found.properties.canSubscribe else {
             throw BLEError(
                 .notSupported, subject: name, during: context.operation,
@@ -65,7 +67,8 @@ extension Peripheral {
                     in: context)
                 return found.valueHandle
             } catch  where error.code == .notSupported && descriptor.isInferred {
-                // The inferred descriptor does not exist: discover it.
+                // The inferred descriptor does not exist: discover it, unless a change was announced meanwhile.
+                guard peerDatabase.confirms(found, since: changes) else { throw changed(during: context.operation) }
             }
         }
         let actual = try await findDescriptors(of: found, in: context)
@@ -80,7 +83,7 @@ extension Peripheral {
         into destination: Listener.Destination, preferring kind: SubscriptionKind, sharing: SubscriptionSharing?,
         in context: CallContext
     ) async throws(BLEError) {
-        // The characteristic may have changed while its descriptors were discovered.
+        // Another call, which the peer contradicted, may have discovered everything again.
         if peerDatabase.contradicts(characteristic) { throw changed(during: context.operation) }
         let result = await begin(
             id, to: characteristic, by: descriptor,

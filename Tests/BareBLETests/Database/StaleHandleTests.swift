@@ -252,4 +252,60 @@ import Testing
             try await device.writeDescriptor([0x41], to: 0x2901, of: .uuid(0xFFF1, service: 0xFFF0))
         }
     }
+
+    // MARK: Subscriptions
+
+    @Test(arguments: Moment.allCases) func nothingIsEnabledAtAnOldHandle(moment: Moment) async throws {
+        try await play(
+            moment, .namedServices(.structure),
+            """
+            < 04 0900 0a00
+            \(moment.lines(response: "05 01 0900 0229 0a00 0429"))
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) {
+                _ = try await device.subscribe(to: .uuid(0xFFF1, service: 0xFFF0))
+            }
+            #expect(await device.subscriptions.isEmpty)
+        }
+    }
+
+    /// The inferred configuration does not exist. Before the request that discovers the real one, the change is read.
+    @Test func nothingIsEnabledWhereAnOldConfigurationWasInferred() async throws {
+        try await play(
+            .beforeResponse, .namedServices(.subscribable),
+            """
+            < 12 0d00 0100
+            > 01 12 0d00 0a
+            > 1d 0300 0600 0d00
+            < 1e
+            < 04 0d00 0d00
+            > 05 01 0d00 0229
+            """
+        ) { device in
+            await #expect(throws: error(.servicesChanged)) {
+                _ = try await device.subscribe(to: .uuid(0xFFF2, service: 0xFFF0))
+            }
+            #expect(await device.subscriptions.isEmpty)
+        }
+    }
+
+    /// A change of everything ends the attempt to enable announcements; the library makes it again.
+    @Test(arguments: Moment.allCases) func announcementsAreEnabledAtTheirNewHandle(moment: Moment) async throws {
+        try await play(
+            moment, .namedServices(.structure),
+            """
+            < 04 0400 0500
+            \(moment.lines(response: "05 01 0400 0229 0500 0129", change: "0100 ffff"))\
+            < 06 0100 ffff 0028 0118
+            > 07 0100 0600
+            < 08 0200 0600 0328
+            > 09 07 0200 02 0300 2a2b 0400 20 0500 052a
+            < 12 0600 0200
+            > 13
+            """
+        ) { device in
+            _ = try await device.serviceChanges()
+        }
+    }
 }
