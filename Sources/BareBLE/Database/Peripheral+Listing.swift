@@ -8,8 +8,8 @@ internal import BLELinux
 extension Peripheral {
     /// Lists the peer's primary services, or those with certain UUIDs, ordered by handle.
     ///
-    /// It takes a request for every few services; with `uuids` one or two for each. The result is added to `database`.
-    /// A service that the peer does not have is not an error.
+    /// It takes a request for every few services; with `uuids` one or two for each. The result is added to `database`,
+    /// unless the peer announces a change meanwhile. A service that the peer does not have is not an error.
     ///
     /// - Parameters:
     ///   - uuids: The UUIDs; `nil` for all services.
@@ -46,7 +46,8 @@ extension Peripheral {
 
     /// Lists the services that a service includes.
     ///
-    /// A reference to a service with a long UUID takes one more request. The result is added to `database`.
+    /// A reference to a service with a long UUID takes one more request. The result is added to `database`, unless the
+    /// peer announces a change meanwhile.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
@@ -67,20 +68,20 @@ extension Peripheral {
     ) async throws(BLEError) -> [GATTInclude] {
         let context = context("discover the included services", within: timeout ?? Self.discoveryTimeout)
         let limit = try count(limit, in: context)
-        let outcome = try await list(range, in: context) { client, id, deadline, now in
+        let (outcome, changes) = try await list(range, in: context) { client, id, deadline, now in
             client.start(IncludeDiscovery(in: range, limit: limit), id: id, deadline: deadline, at: now) {
                 .includes($0)
             }
         }
         guard case .includes(let found) = outcome else { throw unexpected(outcome, in: context) }
-        remember { $0.including(found) }
+        remember(since: changes) { $0.including(found) }
         return found
     }
 
     /// Lists the characteristics of a service, or those with certain UUIDs.
     ///
     /// All of them are requested in any case: the protocol has no request for one UUID. The result is added to
-    /// `database`.
+    /// `database`, unless the peer announces a change meanwhile.
     ///
     /// - Throws: `BLEError` as `discoverServices(_:in:limit:timeout:)` does.
     ///
@@ -104,12 +105,12 @@ extension Peripheral {
     ) async throws(BLEError) -> [GATTCharacteristic] {
         let context = context("discover the characteristics", within: timeout ?? Self.discoveryTimeout)
         let limit = try count(limit, in: context)
-        let outcome = try await list(range, in: context) { client, id, deadline, now in
+        let (outcome, changes) = try await list(range, in: context) { client, id, deadline, now in
             let procedure = CharacteristicDiscovery(uuids, in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .characteristics($0) }
         }
         guard case .characteristics(let found) = outcome else { throw unexpected(outcome, in: context) }
-        remember { $0.including(found) }
+        remember(since: changes) { $0.including(found) }
         return found
     }
 
@@ -135,12 +136,12 @@ extension Peripheral {
     ) async throws(BLEError) -> [GATTDescriptor] {
         let context = context("discover the descriptors", within: timeout ?? Self.discoveryTimeout)
         let limit = try count(limit, in: context)
-        let outcome = try await list(range, in: context) { client, id, deadline, now in
+        let (outcome, changes) = try await list(range, in: context) { client, id, deadline, now in
             let procedure = DescriptorDiscovery(in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .descriptors($0) }
         }
         guard case .descriptors(let found) = outcome else { throw unexpected(outcome, in: context) }
-        remember { $0.including(found) }
+        remember(since: changes) { $0.including(found) }
         return found
     }
 
@@ -167,27 +168,30 @@ extension Peripheral {
         in context: CallContext
     ) async throws(BLEError) -> [GATTService] {
         let limit = try count(limit, in: context)
-        let outcome = try await list(range, in: context) { client, id, deadline, now in
+        let (outcome, changes) = try await list(range, in: context) { client, id, deadline, now in
             let procedure = ServiceDiscovery(uuid, isPrimary: isPrimary, in: range, limit: limit)
             return client.start(procedure, id: id, deadline: deadline, at: now) { .services($0) }
         }
         guard case .services(let found) = outcome else { throw unexpected(outcome, in: context) }
-        remember { $0.including(found) }
+        remember(since: changes) { $0.including(found) }
         return found
     }
 
     private func list(
         _ range: ClosedRange<AttributeHandle>, in context: CallContext,
         start: (inout GATTClient, OperationID, BootInstant?, BootInstant) -> [GATTClient.Action]
-    ) async throws(BLEError) -> GATTOutcome {
+    ) async throws(BLEError) -> (outcome: GATTOutcome, changes: UInt64) {
         try check(handle: range.lowerBound, in: context)
         return try await recovering(context) { () async throws(BLEError) in
-            try await run(in: context, start: start)
+            let changes = peerDatabase.changeCount
+            return (try await run(in: context, start: start), changes)
         }
     }
 
-    /// Adds a listing to the known database.
-    private func remember(_ adding: (GATTDatabase) -> GATTDatabase) {
+    /// Adds a listing to the known database, unless the peer has announced a change since there were `changes`: the
+    /// listing may be older than it.
+    private func remember(since changes: UInt64, _ adding: (GATTDatabase) -> GATTDatabase) {
+        guard changes == peerDatabase.changeCount else { return }
         peerDatabase.add(adding)
     }
 

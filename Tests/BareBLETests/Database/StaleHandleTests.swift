@@ -308,4 +308,65 @@ import Testing
             _ = try await device.serviceChanges()
         }
     }
+
+    // MARK: Lists made by hand
+
+    /// A discovery procedure of the specification, as an application uses it.
+    enum Listing: CaseIterable {
+        case services, secondaryServices, includes, characteristics, descriptors
+
+        var request: String {
+            switch self {
+            case .services: "10 0600 0d00 0028"
+            case .secondaryServices: "10 0600 0d00 0128"
+            case .includes: "08 0600 0d00 0228"
+            case .characteristics: "08 0600 0d00 0328"
+            case .descriptors: "04 0900 0a00"
+            }
+        }
+
+        var response: String {
+            switch self {
+            case .services, .secondaryServices: "11 06 0600 0d00 f0ff"
+            case .includes: "09 08 0700 2000 2f00 0f18"
+            case .characteristics: "09 07 0700 1b 0800 f1ff"
+            case .descriptors: "05 01 0900 0129 0a00 0429"
+            }
+        }
+
+        /// Returns the first handles that it finds.
+        func firstHandle(on device: Peripheral) async throws -> AttributeHandle? {
+            let range: ClosedRange<AttributeHandle> = 6...13
+            return switch self {
+            case .services: try await device.discoverServices(in: range).first?.handles.lowerBound
+            case .secondaryServices: try await device.discoverSecondaryServices(in: range).first?.handles.lowerBound
+            case .includes: try await device.discoverIncludedServices(in: range, limit: 1).first?.handle
+            case .characteristics:
+                try await device.discoverCharacteristics(in: range, limit: 1).first?.declarationHandle
+            case .descriptors: try await device.discoverDescriptors(in: 9...10).first?.handle
+            }
+        }
+    }
+
+    /// What an application lists by hand while it changes is returned, and not relied on. The next list is.
+    @Test(arguments: Listing.allCases, Moment.allCases)
+    func aListThatAChangeOvertakesIsNotKept(listing: Listing, moment: Moment) async throws {
+        try await play(
+            moment, .announcer,
+            """
+            < \(listing.request)
+            \(moment.lines(response: listing.response))\
+            < \(listing.request)
+            > \(listing.response)
+            """
+        ) { device in
+            let found = try await listing.firstHandle(on: device)
+            #expect(found != nil)
+            // The change was of all that was known.
+            #expect(await device.database == nil)
+            let again = try await listing.firstHandle(on: device)
+            #expect(again == found)
+            #expect(await device.database != nil)
+        }
+    }
 }
