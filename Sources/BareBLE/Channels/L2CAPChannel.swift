@@ -15,7 +15,8 @@ internal import Glibc
 // Invariants
 // - All state belongs to the event loop's thread; a readable descriptor enters the actor without a hop.
 // - `socket` is nil exactly when `end` is set; that closes the descriptor, once. Nobody reads or writes after that.
-// - A packet in `outbound` is sent only while its sender waits; only the first one is offered to the kernel.
+// - A packet in `outbound` is sent only while its sender waits, and is discarded when it gives up; only the first one is
+//   offered to the kernel, which takes it whole or not at all.
 // - `isEnding` is set once the socket has reported its end: it is not read again while the link is checked.
 // - The channel keeps a reference to its link; the link has none to the channel.
 
@@ -68,6 +69,8 @@ public actor L2CAPChannel {
 
     /// Packets that wait for room, by the numbers of their senders.
     private var outbound: [(sender: UInt64, packet: [UInt8])] = []
+    /// The number of packets that are kept until there is room.
+    package var waitingPackets: Int { outbound.count }
     private let senders: Waiters<Result<Void, BLEError>>
     private var isClosing = false
     private let closers: Waiters<Void>
@@ -135,8 +138,12 @@ extension L2CAPChannel {
         guard packet.count <= sendMTU else { throw tooLongError(packet.count) }
         switch await senders.wait(until: timeout.map { loop.now() + $0 }, { enqueue(packet, $0) }) {
         case .resumed(let result): try result.get()
-        case .timedOut: throw noRoomError()
-        case .cancelled: throw cancelledError()
+        case .timedOut:
+            discardAbandoned()
+            throw noRoomError()
+        case .cancelled:
+            discardAbandoned()
+            throw cancelledError()
         }
     }
 
@@ -308,6 +315,12 @@ extension L2CAPChannel {
             outbound.removeFirst()
         }
         return nil
+    }
+
+    /// Discards the packets whose senders have given up, also those after one that still waits: a peer that grants no
+    /// credits must not make the queue longer.
+    private func discardAbandoned() {
+        outbound.removeAll { !senders.contains($0.sender) }
     }
 
     private func resumeFirst(_ result: Result<Void, BLEError>) {

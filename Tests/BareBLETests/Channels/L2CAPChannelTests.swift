@@ -82,6 +82,43 @@ import Testing
         try await patient.value
     }
 
+    /// A peer that grants no credits does not make the queue longer than the calls that wait.
+    @Test func packetsOfCallersThatGaveUpAreDiscarded() async throws {
+        let bench = try await ChannelBench()
+        let sent = try await bench.fill()
+        #expect(await bench.channel.waitingPackets == 0)
+        let first = testTask { try await bench.channel.send([1]) }
+        await bench.time.settle()
+        for _ in 0..<5 {
+            await withTaskGroup(of: Void.self) { group in
+                for number in 1...40 {
+                    group.addTask {
+                        await #expect(throws: BLEError(.timedOut, during: "", because: "")) {
+                            try await bench.channel.send([9], timeout: .milliseconds(number))
+                        }
+                    }
+                }
+            }
+            #expect(await bench.channel.waitingPackets == 1)
+        }
+        let second = testTask { try await bench.channel.send([2]) }
+        await bench.time.settle()
+        let cancelled = testTask { try await bench.channel.send([9]) }
+        await bench.time.settle()
+        let third = testTask { try await bench.channel.send([3]) }
+        await bench.time.settle()
+        #expect(await bench.channel.waitingPackets == 4)
+        cancelled.cancel()
+        await #expect(throws: BLEError(.cancelled, during: "", because: "")) { try await cancelled.value }
+        #expect(await bench.channel.waitingPackets == 3)
+        for _ in 0..<sent { #expect(await bench.far.packet() == [0]) }
+        for number in 1...3 as ClosedRange<UInt8> { #expect(await bench.far.packet() == [number]) }
+        for sender in [first, second, third] { try await sender.value }
+        await bench.time.settle()
+        #expect(await bench.far.receive() == nil)
+        #expect(await bench.channel.waitingPackets == 0)
+    }
+
     @Test func tooManyWaitingPacketsAreRefused() async throws {
         let bench = try await ChannelBench()
         _ = try await bench.fill()
