@@ -25,7 +25,7 @@ struct LastingScan: Sendable {
     }
 }
 
-/// The scans that the iterators of one sequence have started, so that the sequence can end them.
+/// The scans that the iterators of one sequence start or have started, so that the sequence can end them.
 final class RunningScans: Sendable {
     private struct Running {
         weak var scan: ScanRun?
@@ -33,9 +33,10 @@ final class RunningScans: Sendable {
 
     private let all = Lock<[Running]>([])
 
+    /// Adds a scan, once, however often its start fails and is tried again.
     func add(_ scan: ScanRun) {
         all.withLock { all in
-            all.removeAll { $0.scan == nil }
+            all.removeAll { $0.scan == nil || $0.scan === scan }
             all.append(Running(scan: scan))
         }
     }

@@ -83,8 +83,9 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return sequence
     }
 
-    /// Ends every loop over this sequence and its copies, and waits until the radio no longer scans for them. A scan
-    /// that is `lasting()` is removed from the restoration state: the next start does not begin it.
+    /// Ends every loop over this sequence and its copies, also one whose scan is still starting, and waits until the
+    /// radio no longer scans for them. A scan that is `lasting()` is removed from the restoration state: the next start
+    /// does not begin it. A loop that begins later starts a new scan.
     public func stop() async {
         if let (scan, _) = begun?.take() { await scan.stop() }
         await running.stop()
@@ -151,11 +152,14 @@ extension BLESequence.AsyncIterator where Element == ScanEvent {
 
 /// One iterator's scan: it begins with the first request for events, and ends with the iterator.
 final class ScanRun: Sendable {
+    private typealias Start = Task<Result<StreamBuffer<ScanEvent>?, BLEError>, Never>
+
     private enum State {
         case fresh
         /// A task starts the scan.
-        case beginning
+        case beginning(Start)
         case running(ActiveScan, LastingScan?, StreamBuffer<ScanEvent>)
+        /// It has ended, or ends as soon as its start does.
         case over
     }
 
@@ -176,14 +180,29 @@ final class ScanRun: Sendable {
 
     /// Ends the scan, and discards the events that wait.
     func stop() async {
-        if case .running(let scan, _, _) = exchange(.over) { await scan.stop() }
+        switch exchange(.over) {
+        case .fresh, .over: return
+        case .beginning(let start): await Self.cancel(start)
+        case .running(let scan, _, _): await scan.stop()
+        }
     }
 
-    /// Ends the scan after the events that wait, and reports its end to the keeper of the restoration state.
+    /// Ends the scan after the events that wait, and reports its end to the keeper of the restoration state. A scan
+    /// that is starting ends before its first event.
     func end() async {
-        guard case .running(let scan, let mark, _) = state.withLock({ $0 }) else { return }
-        await scan.stop()
-        await mark?.end()
+        let former = state.withLock { state in
+            defer { if case .beginning = state { state = .over } }
+            return state
+        }
+        switch former {
+        case .fresh, .over:
+            return
+        case .beginning(let start):
+            await Self.cancel(start)
+        case .running(let scan, let mark, _):
+            await scan.stop()
+            await mark?.end()
+        }
     }
 
     /// Sets the state and returns the former one, whose scan is released outside the lock.
@@ -194,10 +213,19 @@ final class ScanRun: Sendable {
         }
     }
 
+    /// Waits until the start has ended, and its scan with it: the state says by now that it is not wanted.
+    private static func cancel(_ start: Start) async {
+        start.cancel()
+        _ = await start.value
+    }
+
     private func begin() async throws(BLEError) -> StreamBuffer<ScanEvent>? {
-        let former = state.withLock { state in
-            defer { if case .fresh = state { state = .beginning } }
-            return state
+        let (former, start) = state.withLock { state -> (State, Start?) in
+            guard case .fresh = state else { return (state, nil) }
+            // A task of its own, which `end()` can cancel and wait for.
+            let start = Start(executorPreference: sequence.central.loop) { await self.start() }
+            state = .beginning(start)
+            return (.fresh, start)
         }
         switch former {
         case .running(_, _, let buffer): return buffer
@@ -208,6 +236,18 @@ final class ScanRun: Sendable {
                 .busy, subject: sequence.central.configuration.adapter.description, during: "scan",
                 because: "another task starts this iterator's scan", hint: "Use an iterator from one task.")
         }
+        guard let start else { return nil }
+        sequence.running.add(self)
+        let result = await withTaskCancellationHandler {
+            await start.value
+        } onCancel: {
+            start.cancel()
+        }
+        return try result.get()
+    }
+
+    /// Starts the scan; returns `nil` if it is no longer wanted.
+    private func start() async -> Result<StreamBuffer<ScanEvent>?, BLEError> {
         do throws(BLEError) {
             let (scan, buffer): BegunScan.Running
             if let running = sequence.begun?.take() {
@@ -215,22 +255,30 @@ final class ScanRun: Sendable {
             } else {
                 (scan, buffer) = try await sequence.beginNow()
             }
-            let mark = await sequence.mark()
-            let isWanted = state.withLock { state in
-                guard case .beginning = state else { return false }
-                state = .running(scan, mark, buffer)
-                return true
-            }
-            guard isWanted else {
+            let mark = isBeginning ? await sequence.mark() : nil
+            guard leaveBeginning(for: .running(scan, mark, buffer)) else {
                 await scan.stop()
-                return nil
+                await mark?.end()
+                return .success(nil)
             }
-            sequence.running.add(self)
-            return buffer
+            return .success(buffer)
         } catch {
-            _ = exchange(error.code == .cancelled ? .over : .fresh)
-            guard error.code == .cancelled else { throw error }
-            return nil
+            let isCancelled = error.code == .cancelled
+            guard leaveBeginning(for: isCancelled ? .over : .fresh), !isCancelled else { return .success(nil) }
+            return .failure(error)
+        }
+    }
+
+    private var isBeginning: Bool {
+        state.withLock { if case .beginning = $0 { true } else { false } }
+    }
+
+    /// Sets the state after the start, unless the scan was ended meanwhile; returns whether it did.
+    private func leaveBeginning(for new: State) -> Bool {
+        state.withLock { state in
+            guard case .beginning = state else { return false }
+            state = new
+            return true
         }
     }
 }

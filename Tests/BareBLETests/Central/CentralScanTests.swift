@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import TestSupport
 import Testing
@@ -105,6 +106,64 @@ import Testing
         #expect(await bench.sent == setUp + [.leSetScanEnable])
         #expect(try await events.next() == nil)
         #expect(await bench.sent == setUp + [.leSetScanEnable])
+    }
+
+    @Test(arguments: 1...6) func aScanThatStartsIsStopped(afterCommand count: Int) async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let scan = central.scan()
+        let hasEnded = Lock(false)
+        let task = testTask {
+            for try await event in scan { Issue.record("\(event)") }
+            hasEnded.withLock { $0 = true }
+        }
+        await bench.controller.commandsArrived(count)
+        await scan.stop()
+        #expect(await bench.adapter.runningScans == 0)
+        #expect(await !bench.controller.isScanning)
+        try await bench.clock.sleep(for: .seconds(1))
+        #expect(hasEnded.withLock { $0 })
+        #expect(await !bench.controller.isScanning)
+        task.cancel()
+        try await task.value
+        // A loop that begins later is another scan.
+        let copy = scan
+        let later = testTask { try await addresses(copy, count: 1) }
+        await begun(bench, scans: 1)
+        await bench.controller.advertise(thermometer, [])
+        #expect(try await later.value == [thermometer])
+    }
+
+    /// The end of the scan that starts leaves the one that shares the radio.
+    @Test func aScanThatStartsIsStoppedAlone() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        let (scan, other) = (central.scan(), central.scan())
+        let running = testTask { try await addresses(other, count: 1) }
+        let stopped = (0..<2).map { _ in testTask { try await addresses(scan, count: 1) } }
+        await bench.controller.commandsArrived(1)
+        await scan.stop()
+        try await bench.clock.sleep(for: .seconds(1))
+        #expect(await bench.adapter.runningScans == 1)
+        await bench.controller.advertise(thermometer, [])
+        #expect(try await running.value == [thermometer])
+        for task in stopped {
+            task.cancel()
+            #expect(try await task.value == [])
+        }
+    }
+
+    /// A controller without a response does not hold the stop up for long, and its error is not reported.
+    @Test func aStartThatHangsIsStopped() async throws {
+        let bench = try await AdapterBench()
+        let central = Central(adapter: bench.adapter)
+        await bench.controller.set { $0.ignored = [.leSetScanParameters] }
+        let scan = central.scan()
+        let task = testTask { try await addresses(scan, count: 1) }
+        await bench.controller.commandsArrived(setUp.count - 1)
+        await scan.stop()
+        #expect(try await task.value == [])
+        #expect(await bench.adapter.runningScans == 0)
     }
 
     @Test func excludedDevicesAreLeftOutFromThatMomentOn() async throws {

@@ -1,4 +1,5 @@
 import BLECore
+import BLELinux
 import BareBLE
 import BareBLETestKit
 import Logging
@@ -107,6 +108,36 @@ import Testing
                 try await central.saveState()
                 #expect(try bench.stored().scan == nil)
                 _ = (first, second)
+            }
+        }
+    }
+
+    /// At turns of the start before the radio scans and after that.
+    @Test func aScanThatIsStoppedWhileItStartsIsForgotten() async throws {
+        try await VirtualTime.run { time in
+            let bench = try RestorationBench(time)
+            _ = try await bench.add(.battery)
+            try await bench.run { central, _ in
+                // Something is stored from here on.
+                for try await _ in central.scan(PersistedScan(ScanSettings.balanced)) { break }
+                for turns in 0..<60 {
+                    let scan = central.scan(PersistedScan(ScanSettings.passive))
+                    let isStarting = Lock(false)
+                    let task = time.task {
+                        isStarting.withLock { $0 = true }
+                        for try await _ in scan {}
+                    }
+                    while !isStarting.withLock({ $0 }) { await Task.yield() }
+                    for _ in 0..<turns { await Task.yield() }
+                    await scan.stop()
+                    #expect(await !bench.radio.isScanning(), "after \(turns) turns")
+                    try await time.clock.sleep(for: .seconds(1))
+                    #expect(await !bench.radio.isScanning(), "after \(turns) turns")
+                    try await central.saveState()
+                    #expect(try bench.stored().scan != PersistedScan(ScanSettings.passive), "after \(turns) turns")
+                    task.cancel()
+                    try await task.value
+                }
             }
         }
     }
