@@ -73,7 +73,7 @@ extension Peripheral {
     /// - Throws: `BLEError` with `.servicesChanged` for a call that must not be repeated, and the errors of the
     ///   discovery.
     func resynchronize(
-        _ contradiction: RecoveryAction.Contradiction, knowing known: GATTDatabase?, in context: CallContext
+        _ contradiction: CallRecovery.Contradiction, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
         while peerDatabase.isBeingResynchronized {
             try await awaitDatabase(in: context) { !peerDatabase.isBeingResynchronized }
@@ -114,7 +114,7 @@ extension Peripheral {
         log.report(.notice, "what was known of the services is wrong")
         if let reading { peerDatabase.hashRead(reading) }
         link.servicesChanged(in: 1...0xFFFF, happened)
-        scheduler.forgetExhaustedRecoveries()
+        scheduler.servicesChanged()
         do throws(BLEError) {
             switch coverage {
             case .whole(let level):

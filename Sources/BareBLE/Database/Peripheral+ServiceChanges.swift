@@ -196,7 +196,7 @@ extension Peripheral {
         guard let range = peerDatabase.serviceChanged(handles) else { return }
         link.servicesChanged(in: range, happened)
         endSubscriptions(in: range)
-        scheduler.forgetExhaustedRecoveries()
+        scheduler.servicesChanged()
         rediscover()
     }
 

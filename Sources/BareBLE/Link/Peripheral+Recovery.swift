@@ -5,24 +5,21 @@ internal import BLELinux
 // repeated as a whole, within the rest of its time.
 //
 // Duties
-// - Decides which failures have a recovery action.
-// - Applies each kind of action at most once per call, so that no peer can keep a call pending forever.
+// - Performs the actions that `CallRecovery` decides on.
 // - Calls the security hook once for all calls that need the same level at the same time, one level after the other.
 // - Ends the wait for an action at the call's deadline, the cancellation of its task and the end of the link; the
 //   action itself may continue.
 //
 // Invariants
 // - A call is repeated only if its first attempt had no effect: a peer that refuses has not carried out the request.
-// - If an attribute still requires more security after a successful upgrade, the hook is not called for it again unless
-//   the services change.
 // - The hook may call the same peripheral. Such a call never waits for the hook that makes it: both would wait
 //   forever.
 
-/// The actions that have been applied for one call.
+/// The progress of one call that may be repeated.
 struct Recovery {
     /// The database that was known when the last attempt began.
     var known: GATTDatabase?
-    var applied: Set<RecoveryAction> = []
+    var attempts = CallRecovery.Attempts()
 
     init(knowing known: GATTDatabase?) {
         self.known = known
@@ -74,39 +71,22 @@ extension Peripheral {
         _ recovery: inout Recovery, from failure: BLEError, in context: CallContext
     ) async throws(BLEError) {
         let known = recovery.known ?? peerDatabase.database
-        noteExhausted(recovery.applied, after: failure)
-        guard let action = action(for: failure), !recovery.applied.contains(where: { $0.kind == action.kind }) else {
-            throw failure
-        }
+        guard end == nil,
+            let action = scheduler.recoveryAction(
+                for: failure, after: recovery.attempts, mayUpgrade: raiseSecurity != nil,
+                isFromEarlierLink: { peerDatabase.isFromCache && peerDatabase.database?.type(at: $0) != nil })
+        else { throw failure }
         let isRecovered = try await apply(action, knowing: known, in: context)
         if Task.isCancelled { throw BLEError(.cancelled, subject: name, during: context.operation) }
         if end != nil { throw endError(during: context.operation) }
         guard isRecovered else { throw failure }
-        recovery.applied.insert(action)
+        recovery.attempts.succeeded(action)
         recovery.known = peerDatabase.database
-    }
-
-    private func action(for failure: BLEError) -> RecoveryAction? {
-        guard end == nil else { return nil }
-        if let level = failure.requiredSecurity, let handle = failure.attributeHandle, raiseSecurity != nil {
-            let action = RecoveryAction.upgradeSecurity(level, for: handle)
-            return scheduler.isExhausted(action) ? nil : action
-        }
-        switch failure.attError {
-        case .databaseOutOfSync?: return .resynchronize(.outOfSync)
-        case .invalidHandle? where peerDatabase.isFromCache:
-            // A refusal of a handle that the cache does not contain does not contradict the cache.
-            guard let handle = failure.attributeHandle, peerDatabase.database?.type(at: handle) != nil else {
-                return nil
-            }
-            return .resynchronize(.invalidHandle)
-        default: return nil
-        }
     }
 
     /// Returns whether the call may be repeated.
     private func apply(
-        _ action: RecoveryAction, knowing known: GATTDatabase?, in context: CallContext
+        _ action: CallRecovery.Action, knowing known: GATTDatabase?, in context: CallContext
     ) async throws(BLEError) -> Bool {
         switch action {
         case .upgradeSecurity(let level, let handle):
@@ -115,13 +95,6 @@ extension Peripheral {
             return await upgradeSecurity(request, until: context.deadline)
         case .resynchronize(let contradiction):
             return try await resynchronize(contradiction, knowing: known, in: context)
-        }
-    }
-
-    private func noteExhausted(_ applied: Set<RecoveryAction>, after failure: BLEError) {
-        guard let level = failure.requiredSecurity, let handle = failure.attributeHandle else { return }
-        if applied.contains(where: { $0.kind == .upgradeSecurity }) {
-            scheduler.exhausted(.upgradeSecurity(level, for: handle))
         }
     }
 }

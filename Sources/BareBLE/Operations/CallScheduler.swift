@@ -2,7 +2,7 @@ internal import BLECore
 internal import BLELinux
 
 // Schedules the calls of one link: owns the gate, the callers that wait, the security upgrades that calls wait for, and
-// the recovery actions that have not helped.
+// the decisions about refused calls.
 //
 // Duties
 // - Resumes every waiting caller once: on its turn, its deadline, its cancellation, `cancelAll()` or the end of the
@@ -16,33 +16,6 @@ internal import BLELinux
 //   runs for the first upgrade.
 // - Only the peripheral uses it, on its event loop. The peripheral reports what the deadlines and the cancellation of
 //   waiting tasks mean.
-
-/// The recovery actions that can be applied to a failed call before it is repeated.
-enum RecoveryAction: Hashable, Sendable {
-    /// Request the application to secure the link.
-    case upgradeSecurity(SecurityLevel, for: AttributeHandle)
-    /// Rediscover the peer's services.
-    case resynchronize(Contradiction)
-
-    /// The way in which a peer shows that the known services are wrong.
-    enum Contradiction: Hashable, Sendable {
-        /// It reports that the database is out of sync.
-        case outOfSync
-        /// It has no attribute where there was one on an earlier link.
-        case invalidHandle
-    }
-
-    enum Kind: Hashable, Sendable {
-        case upgradeSecurity, resynchronize
-    }
-
-    var kind: Kind {
-        switch self {
-        case .upgradeSecurity: .upgradeSecurity
-        case .resynchronize: .resynchronize
-        }
-    }
-}
 
 /// Decides which calls of one link proceed, and which wait.
 final class CallScheduler {
@@ -80,7 +53,7 @@ final class CallScheduler {
     private var lastTicket: Ticket = 0
     private var upgrades: [SecurityUpgrade] = []
     private let upgradeWaiters: Waiters<Bool>
-    private var exhaustedRecoveries: Set<RecoveryAction> = []
+    private var recovery = CallRecovery()
 
     init(places: QueuePlaces, on loop: EventLoop) {
         self.places = places
@@ -227,16 +200,19 @@ extension CallScheduler {
 // MARK: - Recovery
 
 extension CallScheduler {
-    func isExhausted(_ action: RecoveryAction) -> Bool { exhaustedRecoveries.contains(action) }
-
-    /// Records that an action has not helped.
-    func exhausted(_ action: RecoveryAction) {
-        exhaustedRecoveries.insert(action)
+    /// Returns what may help against a refusal, as `CallRecovery.action` decides; `nil` if the call fails with it.
+    func recoveryAction(
+        for failure: BLEError, after attempts: CallRecovery.Attempts, mayUpgrade: Bool,
+        isFromEarlierLink: (AttributeHandle) -> Bool
+    ) -> CallRecovery.Action? {
+        recovery.action(
+            for: failure.attError, at: failure.attributeHandle, after: attempts, mayUpgrade: mayUpgrade,
+            isFromEarlierLink: isFromEarlierLink)
     }
 
-    /// Forgets which actions have not helped: the peer's services have changed.
-    func forgetExhaustedRecoveries() {
-        exhaustedRecoveries = []
+    /// The peer's services have changed: actions that have not helped may help now.
+    func servicesChanged() {
+        recovery.servicesChanged()
     }
 
     /// Whether a call from `scopes` is made by the running hook, for which it must not wait.
