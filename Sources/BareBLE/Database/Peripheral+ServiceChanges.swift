@@ -91,8 +91,10 @@ extension Peripheral {
                 try await enableServiceChanged(in: context)
             }
         } catch {
-            // Its turn did not come; the next request tries again.
-            if [.cancelled, .timedOut, .busy].contains(error.code) { return peerDatabase.databaseDidChange() }
+            // Its turn did not come, or the services changed meanwhile; the next request tries again.
+            if [.cancelled, .timedOut, .busy, .servicesChanged].contains(error.code) {
+                return peerDatabase.databaseDidChange()
+            }
             logger.debug(
                 "changes of the services stay unannounced", metadata: ["peer": "\(name)", "reason": "\(error)"])
         }

@@ -43,6 +43,28 @@ import Testing
         }
     }
 
+    /// Single services are known, so a change is followed by no rediscovery that could contradict the characteristic.
+    @Test(.row("G25")) func anOldCharacteristicOfANamedServiceIsNotUsed() async throws {
+        try await VirtualTime.run { time in
+            let peripheral = VirtualPeripheral(Self.device(hasExtra: false), time: time)
+            let device = try await Central(time: time).attach(descriptor: peripheral.connect())
+            let database = try await device.discover(services: [0xFFF0])
+            let old = try #require(database.characteristics(0xFFF1).first)
+            #expect(try await device.read(.characteristic(old)) == [1])
+            try await time.clock.sleep(for: .seconds(2))
+            #expect(await peripheral.isSubscribed(to: 0x2A05))
+            var changes = try await device.serviceChanges().makeAsyncIterator()
+            await peripheral.changeServices(to: Self.device(hasExtra: true))
+            _ = try await changes.next()
+            await #expect(throws: error(.servicesChanged)) { try await device.read(.characteristic(old)) }
+            await #expect(throws: error(.servicesChanged)) { try await device.write([2], to: .characteristic(old)) }
+            // Once its service is known again, the new one can be used.
+            #expect(try await device.read(.uuid(0xFFF1, service: 0xFFF0)) == [1])
+            await #expect(throws: error(.servicesChanged)) { try await device.read(.characteristic(old)) }
+            await device.disconnect()
+        }
+    }
+
     @Test(.row("G25")) func valuesInANamedServiceAreInterruptedAndGoOn() async throws {
         try await VirtualTime.run { time in
             let gatt = VirtualService.genericAttribute(databaseHash: nil)

@@ -99,6 +99,9 @@ package struct DatabaseState: Sendable {
     package private(set) var coverage = DiscoveryCoverage.nothing
     /// The handles whose attributes may differ from those in `database`.
     package private(set) var stale = HandleRanges()
+    /// The handles that have been forgotten on this link after a change: a characteristic found there before must not be
+    /// used until it is known again.
+    private var forgotten = HandleRanges()
     /// Whether the database was not found on this link.
     package private(set) var isFromCache = false
     /// Whether a user, who alone decides what is requested from the peer, has listed something by hand.
@@ -368,6 +371,7 @@ extension DatabaseState {
             }
             self.database = there.isEmpty ? nil : kept
             coverage = .services(there)
+            forgotten.insert(range, atMost: Self.rangeLimit)
         }
         return range
     }
@@ -412,6 +416,7 @@ extension DatabaseState {
     }
 
     private mutating func forget() {
+        if database != nil { forgotten = HandleRanges(1...0xFFFF) }
         database = nil
         coverage = .nothing
         stale = HandleRanges()
@@ -483,9 +488,10 @@ extension DatabaseState {
     /// Whether `characteristic`, from an earlier state of the database, no longer exists or has changed.
     package func contradicts(_ characteristic: GATTCharacteristic) -> Bool {
         let handle = characteristic.valueHandle
-        guard !stale.contains(handle), let database else { return !stale.isEmpty }
+        guard !stale.contains(handle), let database else { return !stale.isEmpty || forgotten.contains(handle) }
         guard let now = database.characteristic(valueHandle: handle) else {
-            return coverage.includesAll(to: .structure) || database.type(at: handle) != nil
+            return coverage.includesAll(to: .structure) || forgotten.contains(handle)
+                || database.type(at: handle) != nil
         }
         return now.uuid != characteristic.uuid || now.properties != characteristic.properties
     }
