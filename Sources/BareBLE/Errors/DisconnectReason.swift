@@ -68,7 +68,8 @@ public enum DisconnectReason: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .requested, .detached: nil
         case .byPeer: "It may have been switched off, or no longer need the link; connect again when it advertises."
-        case .supervisionTimeout: "Move closer, or check its battery; then connect again."
+        case .supervisionTimeout:
+            "Move closer, or check its battery; then connect again, which a session does by itself."
         case .attTimeout, .protocolViolation: "The peer's software is at fault; connect again."
         case .adapterLost: "Check that it is plugged in, powered and not blocked (`rfkill list`)."
         case .other(.micFailure?, _), .other(.keyMissing?, _), .other(.authenticationFailure?, _):
