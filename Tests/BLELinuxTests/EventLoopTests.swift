@@ -140,7 +140,7 @@ func poke(_ descriptor: Int32) {
         }
     }
 
-    @Test(.row("O18")) func aDescriptorClosedBehindTheLoopIsWatchedAnew() throws {
+    @Test(.row("O18")) func aDescriptorClosedWithoutTheLoopIsWatchedAgain() throws {
         let loop = EventLoop()
         let old = try LinkSocket.pair()
         let new = try LinkSocket.pair()
@@ -180,7 +180,7 @@ func poke(_ descriptor: Int32) {
         #expect(loop.onReadable(1_000_000, nil) == nil)
     }
 
-    @Test func stopEndsARunAndALaterOneGoesOn() {
+    @Test func stopEndsARunAndALaterOneContinues() {
         let loop = EventLoop()
         loop.stop()
         loop.run()

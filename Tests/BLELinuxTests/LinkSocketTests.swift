@@ -21,7 +21,7 @@ import Testing
         #expect(sender.receivePacket() == [0x0B, 0xFF])
     }
 
-    @Test(.row("O16")) func aLongPacketIsCutAndTellsItsLength() throws {
+    @Test(.row("O16")) func aLongPacketIsCutAndReportsItsLength() throws {
         let (near, far) = try LinkSocket.pair()
         var sender = LinkSocket(adopting: near)
         var receiver = LinkSocket(adopting: far)

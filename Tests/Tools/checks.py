@@ -103,11 +103,14 @@ def suite(*options, environment={}, left_out=()):
         left = [word for name in (*without, *KERNEL, *left_out) for word in ("--skip", name)]
         return [program, "--testing-library", "swift-testing", *more, *chosen, *left], environment
 
+    # All tests of a part that runs in parallel would begin at once, each with the limits of real time running, and a slow machine would make
+    # them miss those. Some at a time keep it as busy.
+    width = ["--experimental-maximum-parallelization-width", "16"]
     # The parts wait more than they compute, so they run beside each other. Within a part, tests that wait for other programs run one by
     # one: on few processors, the peers of a hundred of them would time out. FaultTests have a process of their own: each adapter in there
     # keeps the descriptors of its loop, 1,300 in all, whose thread has ended.
     yield Together([
-        tests(only=BESIDE, without=[*ALONE, *STARTING]),
+        tests(*width, only=BESIDE, without=[*ALONE, *STARTING]),
         tests("--no-parallel", only=["^FaultTests"]),
         tests("--no-parallel", only=[*STARTING, *TERMINALS]),
         tests("--no-parallel", without=[*BESIDE, "^FaultTests", *TERMINALS]),
@@ -327,7 +330,7 @@ def main(names):
         print(f"checks.py: the steps are {', '.join(STEPS)}", file=sys.stderr)
         return 64
     LOGS.mkdir(parents=True, exist_ok=True)
-    # The tests that run in parallel have some two thousand descriptors open at a time, more than a shell usually allows.
+    # FaultTests have some 1,300 descriptors open in the end, more than a shell usually allows.
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed != resource.RLIM_INFINITY:
         wanted = max(allowed, 16_384)

@@ -50,7 +50,7 @@ struct SniffedPacketTests {
         #expect(found == ["01000700030004000a0300", "080400010001"])
     }
 
-    @Test func whoIsLeftIsToldWhy() throws {
+    @Test func whoIsLeftGetsTheReason() throws {
         // LL_TERMINATE_IND of the peripheral; the address may be that of another link afterwards.
         let found = try hex(
             Heard(flags: Self.good | Self.fromCentral, pdu: Self.read),

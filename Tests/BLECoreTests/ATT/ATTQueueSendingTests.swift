@@ -26,7 +26,7 @@ import Testing
         #expect(link.result(command) == "")
     }
 
-    @Test func aCommandBehindAWaitingRequestKeepsItsPlace() {
+    @Test func aCommandAfterAWaitingRequestKeepsItsPlace() {
         let link = ATTLink()
         link.enqueue("0a0300")
         link.enqueue("0a0400")
@@ -95,7 +95,7 @@ import Testing
         #expect(link.result(third) == nil)
     }
 
-    @Test func cancellingAWaitingRequestLetsTheCommandsBehindItGo() {
+    @Test func cancellingAWaitingRequestLetsTheCommandsAfterItGo() {
         let link = ATTLink()
         link.enqueue("0a0300")
         let waiting = link.enqueue("0a0400")

@@ -24,7 +24,7 @@ import Testing
         #expect(try summary("1801") == Summary(purpose: .write))
     }
 
-    @Test func theServersPacketsAreToldApart() throws {
+    @Test func theServersPacketsAreDistinguished() throws {
         #expect(try summary("010a220005") == Summary(purpose: .error, handle: 0x22))
         #expect(try summary("0102000006") == Summary(purpose: .error))
         #expect(try summary("030502") == Summary(purpose: .mtuExchange))

@@ -83,7 +83,7 @@ import Testing
     }
 
     /// A read after which the last request of a long write waits; `echoes` are the responses to the pieces.
-    private func longWriteBehindARead(
+    private func longWriteAfterARead(
         echoes: [[UInt8]], _ giveUp: (OperationID) -> Void
     ) {
         let (write, second) = (link.writeLong(zeros), link.writeLong(zeros))
@@ -110,12 +110,12 @@ import Testing
     }
 
     @Test func aLongWriteGivenUpInFrontOfItsUnsentExecutionEmptiesThePeersQueue() {
-        longWriteBehindARead(echoes: echoes) { link.cancel($0) }
+        longWriteAfterARead(echoes: echoes) { link.cancel($0) }
     }
 
     @Test func aLongWriteGivenUpInFrontOfItsUnsentClearingEmptiesThePeersQueue() {
         let wrong: [UInt8] = [0x17, 3, 0, 36, 0, 9, 9, 9, 9]
-        longWriteBehindARead(echoes: echoes.dropLast() + [wrong]) { link.cancel($0) }
+        longWriteAfterARead(echoes: echoes.dropLast() + [wrong]) { link.cancel($0) }
     }
 
     /// A read may pass a long write that waits, and one that runs: only the peer's queue is shared.
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// Some wait for a response, some for the peer's prepared queue; none is there any more to be late.
-    @Test(.row("C03")) func whatFailedWithTheLinkIsNotToldAgainWhenItsTimeIsOver() {
+    @Test(.row("C03")) func whatFailedWithTheLinkIsNotReportedAgainWhenItsTimeIsOver() {
         let operations = [
             link.writeLong(zeros, timeout: .seconds(1)), link.writeLong(zeros, timeout: .seconds(2)),
             link.read(5, timeout: .seconds(3)),
@@ -209,7 +209,7 @@ import Testing
         #expect(link.sent == [[0x0A, 3, 0], [0x52, 20, 0, 9]])
     }
 
-    @Test func changedServicesLetNoCommandOutBehindALongWrite() {
+    @Test func changedServicesLetNoCommandOutAfterALongWrite() {
         _ = link.read(3)
         let (long, command) = (link.writeLong(zeros), link.command(6))
         link.changeServices()

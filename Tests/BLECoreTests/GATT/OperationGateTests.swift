@@ -177,7 +177,7 @@ import Testing
     }
 
     /// A task that outlives the exclusive it was started in.
-    @Test func whatALeaseLeavesBehindGoesOnOutside() {
+    @Test func whatExclusiveAccessLeavesContinuesOutside() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(passes(2, &gate, from: [scope]))
@@ -216,7 +216,7 @@ import Testing
         #expect(gate.leave([inner]) == [.admit(1)])
     }
 
-    @Test func theLastOneComesBehindEverybody() {
+    @Test func theLastOneComesAfterEverybody() {
         var gate = OperationGate()
         #expect(gate.enter(1, as: exclusive(scope)) == .admitted)
         #expect(gate.enter(2, as: .call) == .waits)

@@ -56,7 +56,7 @@ import Testing
         #expect(queue.received(answer, at: late) == [.finish(second, .success(answer))])
     }
 
-    @Test func zeroCreditsWaitButNotForEver() {
+    @Test func zeroCreditsWaitButNotForever() {
         var queue = HCICommandQueue()
         _ = queue.received(HCICommandComplete(credits: 0, opcode: .none, returnParameters: []), at: start)
         let (ticket, nothing) = queue.enqueue(address, at: start)
@@ -85,7 +85,7 @@ import Testing
     }
 
     /// Its owner ends everything that waits, and a call that went out before would be nobody's.
-    @Test func nothingGoesOutBehindAStrangersReset() {
+    @Test func nothingGoesOutAfterAStrangersReset() {
         var queue = HCICommandQueue()
         _ = queue.received(HCICommandComplete(credits: 0, opcode: .none, returnParameters: []), at: start)
         let (ticket, _) = queue.enqueue(address, at: start)

@@ -7,7 +7,7 @@ import Testing
         #expect(["a", "b", "a", "c", "b"].map { aliases.number(of: $0) } == [1, 2, 1, 3, 2])
     }
 
-    @Test func numbersGoOnWhenThereAreTooMany() {
+    @Test func numbersContinueWhenThereAreTooMany() {
         var aliases = Aliases<Int>()
         for number in 1...70_000 where aliases.number(of: number) != number { Issue.record("\(number)") }
         #expect(aliases.number(of: 70_000) == 70_000)

@@ -230,7 +230,7 @@ import Testing
         #expect(local == [2, 1, 6])
     }
 
-    @Test func theKernelAsksAndTells() throws {
+    @Test func theKernelAsksAndReports() throws {
         let name = "1122334455c602"
         guard case .userConfirmationRequest(let compare) = try content("0f000000 0c00 \(name) 00 40e20100"),
             case .userConfirmationRequest(let justWorks) = try content("0f000000 0c00 \(name) 01 78563412"),

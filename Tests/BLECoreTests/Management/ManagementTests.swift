@@ -64,7 +64,7 @@ import Testing
         #expect(try response(bytes("01000000 0400 0400 00 00")) == .failure(.malformed(short)))
     }
 
-    @Test func eventsAreToldApart() throws {
+    @Test func eventsAreDistinguished() throws {
         #expect(
             try event(ManagementPackets.newSettings).content
                 == .newSettings([.bondable, .secureSimplePairing, .classic, .lowEnergy, .secureConnections]))

@@ -57,7 +57,7 @@ import Testing
         #expect(try LinkState(bytes: state.bytes) == state)
     }
 
-    @Test(.row("O25")) func everyTruncationAndFlipIsTold() {
+    @Test(.row("O25")) func everyTruncationAndFlipIsReported() {
         let bytes = Self.sample.bytes
         for count in bytes.indices { #expect(throws: MalformedPacket.self) { try Self.read(bytes.prefix(count)) } }
         #expect(throws: MalformedPacket.self) { try Self.read(bytes + [0]) }

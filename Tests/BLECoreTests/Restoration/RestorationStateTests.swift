@@ -94,7 +94,7 @@ import Testing
         #expect(try RestorationState(bytes: state.bytes).peers[0].parameters == parameters)
     }
 
-    @Test(.row("O25")) func everyTruncationAndFlipIsTold() throws {
+    @Test(.row("O25")) func everyTruncationAndFlipIsReported() throws {
         let bytes = try Self.sample().bytes
         for count in bytes.indices {
             #expect(throws: MalformedPacket.self) { try RestorationState(bytes: Array(bytes.prefix(count))) }
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func whatWouldBeCutIsTold() throws {
+    @Test func whatWouldBeCutIsReported() throws {
         #expect(try Self.sample().excess == nil)
         let limit = RestorationState.limit
         let many = (0...limit).map { UInt64($0) }
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test(.row("O25")) func aNewVersionIsToldFromDamage() throws {
+    @Test(.row("O25")) func aNewVersionIsDistinguishedFromDamage() throws {
         var bytes = try Self.sample().bytes
         bytes[4] = 2
         do throws(MalformedPacket) {

@@ -5,7 +5,7 @@ import Testing
 @Suite struct DeviceListTests {
     private let start = BootInstant(nanoseconds: 1_000_000_000)
 
-    @Test func arrivalsAndDeparturesAreToldOnce() throws {
+    @Test func arrivalsAndDeparturesAreReportedOnce() throws {
         var list = DeviceList()
         #expect(change(of: &list) == nil)
         list.heard(try scanResult(1))
@@ -81,7 +81,7 @@ import Testing
         #expect(list.devices.isEmpty)
     }
 
-    @Test func levelsThatChangeAreToldAsMoved() throws {
+    @Test func levelsThatChangeAreReportedAsMoved() throws {
         var list = DeviceList(Proximity.Settings(halfLife: .zero))
         list.heard(try scanResult(1, rssi: -60))
         _ = change(of: &list)

@@ -43,7 +43,7 @@ import Testing
         await again.disconnect()
     }
 
-    @Test func theScanMakesWayAndGoesOn() async throws {
+    @Test func theScanMakesWayAndContinues() async throws {
         let bench = try await AdapterBench()
         await reachable(bench)
         let deliveries = Deliveries()
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func otherFailuresAreTold() async throws {
+    @Test func otherFailuresAreReported() async throws {
         let bench = try await AdapterBench()
         await bench.controller.set { $0.callFailures = [.connectionLimitExceeded] }
         await fails(.busy, bench, peer, timeout: .seconds(5), status: .connectionLimitExceeded)

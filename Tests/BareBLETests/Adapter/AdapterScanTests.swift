@@ -82,7 +82,7 @@ import Testing
         #expect(await bench.sent.count == 7)
     }
 
-    @Test(.row("H01")) func aMalformedEventIsCountedAndTheScanGoesOn() async throws {
+    @Test(.row("H01")) func aMalformedEventIsCountedAndTheScanContinues() async throws {
         let bench = try await AdapterBench()
         let deliveries = Deliveries()
         let scan = try await bench.adapter.subscribe(.balanced, deliveries.receive)

@@ -123,7 +123,7 @@ import Testing
         #expect(await disk.stored.map(\.coverage) == [.services([0x180F: .structure]), .whole(.full)])
     }
 
-    @Test func disconnectWaitsForTheDiskAlsoBehindALostLink() async throws {
+    @Test func disconnectWaitsForTheDiskAlsoAfterALostLink() async throws {
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
         try await device.discover(level: .full)
@@ -136,7 +136,7 @@ import Testing
         #expect(await disk.stored.count == 1)
     }
 
-    @Test func aDiskThatHangsIsNotWaitedForForEver() async throws {
+    @Test func aDiskThatHangsIsNotWaitedForForever() async throws {
         let disk = SlowDisk()
         let device = try await connect(storingOn: disk)
         try await device.discover(level: .full)

@@ -166,7 +166,7 @@ import Testing
         #expect(await device.database == cache.database)
     }
 
-    @Test func aWriteByHandleIsNotMadeAgainBehindAChange() async throws {
+    @Test func aWriteByHandleIsNotMadeAgainAfterAChange() async throws {
         let peripheral = VirtualPeripheral(Self.battery)
         let cache = try await cache(of: peripheral)
         let (device, _) = try await reconnect(to: peripheral, ConnectOptions(cache: cache))
@@ -178,7 +178,7 @@ import Testing
     }
 
     /// Calls that overlap: the peer would carry the second one out, on what its handle means now.
-    @Test func aCallBehindOneThatIsOutOfSyncIsNotCarriedOut() async throws {
+    @Test func aCallAfterOneThatIsOutOfSyncIsNotCarriedOut() async throws {
         try await VirtualTime.run { time in
             let one = VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.read, .write], value: [1])])
             let other = VirtualService(0xFFE0, [VirtualCharacteristic(0xFFE1, [.read, .write], value: [2])])
@@ -215,7 +215,7 @@ import Testing
     }
 
     /// A peer that is out of sync forever does not keep a call going.
-    @Test func outOfSyncForEverEnds() async throws {
+    @Test func outOfSyncForeverEnds() async throws {
         let refusing = VirtualService(
             0xFFF0, [VirtualCharacteristic(0xFFF1, .read, onRead: .refuse(.databaseOutOfSync))])
         let peripheral = VirtualPeripheral(Self.device(refusing))

@@ -90,7 +90,7 @@ import Testing
         await device.disconnect()
     }
 
-    @Test func scansBesideGoOnAfterTheConnect() async throws {
+    @Test func scansBesideContinueAfterTheConnect() async throws {
         let bench = try await AdapterBench()
         let central = Central(adapter: bench.adapter)
         await bench.controller.set { [belt] in $0.peers[belt] = 0x40 }

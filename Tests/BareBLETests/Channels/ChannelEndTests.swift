@@ -81,7 +81,7 @@ import Testing
         #expect(await channel.isOpen)
     }
 
-    @Test func thePeerClosesBehindItsLastPacket() async throws {
+    @Test func thePeerClosesAfterItsLastPacket() async throws {
         let bench = try await ChannelBench()
         for number in 0..<10 as Range<UInt8> { #expect(await bench.far.send([number])) }
         await bench.far.close()
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// Reading is paused, so only the one who sends can notice.
-    @Test func aSenderLearnsOfTheEndBesideAConsumerThatIsBehind() async throws {
+    @Test func aSenderLearnsOfTheEndBesideASlowConsumer() async throws {
         let bench = try await ChannelBench(ChannelOptions(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()
@@ -102,7 +102,7 @@ import Testing
         #expect(try await bench.rest().count == Int(count))
     }
 
-    @Test func theLinksEndComesBehindWhatArrived() async throws {
+    @Test func theLinksEndComesAfterWhatArrived() async throws {
         let bench = try await ChannelBench(ChannelOptions(capacity: 2))
         let count = await bench.sendUntilHeld(1000)
         _ = try await bench.fill()

@@ -65,7 +65,7 @@ struct KernelChannelTests {
         await link.disconnect()
     }
 
-    @Test func aConsumerThatIsBehindHoldsThePeerBack() async throws {
+    @Test func aSlowConsumerHoldsThePeerBack() async throws {
         let link = try await courier()
         let channel = try await link.openChannel(psm: PSM.source, ChannelOptions(capacity: 8))
         let total: UInt32 = 800
@@ -109,7 +109,7 @@ struct KernelChannelTests {
         await link.disconnect()
     }
 
-    @Test func thePeersGoodbyeIsTheEndBehindItsLastPacket() async throws {
+    @Test func thePeersGoodbyeIsTheEndAfterItsLastPacket() async throws {
         let link = try await courier()
         let channel = try await link.openChannel(psm: PSM.farewell)
         try await channel.send([1])
@@ -147,7 +147,7 @@ struct KernelChannelTests {
         #expect(await link.disconnected() == .supervisionTimeout)
     }
 
-    @Test func refusalsAndSilenceAreTold() async throws {
+    @Test func refusalsAndSilenceAreReported() async throws {
         let link = try await courier()
         await #expect(throws: BLEError(.refusedByPeer, during: "", because: "")) {
             _ = try await link.openChannel(psm: 0x85)

@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The peer has to wait when the consumer does, and loses nothing by it.
-    @Test func aConsumerThatIsBehindHoldsThePeerBack() async throws {
+    @Test func aSlowConsumerHoldsThePeerBack() async throws {
         let bench = try await ChannelBench(ChannelOptions(capacity: 4))
         let total: UInt32 = 20_000
         let held = await bench.sendUntilHeld(total)
@@ -178,7 +178,7 @@ import Testing
         #expect(try await iterator.next() == [5])
     }
 
-    @Test func aSecondConsumerIsToldSo() async throws {
+    @Test func aSecondConsumerGetsAnError() async throws {
         let bench = try await ChannelBench()
         let codes = await withTaskGroup(of: BLEError.Code?.self) { group in
             for _ in 0..<2 {

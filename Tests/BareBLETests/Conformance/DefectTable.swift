@@ -32,7 +32,7 @@ enum DefectTable {
             "L7", "PSM and CID in one address; every failure is \"refused\"; a bad report ends the scan; descriptors",
             .test("BLELinuxTests/LinkSocketTests", "socketAddresses"),
             .test("BLELinuxTests/ErrnoMeaningTests", "connects"),
-            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanGoesOn"),
+            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanContinues"),
             .fixture("last-descriptor-alone")),
         Row(
             "L8", "Prepare Write without its value; empty lists",
@@ -60,10 +60,10 @@ enum DefectTable {
         Row(
             "C7", "Two reports in one event, or an unknown event, end the scan",
             .test("BLECoreTests/Advertising/AdvertisingReportTests", "severalReports"),
-            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanGoesOn")),
+            .test("BareBLETests/Adapter/AdapterScanTests", "aMalformedEventIsCountedAndTheScanContinues")),
         Row(
             "C8", "Commands eat the events of the scan",
-            .test("BareBLETests/Adapter/AdapterConnectTests", "theScanMakesWayAndGoesOn")),
+            .test("BareBLETests/Adapter/AdapterConnectTests", "theScanMakesWayAndContinues")),
         Row(
             "C9", "The first value behind a subscription is lost", .fixture("value-with-the-consent"),
             .test("BareBLETests/Subscriptions/SubscriptionTests", "firstValueComesWithTheConsent")),

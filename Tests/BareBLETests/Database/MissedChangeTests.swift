@@ -100,7 +100,7 @@ import Testing
     }
 
     /// A flood of single changes becomes a few of many, and none is lost.
-    @Test func manyChangesAreToldTogether() async throws {
+    @Test func manyChangesAreReportedTogether() async throws {
         let services = (0..<80).map { VirtualService(BluetoothUUID(0xFF00 + $0 as UInt16), []) }
         let peripheral = VirtualPeripheral(
             VirtualDevice(name: "Many", services: [.genericAttribute] + services), latency: .milliseconds(20))

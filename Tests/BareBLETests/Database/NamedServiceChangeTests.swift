@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test(.row("G25")) func valuesInANamedServiceAreInterruptedAndGoOn() async throws {
+    @Test(.row("G25")) func valuesInANamedServiceAreInterruptedAndContinue() async throws {
         try await VirtualTime.run { time in
             let gatt = VirtualService.genericAttribute(databaseHash: nil)
             let chirp = VirtualService(

@@ -22,7 +22,7 @@ import Testing
                 VirtualCharacteristic(0x2A1A, .read, value: [1]),
             ]), control)
 
-    @Test func onlyTheRangeIsFoundAnew() async throws {
+    @Test func onlyTheRangeIsFoundAgain() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         try await device.discover(level: .full)
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// The application's first request goes first; the library's own follow it, once.
-    @Test func asksBehindTheFirstRequest() async throws {
+    @Test func asksAfterTheFirstRequest() async throws {
         let peripheral = VirtualPeripheral(Self.small)
         let device = try await central.attach(to: peripheral)
         try await device.discover(level: .full)
@@ -130,7 +130,7 @@ import Testing
         #expect(await !peripheral.isSubscribed(to: 0x2A05))
     }
 
-    @Test func aPeerThatAnnouncesNothingIsTold() async throws {
+    @Test func aPeerThatAnnouncesNothingIsReported() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         await #expect(throws: BLEError(.notSupported, during: "", because: "")) {
             _ = try await device.serviceChanges()

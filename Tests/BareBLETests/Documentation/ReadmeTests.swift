@@ -210,7 +210,7 @@ import Testing
         #expect(await !belt.isSubscribed(to: 0x2A37))
     }
 
-    @Test func tellsFailuresApart() async throws {
+    @Test func distinguishesFailures() async throws {
         let device = try await Central().attach(descriptor: VirtualPeripheral(.longValue).connect())
         // in: Sources/BareBLE/BareBLE.docc/Errors.md
         do {

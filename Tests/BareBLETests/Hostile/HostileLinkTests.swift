@@ -176,7 +176,7 @@ struct HostileLinkTests {
     }
 
     @Test("values after the end of a subscription are dropped", .row("G24"))
-    func valuesBehindTheEnd() async throws {
+    func valuesAfterTheEnd() async throws {
         let link = try await HostileLink(HostileLink.table())
         let values = try await link.device.subscribe(to: .handle(3))
         try await values.unsubscribe()

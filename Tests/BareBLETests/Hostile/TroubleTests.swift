@@ -118,7 +118,7 @@ import Testing
             VirtualService(0xFFF0, [VirtualCharacteristic(0xFFF1, [.notify, .read], value: [9])]),
         ])
 
-    @Test func aLinkThatEndsIsToldOfInFullUnlessItsPeerComesAndGoes() {
+    @Test func aLinkThatEndsIsReportedInFullUnlessItsPeerComesAndGoes() {
         let book = PeerWarningTable()
         let start = BootInstant.zero + .seconds(1_000)
         func counts(_ count: Int) -> WarningThrottle.Counts { { body in body(count, "faults") } }

@@ -44,7 +44,7 @@ struct SlowConsumerTests {
     }
 
     @Test("requests continue beside 10,000 notifications a second that no consumer keeps pace with", .row("T17"))
-    func requestsGoOnBesideAFlood() async throws {
+    func requestsContinueBesideAFlood() async throws {
         try await VirtualTime.run { time in
             let peripheral = VirtualPeripheral(
                 VirtualDevice(

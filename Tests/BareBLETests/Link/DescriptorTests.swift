@@ -41,7 +41,7 @@ import Testing
         #expect(error?.code == .attributeNotFound)
     }
 
-    @Test func textThatIsNoneIsToldWithItsBytes() async throws {
+    @Test func textThatIsNoneIsReportedWithItsBytes() async throws {
         let device = try await central.attach(to: VirtualPeripheral(device))
         let error = await #expect(throws: BLEError.self) { _ = try await device.userDescription(of: 0xFFF2) }
         #expect(error?.code == .malformedValue)

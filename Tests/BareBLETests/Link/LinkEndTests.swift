@@ -56,7 +56,7 @@ import Testing
         #expect(await device.isConnected)
     }
 
-    @Test func disconnectIsTold() async throws {
+    @Test func disconnectIsReported() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.battery))
         async let reason = device.disconnected()
         await device.disconnect()

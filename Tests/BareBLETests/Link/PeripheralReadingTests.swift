@@ -51,7 +51,7 @@ import Testing
         #expect(await peripheral.requestCount <= 1 + 3)
     }
 
-    @Test func tellsThePeersRefusal() async throws {
+    @Test func reportsThePeersRefusal() async throws {
         let device = try await central.attach(to: VirtualPeripheral(.longValue))
         let security = await #expect(throws: BLEError.self) { try await device.read(0xFFF2) }
         #expect(security?.code == .insufficientSecurity)

@@ -80,7 +80,7 @@ import Testing
         #expect(try await device.read(.uuid(0xFFF1), from: 512) == [])
     }
 
-    @Test func anOffsetBehindTheEndIsRefused() async throws {
+    @Test func anOffsetAfterTheEndIsRefused() async throws {
         let (device, peer) = try await attach("< 0c 0300 0500\n> 01 0c 0300 07")
         let error = await #expect(throws: BLEError.self) { try await device.read(.handle(3), from: 5) }
         #expect(error?.attError == .invalidOffset)
@@ -110,7 +110,7 @@ import Testing
 
     // MARK: Read Multiple
 
-    @Test func valuesOfKnownLengthAreToldApart() async throws {
+    @Test func valuesOfKnownLengthAreDistinguished() async throws {
         let (device, peer) = try await attach(
             """
             < 0e 0300 0500 0700
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// The first response has room for the first value and 16 bytes of the second; the third value is read by itself.
-    @Test func whatFindsNoRoomIsReadBehind() async throws {
+    @Test func whatFindsNoRoomIsReadAfterwards() async throws {
         let (device, peer) = try await attach(
             """
             < 20 0300 0500 0700

@@ -46,7 +46,7 @@ extension CharacteristicKey where Value == Percent {
         #expect(value.value == 9)
     }
 
-    @Test func twinsAreToldApart() async throws {
+    @Test func twinsAreDistinguished() async throws {
         let twins = VirtualDevice(name: "Twins", services: [.battery(level: 1), .battery(level: 2)])
         let device = try await central.attach(to: VirtualPeripheral(twins))
         let error = await #expect(throws: BLEError.self) { _ = try await device.read(.percent) }
@@ -67,7 +67,7 @@ extension CharacteristicKey where Value == Percent {
         #expect(error?.description.contains("Percent") == true)
     }
 
-    @Test func aSequenceGoesOnBehindAMalformedValue() async throws {
+    @Test func aSequenceContinuesAfterAMalformedValue() async throws {
         let device = try await central.attach(to: VirtualPeripheral(settings))
         let values = try await device.subscribe(to: .setting)
         for bytes in [[1], [2, 2], [], [3]] as [[UInt8]] { try await device.write(bytes, to: 0xFFF1) }
@@ -113,7 +113,7 @@ extension CharacteristicKey where Value == Percent {
         #expect(seen == [Percent(1)])
     }
 
-    @Test func aForLoopGoesOnAfterAMalformedValueThatIsSkipped() async throws {
+    @Test func aForLoopContinuesAfterAMalformedValueThatIsSkipped() async throws {
         let log = KeptLog(detail: "so far")
         var configuration = Configuration()
         configuration.logger = log.logger

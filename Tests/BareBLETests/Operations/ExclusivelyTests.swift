@@ -19,7 +19,7 @@ import Testing
     }
 
     /// The runtime resumes those who waited on several threads, and so in any order; none of that may reach the peer.
-    @Test func othersWaitAndGoOnInTheirOrder() async throws {
+    @Test func othersWaitAndContinueInTheirOrder() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let handles = 5..<45 as Range<UInt8>

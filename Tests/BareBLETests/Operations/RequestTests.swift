@@ -226,7 +226,7 @@ import Testing
     }
 
     /// Each value comes in time, and nothing ever comes of it.
-    @Test func aResponseThatGoesOnForEverHasAnEnd() async throws {
+    @Test func aResponseThatNeverEndsHasAnEnd() async throws {
         try await run { bench in
             let start = bench.time.now
             let call = bench.time.task {

@@ -56,7 +56,7 @@ import Testing
     }
 
     // The value follows the response to the subscription when the request is written.
-    @Test(.row("T30"), arguments: [WriteKind.withResponse, .withoutResponse]) func aValueBehindTheConsent(
+    @Test(.row("T30"), arguments: [WriteKind.withResponse, .withoutResponse]) func aValueAfterTheConsent(
         _ kind: WriteKind
     )
         async throws
@@ -69,7 +69,7 @@ import Testing
     }
 
     // The same for what comes in several pieces.
-    @Test(.row("T30")) func aPieceBehindTheConsent() async throws {
+    @Test(.row("T30")) func aPieceAfterTheConsent() async throws {
         try await run(isTalkative: true) { bench in
             async let answer = bench.device.request([7], to: Self.control, assembling: Self.reply, .length(4))
             try await bench.send([[1, 2], [3, 4]])

@@ -14,7 +14,7 @@ import Testing
         return try DetachedLink(bytes: bytes, descriptor: try #require(link.release()))
     }
 
-    @Test func theLinkGoesOn() async throws {
+    @Test func theLinkContinues() async throws {
         let peripheral = VirtualPeripheral(.longValue)
         let device = try await central.attach(to: peripheral, ConnectOptions(mtu: 100))
         try await device.discover(level: .full)
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func aLinkThatEndedMeanwhileIsTold() async throws {
+    @Test func aLinkThatEndedMeanwhileIsReported() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let link = try await central.attach(to: peripheral).detach()
         await peripheral.disconnect()

@@ -102,7 +102,7 @@ import Testing
     }
 
     /// A link that cannot be resumed is reported, or discovered, and the session connects.
-    @Test(arguments: [false, true]) func aLinkThatIsOverIsMadeAnew(isGivenAway: Bool) async throws {
+    @Test(arguments: [false, true]) func aLinkThatIsOverIsMadeAgain(isGivenAway: Bool) async throws {
         let bench = try RestorationBench(VirtualTimeTrait.time)
         let (sensor, peer) = try await bench.add(RestorationBench.sensor)
         let daemon = try await begin(bench, peer)

@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func theScanGoesOn() async throws {
+    @Test func theScanContinues() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(.battery)
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func aScanThatCannotBeginIsToldAndBeginsLater() async throws {
+    @Test func aScanThatCannotBeginIsReportedAndBeginsLater() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(.battery)

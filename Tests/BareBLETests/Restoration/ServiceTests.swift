@@ -6,7 +6,7 @@ import Glibc
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct ServiceNotifierTests {
-    @Test func aDaemonTellsHowItIs() async throws {
+    @Test func aDaemonReportsHowItIs() async throws {
         let manager = try VirtualServiceManager()
         let notifier = try #require(ServiceNotifier(manager.environment(watchdog: .seconds(30))))
         #expect(notifier.watchdogInterval == .seconds(30))
@@ -154,7 +154,7 @@ import Testing
     }
 
     /// Half a link, two halves of the same kind, and rubbish in the file.
-    @Test func whatIsDamagedIsClosedAndTold() async throws {
+    @Test func whatIsDamagedIsClosedAndReported() async throws {
         let manager = try VirtualServiceManager()
         let notifier = try #require(ServiceNotifier(manager.environment()))
         let socket = try #require(ServiceSocket(manager.address))

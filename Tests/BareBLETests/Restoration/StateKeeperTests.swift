@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct KeptStateTests {
     private let limit = Duration.seconds(20)
 
-    @Test(.row("O25")) func aDamagedStateIsToldOnce() async throws {
+    @Test(.row("O25")) func aDamagedStateIsReportedOnce() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test(.row("O08", "O28")) func aSecondDaemonIsToldWhoHasTheState() async throws {
+    @Test(.row("O08", "O28")) func aSecondDaemonLearnsWhoHasTheState() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let first = bench.fresh()
@@ -73,7 +73,7 @@ import Testing
     }
 
     /// The directory goes away and comes back under a daemon that runs.
-    @Test(.row("O24")) func aDiskThatFailsIsToldAndTriedAgain() async throws {
+    @Test(.row("O24")) func aDiskThatFailsIsReportedAndTriedAgain() async throws {
         try await VirtualTime.run { time in
             let bench = try RestorationBench(time)
             let (_, peer) = try await bench.add(RestorationBench.sensor)
@@ -233,7 +233,7 @@ import Testing
     }
 
     /// The write in progress completes, and no other process gets the store before.
-    @Test(.row("O24")) func aDiskThatHangsIsNotWaitedForForEver() async throws {
+    @Test(.row("O24")) func aDiskThatHangsIsNotWaitedForForever() async throws {
         await VirtualTime.run { time in
             let disk = HangingDisk()
             let isFree = Lock(false)

@@ -72,7 +72,7 @@ import Testing
         _ = held
     }
 
-    @Test(.row("O25")) func aDamagedFileIsMovedAsideAndToldOnce() throws {
+    @Test(.row("O25")) func aDamagedFileIsMovedAsideAndReportedOnce() throws {
         let open = try store.open()
         let bytes = state.bytes
         for count in 0..<bytes.count {

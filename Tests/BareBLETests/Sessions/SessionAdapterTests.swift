@@ -127,7 +127,7 @@ import Testing
 
     // MARK: Waiting for a peer forever
 
-    @Test func aConnectWithoutALimitGoesOnUntilThePeerIsThere() async throws {
+    @Test func aConnectWithoutALimitContinuesUntilThePeerIsThere() async throws {
         try await VirtualTime.run { time in
             let bench = try await AdapterBench(loop: time.loop)
             let central = Central(adapter: bench.adapter)

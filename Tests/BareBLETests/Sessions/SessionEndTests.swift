@@ -7,7 +7,7 @@ import Testing
 
 /// Ending a session, or only what is unfinished in it.
 @Suite(.virtualTime, .timeLimit(.minutes(10))) struct SessionEndTests {
-    @Test func theEndBehindTheQueueLetsCallsEnd() async throws {
+    @Test func theEndAfterTheQueueLetsCallsEnd() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         let device = try await session.ready()

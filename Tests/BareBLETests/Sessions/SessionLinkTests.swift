@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test(.virtualTime, .row("C07")) func notificationsGoOnOverLinks() async throws {
+    @Test(.virtualTime, .row("C07")) func notificationsContinueOverLinks() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         var all = await session.notifications().makeAsyncIterator()

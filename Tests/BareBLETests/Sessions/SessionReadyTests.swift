@@ -84,7 +84,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func aLinkLostInTheHandshakeTellsWhy() async throws {
+    @Test func aLinkLostInTheHandshakeReportsWhy() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         let session = try await bench.session(

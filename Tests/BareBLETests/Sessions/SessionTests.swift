@@ -36,7 +36,7 @@ import Testing
         #expect(try await behind.words(upTo: "") == ["ended"])
     }
 
-    @Test func aLostLinkIsMadeAnew() async throws {
+    @Test func aLostLinkIsMadeAgain() async throws {
         let bench = try SessionBench()
         let session = try await bench.session()
         var events = session.events.makeAsyncIterator()
@@ -53,7 +53,7 @@ import Testing
         await session.disconnect()
     }
 
-    @Test func theEventSaysWhyAndWhenItGoesOn() async throws {
+    @Test func theEventSaysWhyAndWhenItContinues() async throws {
         let bench = try SessionBench()
         let policy = ReconnectPolicy.backoff(initial: .seconds(3600), max: .seconds(7200), jitter: 0)
         let session = try await bench.session(SessionOptions(reconnect: policy))
@@ -78,7 +78,7 @@ import Testing
         #expect(session.state == .ended)
     }
 
-    @Test func attemptsRunOutAndAWishBeginsAnew() async throws {
+    @Test func attemptsRunOutAndAWishBeginsAgain() async throws {
         let bench = try SessionBench()
         await bench.door.close()
         await bench.door.refuse([.timedOut, .connectFailed, .busy])

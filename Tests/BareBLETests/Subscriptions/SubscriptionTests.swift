@@ -98,7 +98,7 @@ import Testing
         #expect(await device.isConnected)
     }
 
-    @Test(.timeLimit(.minutes(10))) func aSecondConsumerIsToldAtOnce() async throws {
+    @Test(.timeLimit(.minutes(10))) func aSecondConsumerGetsAnErrorAtOnce() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let values = try await device.subscribe(to: 0x2A19)
@@ -122,7 +122,7 @@ import Testing
         #expect(failures[0]??.subject == device.name)
     }
 
-    @Test func configurationIsSharedAndClearedBehindTheLast() async throws {
+    @Test func configurationIsSharedAndClearedAfterTheLast() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         let one = try await device.subscribe(to: 0x2A19)
@@ -140,7 +140,7 @@ import Testing
         #expect(await !peripheral.isSubscribed(to: 0x2A19))
     }
 
-    @Test func droppingTheSequenceTellsThePeer() async throws {
+    @Test func droppingTheSequenceReportsThePeer() async throws {
         let peripheral = VirtualPeripheral(.battery)
         let device = try await central.attach(to: peripheral)
         do {

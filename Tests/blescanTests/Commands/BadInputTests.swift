@@ -118,7 +118,7 @@ import Testing
     }
 
     /// A disk that fails in the middle is not the end of the file.
-    @Test(arguments: ["decode", "replay"]) func whatCannotBeReadIsTold(command: String) async throws {
+    @Test(arguments: ["decode", "replay"]) func whatCannotBeReadIsReported(command: String) async throws {
         let outcome = try await BuiltProgram.run([command, "/proc/self/mem"])
         #expect(outcome.status == 65)
         #expect(outcome.errors.contains("cannot read /proc/self/mem: Input/output error."))

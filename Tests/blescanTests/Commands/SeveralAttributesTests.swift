@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The second read uses the handle that the first one has found.
-    @Test func oneTypeTellsOfBoth() async throws {
+    @Test func oneTypeReportsBoth() async throws {
         let lines = try await BuiltProgram.run(["read", "demo:heart-rate", "0x0018", "2a19"]).output
         #expect(lines == "0x0018 Battery Level  57  87 %\n0x0018 Battery Level  57  87 %\n")
         let objects = try await BuiltProgram.run(["read", "demo:heart-rate", "2a19", "0x0018", "--json"]).objects()
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// The cached type of a handle is shown.
-    @Test func theCacheTellsOfHandles() async throws {
+    @Test func theCacheReportsHandles() async throws {
         let folder = try TestFolder()
         _ = try await BuiltProgram.run(["explore", "demo:heart-rate", "--no-read", "--cache", folder["cache"]])
         let outcome = try await BuiltProgram.run([

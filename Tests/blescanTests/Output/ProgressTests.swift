@@ -103,7 +103,7 @@ import Testing
     }
 
     /// A pipe has no size; a file does.
-    @Test func filesAreToldInPerCent() throws {
+    @Test func filesAreReportedInPerCent() throws {
         let folder = try TestFolder()
         try Data(count: 2000).write(to: URL(filePath: folder["capture"]))
         let descriptor = unsafe open(folder["capture"], O_RDONLY)

@@ -60,7 +60,7 @@ import Testing
 
     /// One end of the pipe dies: without the publisher the broker sends the will; without the scanner the command after
     /// the pipe publishes its message.
-    @Test(arguments: ["feeder", "publisher"]) func theDeathOfAScannerIsTold(_ dead: String) async throws {
+    @Test(arguments: ["feeder", "publisher"]) func theDeathOfAScannerIsReported(_ dead: String) async throws {
         let (broker, folder) = (try await Broker(), try TestFolder())
         let capture = try capture(folder)
         let brain = try await broker.subscriber("site/7/ble/+/state", "site/7/ble/+")

@@ -56,7 +56,7 @@ import Testing
         #expect(try await heard(["--name", "Virtual", "--service", "heart-rate"]) == [belt])
     }
 
-    @Test func eachSaysHowMuchIsTold() async throws {
+    @Test func eachSaysHowMuchIsReported() async throws {
         func lines(_ arguments: [String]) async throws -> [String] {
             try await scan(["--json", "--address", kitchen] + arguments).objects().compactMap { $0["event"] as? String }
         }

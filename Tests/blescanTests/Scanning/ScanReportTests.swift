@@ -67,7 +67,7 @@ import Testing
             note: notes.take)
     }
 
-    @Test func theHeartGoesOnBeatingInSilence() async throws {
+    @Test func theHeartContinuesBeatingInSilence() async throws {
         let (reader, notes) = (Reader(), Notes())
         try await VirtualTime.run { time in
             let central = Central(radio: VirtualRadio(time: time))

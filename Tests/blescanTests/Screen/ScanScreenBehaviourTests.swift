@@ -200,7 +200,7 @@ import Testing
         #expect(air.wish(.character("q")) == .quit)
     }
 
-    @Test func trendsAreTold() {
+    @Test func trendsAreReported() {
         let air = Self.three()
         for step in 0..<10 { air.hear(Self.far, -80 + Int8(3 * step), Air.named("Far")) }
         for step in 0..<10 { air.hear(Self.near, -50 - Int8(3 * step), Air.named("Near")) }

@@ -30,7 +30,7 @@ import Testing
         (60, "three-devi…  end of the recording  5 devices  3 lost  q quit"),
         (48, "end of the recording  5 devices  3 lost   q quit"),
         (44, "ended  5 devices  8 adv/s  3 lost     q quit"), (32, "ended  5 devices  3 lost  q quit"),
-    ]) func theEndOfARecordingIsToldBeforeItsName(_ columns: Int, _ line: String) {
+    ]) func theEndOfARecordingIsReportedBeforeItsName(_ columns: Int, _ line: String) {
         let heading = Self.heading(columns) { screen in
             screen.heading = .init(
                 source: "three-devices.btsnoop", address: nil, mode: "end of the recording", brief: "ended")

@@ -234,7 +234,7 @@ struct TerminalTests {
         #expect(after.contains("blescan: 3 devices at the end"))
     }
 
-    @Test func aFailureIsToldOnTheShellsScreen() async throws {
+    @Test func aFailureIsReportedOnTheShellsScreen() async throws {
         let terminal = try await TmuxTerminal()
         let file = terminal.folder["no.dialogue"]
         try "< 0a 0300\n".write(toFile: file, atomically: true, encoding: .utf8)

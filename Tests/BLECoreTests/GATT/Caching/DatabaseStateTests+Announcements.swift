@@ -10,7 +10,7 @@ extension DatabaseStateTests {
                 declarationHandle: 2, valueHandle: 3, endHandle: 4, properties: .indicate, uuid: 0x2A05)
         ])
 
-    @Test func anAnnouncementDuringTheFirstDiscoveryIsTold() throws {
+    @Test func anAnnouncementDuringTheFirstDiscoveryIsReported() throws {
         var state = DatabaseState()
         var isKept = state.indicated(11...20, at: 3)
         #expect(!isKept, "nothing is known that could be wrong")

@@ -205,7 +205,7 @@ import Testing
         #expect(state.nextRediscovery(at: at(0)) == .now([21...30], .full))
     }
 
-    @Test func aChangeIsStaleBehindTheFirstOfTwoDiscoveries() throws {
+    @Test func aChangeIsStaleAfterTheFirstOfTwoDiscoveries() throws {
         var state = DatabaseState()
         state.discoveryBegan()
         state.discoveryBegan()
@@ -262,7 +262,7 @@ import Testing
         #expect(isPurgedLater)
     }
 
-    @Test(.row("G23")) func tellsAnOldCharacteristicFromANewOne() throws {
+    @Test(.row("G23")) func distinguishesAnOldCharacteristicFromANewOne() throws {
         var state = try known()
         let old = try #require(state.database?.characteristic(valueHandle: 13))
         #expect(!state.contradicts(old))

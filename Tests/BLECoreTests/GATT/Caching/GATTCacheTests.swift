@@ -83,7 +83,7 @@ import Testing
         #expect(try GATTCache(bytes: cache.bytes) == cache)
     }
 
-    @Test(.row("O25")) func everyTruncationIsTold() throws {
+    @Test(.row("O25")) func everyTruncationIsReported() throws {
         let bytes = Self.sample.bytes
         for count in 0..<bytes.count {
             #expect(reason(Array(bytes.prefix(count))) == .tooShort, "\(count) bytes")
@@ -91,7 +91,7 @@ import Testing
         #expect(reason(bytes + [0]) == .trailingBytes(1))
     }
 
-    @Test(.row("O25")) func everyFlippedBitIsTold() throws {
+    @Test(.row("O25")) func everyFlippedBitIsReported() throws {
         let bytes = Self.sample.bytes
         for index in bytes.indices {
             for bit in 0..<8 {

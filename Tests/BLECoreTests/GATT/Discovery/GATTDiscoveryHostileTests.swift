@@ -123,7 +123,7 @@ import Testing
 
     /// The first service claims everything, and the list ends with it; its gaps show the others.
     @Test("services after one that claims everything", .row("G07"))
-    func servicesBehindAGreedyOne() throws {
+    func servicesAfterAGreedyOne() throws {
         var database = ModelDatabase()
         database.service(0x1800)
         database.characteristic(0x2A00, .read)

@@ -40,7 +40,7 @@ import Testing
         #expect(server.prepared.isEmpty)
     }
 
-    @Test func writesBehindAnOffset() throws {
+    @Test func writesAfterAnOffset() throws {
         var server = server()
         server.database.change(3) { $0.value = [1, 2, 3, 4] }
         try server.run(WriteLong(handle: 3, value: value(30), offset: 2, mtu: 23)).get()
