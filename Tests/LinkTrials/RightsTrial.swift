@@ -1,7 +1,7 @@
 import BareBLE
 
-/// Which features of a link this process may use: whoever starts it gives it the rights in question, and reads a line
-/// for each.
+/// Reports the features of a link that this process may use with the capabilities that its parent gave it, one line for
+/// each.
 struct RightsTrial {
     let peer: PeerID
     /// A channel that sends back what it gets.

@@ -104,7 +104,7 @@ package enum IOCapability: UInt8, Hashable, Sendable, CaseIterable {
     case keyboardDisplay = 4
 }
 
-/// Sets the IO capability for pairings that neither side's Pair Device starts. It counts from the next link on.
+/// Sets the IO capability for pairings that are not begun by Pair Device. It takes effect with the next link.
 ///
 ///     0x0018 | capability 1          reply: -
 ///

@@ -101,7 +101,7 @@ extension Peripheral {
     }
 
     private func enableServiceChanged(in context: CallContext) async throws(BLEError) {
-        // A peer whose services change faster than they can be discovered must not keep a call pending for ever.
+        // A peer whose services change faster than they can be discovered must not keep a call pending forever.
         for _ in 0..<2 {
             if peerDatabase.isServiceChangedEnabled { return }
             let characteristic = try await serviceChangedCharacteristic(in: context)
