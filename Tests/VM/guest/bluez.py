@@ -16,9 +16,13 @@ from pathlib import Path
 
 TOOLS = Path(os.environ.get("VM_TOOLS", "/"))
 BUS = "/run/vm/bus"
+LOG = "/run/vm/bluez.log"
+DAEMON = ("bluetoothd", "--nodetach", "--debug", "--noplugin=*")
+SERVES = "Entering main loop"  # what bluetoothd prints, with --debug, when it begins to answer
 NAME = "BlueZ-Bench"
 ADAPTER = 1  # hci1
 HCI_GET_DEVICE_INFO = 0x800448D3
+WAIT = 120  # seconds for an answer, on a host that may be busy
 SERVICE = "b1e5a000-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
 VALUE = "b1e5a001-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
 LONG = "b1e5a002-7d1c-4f0a-9c3e-2a5b6c7d8e9f"
@@ -58,11 +62,13 @@ class Peer:
     def __init__(self):
         self.address = address(ADAPTER)
         Path("/run/vm/bus.conf").write_text(BUS_CONFIGURATION)
-        self.log = open("/run/vm/bluez.log", "w")
+        self.log = open(LOG, "w")
         self.children = []
         self.launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
         self.until(lambda: os.path.exists(BUS), "the message bus did not start")
-        self.daemon = self.launch("bluetoothd", "--nodetach", "--noplugin=*")
+        self.daemon = self.launch(*DAEMON)
+        # bluetoothd does not answer a call that arrives while it requests its name, and bluetoothctl calls only once.
+        self.until(lambda: SERVES in Path(LOG).read_text(errors="replace"), "bluetoothd did not start")
         self.shell = subprocess.Popen(
             [program("bluetoothctl")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env=environment())
@@ -78,14 +84,14 @@ class Peer:
         return child
 
     @staticmethod
-    def until(true, why, seconds=30):
+    def until(true, why, seconds=WAIT):
         end = time.monotonic() + seconds
         while not true():
             if time.monotonic() > end:
                 raise TimeoutError(why)
             time.sleep(0.02)
 
-    def expect(self, *texts, seconds=30):
+    def expect(self, *texts, seconds=WAIT):
         """Reads the output of bluetoothctl until one of the texts appears after what was expected before."""
         end = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
@@ -103,7 +109,7 @@ class Peer:
                     self.log.flush()
                     self.heard += piece
 
-    def say(self, line, *answers, seconds=30):
+    def say(self, line, *answers, seconds=WAIT):
         self.shell.stdin.write(line.encode() + b"\n")
         self.shell.stdin.flush()
         if answers:

@@ -166,10 +166,8 @@ def bluetoothd_comes_and_goes_under_the_daemon():
         try:
             launch("dbus-daemon", "--nofork", "--nopidfile", "--config-file=/run/vm/bus.conf")
             until(lambda: os.path.exists(bluez.BUS), "the message bus did not start")
-            bluetoothd = launch("bluetoothd", "--nodetach", "--noplugin=*")
-            # It configures the adapter for a while without a visible sign.
-            time.sleep(5)
-            same(bluetoothd.poll(), None, "bluetoothd's end")
+            bluetoothd = launch(*bluez.DAEMON)
+            until(lambda: "hci0 registered" in Path(out.name).read_text(errors="replace"), "bluetoothd has no adapter")
             settled("beside bluetoothd")
             bluetoothd.terminate()
             bluetoothd.wait(WAIT)
