@@ -42,6 +42,8 @@ package struct ManagementCommandCode: RawRepresentable, Hashable, Sendable {
     package static let userPasskeyNegativeReply = ManagementCommandCode(rawValue: 0x001F)
     /// Add Remote Out Of Band Data.
     package static let addRemoteOutOfBandData = ManagementCommandCode(rawValue: 0x0021)
+    /// Remove Remote Out Of Band Data.
+    package static let removeRemoteOutOfBandData = ManagementCommandCode(rawValue: 0x0022)
     /// Set Secure Connections.
     package static let setSecureConnections = ManagementCommandCode(rawValue: 0x002D)
     /// Set Privacy.

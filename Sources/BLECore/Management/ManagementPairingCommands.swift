@@ -180,6 +180,18 @@ package struct ManagementAddRemoteOutOfBandData: ManagementPeerCommand {
     }
 }
 
+/// Removes what the kernel was given about peers for out-of-band pairing, of all peers: it refuses to do so for one.
+///
+///     0x0022 | zeros 7                          reply: zeros 7
+///
+/// Spec: MGMT_OP_REMOVE_REMOTE_OOB_DATA; Bluetooth Management API, Remove Remote Out Of Band Data Command.
+package struct ManagementRemoveRemoteOutOfBandData: ManagementPeerCommand {
+    package static let code = ManagementCommandCode.removeRemoteOutOfBandData
+    package var peer: ManagementPeer { ManagementPeer(address: .zero, rawType: 0) }
+
+    package init() {}
+}
+
 /// Drops the link to a peer.
 ///
 ///     0x0014 | peer 7                           reply: peer 7

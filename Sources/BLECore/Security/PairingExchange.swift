@@ -1,0 +1,708 @@
+// The pairing of one link through the kernel's management interface.
+//
+// Duties: make the adapter bondable for this one pairing, begin it with Pair Device, pass the kernel's questions to the
+// agent and its replies to the kernel, gather the keys, check what they are worth, have them stored, and undo
+// everything where one of these fails.
+//
+// Invariants
+// - An exchange ends exactly once, in `finish`, and not before the adapter has been told to be no longer bondable.
+// - Success is reported after the bond is stored. A failure after keys may exist removes them from the kernel first.
+// - Each question is asked once. After the exchange was cancelled, or its time is over, every question gets a no.
+// - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
+//   so it only says whether the link is encrypted at all.
+// - Questions about other peers are not this machine's: `refusal(of:)` is the response to them.
+// - Every command but Pair Device ends by itself, in the queue of commands. Pair Device has this machine's deadline.
+//
+// The order of what the kernel reports varies: keys and the end of Pair Device arrive at one socket, Encryption Change
+// at another. A peer that distributes its keys late has a second for that.
+
+/// Pairs with one peer.
+package struct PairingExchange: ~Copyable {
+    /// What is to be achieved, and by what means.
+    package struct Demand: Hashable, Sendable {
+        /// The peer, by the address that its link was made to.
+        package var peer: PeerID
+        /// What the agent can show and ask.
+        package var capability: IOCapability
+        /// What the peer has told about itself in another way.
+        package var outOfBand: OutOfBandValues?
+        /// The weakest key that is accepted.
+        package var strength: KeyStrength
+        /// The size of the shortest key that is accepted, in bytes.
+        package var minimumKeySize: UInt8
+        /// Whether a key that the kernel has is to be replaced.
+        package var replacesKey: Bool
+        /// Whether Encryption Change of the link is reported to `encryptionChanged`.
+        package var followsEncryption: Bool
+        package var deadline: BootInstant
+
+        package init(
+            peer: PeerID, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
+            strength: KeyStrength = .encrypted, minimumKeySize: UInt8 = 16, replacesKey: Bool = false,
+            followsEncryption: Bool = true, deadline: BootInstant
+        ) {
+            self.peer = peer
+            self.capability = capability
+            self.outOfBand = outOfBand
+            self.strength = strength
+            self.minimumKeySize = minimumKeySize
+            self.replacesKey = replacesKey
+            self.followsEncryption = followsEncryption
+            self.deadline = deadline
+        }
+    }
+
+    /// The values of a peer for the out-of-band association model of LE Secure Connections.
+    package struct OutOfBandValues: Hashable, Sendable {
+        package var confirmation: Secret128
+        package var random: Secret128
+
+        package init(confirmation: Secret128, random: Secret128) {
+            self.confirmation = confirmation
+            self.random = random
+        }
+    }
+
+    /// What a key protects against, weakest first.
+    package enum KeyStrength: Int, Hashable, Sendable, Comparable {
+        /// Against listening, not against a man in the middle.
+        case encrypted
+        /// Protected by a passkey of LE legacy pairing, which can be found by trying.
+        case legacyPasskey
+        /// Against a man in the middle too.
+        case authenticated
+
+        package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+        /// What a key of this kind is worth; `nil` for the debug key and for kinds that are unknown.
+        package init?(_ kind: ManagementLongTermKey.Kind) {
+            switch kind {
+            case .legacy, .secureConnections: self = .encrypted
+            case .legacyAuthenticated: self = .legacyPasskey
+            case .secureConnectionsAuthenticated: self = .authenticated
+            default: return nil
+            }
+        }
+    }
+
+    /// How two devices make sure of each other.
+    ///
+    /// Spec: Association models, Core Vol 1 Part A, 5.2.4.
+    package enum Method: Hashable, Sendable {
+        case justWorks
+        case passkeyShown
+        case passkeyEntered
+        case numericComparison
+        case outOfBand
+    }
+
+    /// What the agent is asked, or has to show.
+    package enum Question: Hashable, Sendable {
+        /// Whether to pair without any comparison.
+        case justWorks
+        /// Whether the peer shows this number, 0 to 999,999.
+        case compare(UInt32)
+        /// The passkey that the peer shows.
+        case enter
+        /// Show this passkey, which is entered at the peer. There is nothing to reply.
+        case show(UInt32)
+    }
+
+    /// The agent's reply.
+    package enum Reply: Hashable, Sendable {
+        case yes
+        case no
+        case passkey(UInt32)
+    }
+
+    /// A pairing that went well, before it is stored.
+    package struct Outcome: Hashable, Sendable {
+        /// The peer's identity.
+        package let identity: PeerID
+        /// The keys as they came.
+        package let longTermKeys: [ManagementLongTermKey]
+        /// The key by which the peer's private addresses are resolved, if it has told one.
+        package let identityResolvingKey: ManagementIdentityResolvingKey?
+        /// The key by which this side signs, if one was made.
+        package let signatureKey: ManagementNewSignatureKey?
+        package let method: Method
+        /// What the weakest of the keys is worth.
+        package let strength: KeyStrength
+        /// The size of the shortest key, in bytes.
+        package let keySize: UInt8
+    }
+
+    /// Why there is no bond.
+    package enum Failure: Error, Hashable, Sendable {
+        /// The kernel refused a command.
+        case command(ManagementCommandCode, ManagementStatus)
+        /// The kernel did not respond to a command.
+        case noResponse(ManagementCommandCode)
+        /// The time was over; the agent had not replied to the question, or the peer is silent.
+        case timedOut(Question?)
+        case cancelled
+        /// The agent said no.
+        case refusedHere(Question)
+        /// The peer said no, or the passkeys differ. The kernel drops the link.
+        case refusedByPeer
+        /// The peer can only be paired without protection against a man in the middle. No key was made.
+        case notProtected
+        /// The key is weaker than what was demanded.
+        case keyTooWeak(KeyStrength?)
+        case keyTooShort(UInt8)
+        /// The link is encrypted, and the peer left no key to keep.
+        case noKey
+        /// The link is encrypted, and the peer has not told who it is: the key would not be found again.
+        case noIdentity
+        /// The pairing ended without encryption.
+        case notEncrypted
+        /// The owner could not store the bond, or rejected it.
+        case notStored
+        case linkLost
+        /// The adapter or the management interface is gone.
+        case adapterLost
+    }
+
+    /// A command of this machine.
+    package enum Command: Hashable, Sendable {
+        case setBondable(Bool)
+        case removeKeys(disconnects: Bool)
+        case addOutOfBandData(OutOfBandValues)
+        case clearOutOfBandData
+        case pair
+        case cancelPairing
+        case confirm
+        case reject
+        case enter(UInt32)
+        case enterNothing
+    }
+
+    /// The end of a command.
+    package enum CommandEnd: Hashable, Sendable {
+        /// It succeeded; with the peer that it returned.
+        case success(ManagementPeer?)
+        case failure(ManagementStatus)
+        /// There was no response in time.
+        case noResponse
+        /// The management interface or the adapter is gone.
+        case lost
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Send this command for the peer, and call `commandFinished` with its end.
+        case send(Command, ManagementPeer)
+        /// Ask the agent, and call `replied`, unless it is only to show something.
+        case ask(Question)
+        /// Read the security level and the key size of the link's socket, and call `securityRead`.
+        case readSecurity
+        /// Store the bond, and call `stored`.
+        case store(Outcome)
+        /// The exchange has ended. Questions to the agent that are open are void.
+        case finish(Result<Outcome, Failure>)
+    }
+
+    private struct Pairing {
+        let demand: Demand
+        var identity: PeerID
+        /// The question that waits for the agent's reply.
+        var question: Question?
+        var method: Method
+        var longTermKeys: [ManagementLongTermKey] = []
+        var identityResolvingKey: ManagementIdentityResolvingKey?
+        var signatureKey: ManagementNewSignatureKey?
+        /// Whether there was a key that is not to be kept.
+        var hasFleetingKey = false
+        var isEncrypted = false
+        /// Whether a key that the kernel had was removed before.
+        var hasRemovedKeys = false
+
+        init(_ demand: Demand) {
+            self.demand = demand
+            identity = demand.peer
+            method = demand.outOfBand == nil ? .justWorks : .outOfBand
+            isEncrypted = !demand.followsEncryption
+        }
+
+        func concerns(_ peer: ManagementPeer) -> Bool {
+            guard let peer = peer.id else { return false }
+            return peer == demand.peer || peer == identity
+        }
+
+        /// Whether there is a key for links whose Central is this side.
+        var hasKey: Bool { longTermKeys.contains { $0.isCentral || $0.kind.isSecureConnections } }
+    }
+
+    private enum State {
+        case idle
+        /// The first of these commands is out. With a failure, the exchange ends as soon as it has.
+        case preparing(Pairing, [Command], Failure?)
+        /// Pair Device is out.
+        case pairing(Pairing)
+        /// Pair Device is out and to end, for this reason, by `until`.
+        case stopping(Pairing, Failure, isCancelled: Bool, until: BootInstant)
+        /// Pair Device has succeeded; a key or the encryption is not reported yet.
+        case settling(Pairing, until: BootInstant)
+        /// The security of the socket is being read.
+        case checking(Pairing)
+        case storing(Pairing, Outcome)
+        /// The first of these commands is out; then the exchange ends.
+        case leaving(Pairing, [Command], Result<Outcome, Failure>)
+        case finished
+    }
+
+    private var state = State.idle
+
+    package init() {}
+
+    /// Whether the exchange has begun and not ended.
+    package var isRunning: Bool {
+        switch state {
+        case .idle, .finished: false
+        default: true
+        }
+    }
+
+    /// Whether questions of the kernel about this peer belong to the exchange.
+    package func concerns(_ peer: ManagementPeer) -> Bool { pairing?.concerns(peer) ?? false }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        switch state {
+        case .pairing(let pairing): pairing.demand.deadline
+        case .stopping(_, _, _, let until), .settling(_, let until): until
+        case .idle, .preparing, .checking, .storing, .leaving, .finished: nil
+        }
+    }
+
+    private var pairing: Pairing? {
+        switch state {
+        case .idle, .finished: nil
+        case .preparing(let pairing, _, _), .pairing(let pairing), .stopping(let pairing, _, _, _),
+            .settling(let pairing, _), .checking(let pairing), .storing(let pairing, _), .leaving(let pairing, _, _):
+            pairing
+        }
+    }
+
+    // MARK: - From the owner
+
+    /// Begins to pair. Only for an exchange that has not begun.
+    package mutating func begin(_ demand: Demand) -> [Action] {
+        guard case .idle = state else { return [] }
+        var commands = [Command.setBondable(true)]
+        if demand.replacesKey { commands.append(.removeKeys(disconnects: false)) }
+        if let values = demand.outOfBand { commands.append(.addOutOfBandData(values)) }
+        var pairing = Pairing(demand)
+        pairing.hasRemovedKeys = demand.replacesKey
+        return prepare(pairing, commands)
+    }
+
+    /// The agent has replied.
+    package mutating func replied(_ reply: Reply, at now: BootInstant) -> [Action] {
+        guard case .pairing(var pairing) = state, let question = pairing.question else { return [] }
+        switch (question, reply) {
+        case (.justWorks, .yes), (.compare, .yes):
+            pairing.question = nil
+            state = .pairing(pairing)
+            return [send(.confirm, pairing)]
+        case (.enter, .passkey(let passkey)) where passkey <= Self.largestPasskey:
+            pairing.question = nil
+            state = .pairing(pairing)
+            return [send(.enter(passkey), pairing)]
+        case (.show, .yes):
+            return []
+        default:
+            return stop(pairing, .refusedHere(question), at: now)
+        }
+    }
+
+    /// The caller does not wait any longer. A bond that is being stored is not undone.
+    package mutating func cancel(at now: BootInstant) -> [Action] { end(.cancelled, at: now) }
+
+    /// The security of the link's socket; `nil` where the link is gone.
+    package mutating func securityRead(_ security: (level: UInt8, keySize: UInt8)?) -> [Action] {
+        guard case .checking(let pairing) = state else { return [] }
+        guard let security else { return leave(pairing, .linkLost) }
+        guard security.level >= Self.encryptedLevel else { return leave(pairing, .notEncrypted) }
+        let strengths = pairing.longTermKeys.map { KeyStrength($0.kind) }
+        guard let strength = strengths.compactMap(\.self).min(), !strengths.contains(nil) else {
+            return leave(pairing, .keyTooWeak(nil))
+        }
+        guard strength >= pairing.demand.strength else { return leave(pairing, .keyTooWeak(strength)) }
+        let keySize = pairing.longTermKeys.map(\.size).min() ?? 0
+        guard keySize >= pairing.demand.minimumKeySize else { return leave(pairing, .keyTooShort(keySize)) }
+        let outcome = Outcome(
+            identity: pairing.identity, longTermKeys: pairing.longTermKeys,
+            identityResolvingKey: pairing.identityResolvingKey, signatureKey: pairing.signatureKey,
+            method: pairing.method, strength: strength, keySize: keySize)
+        state = .storing(pairing, outcome)
+        return [.store(outcome)]
+    }
+
+    /// The bond is stored, or could not be.
+    package mutating func stored(_ isStored: Bool) -> [Action] {
+        guard case .storing(let pairing, let outcome) = state else { return [] }
+        return isStored ? leave(pairing, [], .success(outcome)) : leave(pairing, .notStored)
+    }
+
+    /// The adapter or the management interface is gone: no command can be sent any more.
+    package mutating func adapterLost() -> [Action] {
+        guard isRunning else { return [] }
+        // A bond that has been stored is one.
+        if case .leaving(_, _, let result) = state { return finish(result) }
+        if case .storing = state { return [] }
+        return finish(.failure(.adapterLost))
+    }
+
+    /// Advances to `now`.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard let deadline = nextDeadline, deadline <= now else { return [] }
+        switch state {
+        case .pairing(let pairing):
+            return stop(pairing, .timedOut(pairing.question), at: now)
+        case .stopping(let pairing, let failure, isCancelled: false, _):
+            // The no had no effect.
+            return cancelPairing(pairing, failure, at: now)
+        case .stopping(let pairing, let failure, isCancelled: true, _):
+            return leave(pairing, failure)
+        case .settling(let pairing, _):
+            if pairing.hasKey { return leave(pairing, .notEncrypted) }
+            return leave(pairing, pairing.identity.isIdentity ? .noKey : .noIdentity)
+        case .idle, .preparing, .checking, .storing, .leaving, .finished:
+            return []
+        }
+    }
+
+    // MARK: - From the kernel
+
+    /// A command of this machine has ended.
+    package mutating func commandFinished(_ command: Command, _ end: CommandEnd, at now: BootInstant) -> [Action] {
+        if end == .lost { return adapterLost() }
+        switch state {
+        case .preparing(let pairing, let commands, let failure):
+            guard commands.first == command else { return [] }
+            if let failure = failure ?? Self.failure(of: command, end) { return leave(pairing, [], .failure(failure)) }
+            return prepare(pairing, Array(commands.dropFirst()))
+        case .pairing(let pairing):
+            return command == .pair ? pairingEnded(pairing, end, nil, at: now) : []
+        case .stopping(let pairing, let failure, _, _):
+            return command == .pair ? pairingEnded(pairing, end, failure, at: now) : []
+        case .leaving(let pairing, let commands, let result):
+            // What cannot be undone now is left to the next load of the lists.
+            return commands.first == command ? leave(pairing, Array(commands.dropFirst()), result) : []
+        case .idle, .settling, .checking, .storing, .finished:
+            return []
+        }
+    }
+
+    /// The encryption of the link has changed, as the controller reports it.
+    package mutating func encryptionChanged(_ isEncrypted: Bool) -> [Action] {
+        update { $0.isEncrypted = isEncrypted }
+    }
+
+    /// The link has ended.
+    package mutating func linkEnded(at now: BootInstant) -> [Action] {
+        switch state {
+        case .pairing(let pairing):
+            // Its status follows at once. A refusal by the peer ends the link too.
+            state = .stopping(pairing, .linkLost, isCancelled: true, until: now + Self.stopTimeout)
+            return []
+        case .preparing(let pairing, let commands, nil):
+            state = .preparing(pairing, commands, .linkLost)
+            return []
+        case .settling(let pairing, _), .checking(let pairing):
+            return leave(pairing, .linkLost)
+        case .idle, .preparing, .stopping, .storing, .leaving, .finished:
+            return []
+        }
+    }
+
+    /// An event of the management interface about a peer was read.
+    ///
+    /// - Returns: `nil` for an event that does not concern this exchange.
+    package mutating func received(_ event: ManagementEvent.Content, at now: BootInstant) -> [Action]? {
+        switch event {
+        case .userConfirmationRequest(let request):
+            guard concerns(request.peer) else { return nil }
+            return asked(request.number.map { .compare($0) } ?? .justWorks, event, at: now)
+        case .userPasskeyRequest(let request):
+            return concerns(request.peer) ? asked(.enter, event, at: now) : nil
+        case .passkeyNotify(let notification):
+            // It is repeated for each digit.
+            guard concerns(notification.peer) else { return nil }
+            return asked(.show(notification.passkey), event, at: now)
+        case .newIdentityResolvingKey(let new):
+            guard let pairing, let identity = new.key.peer.id,
+                new.privateAddress == pairing.demand.peer.address || pairing.concerns(new.key.peer)
+            else { return nil }
+            return update { pairing in
+                pairing.identity = identity
+                if new.isForStorage { pairing.identityResolvingKey = new.key }
+            }
+        case .newLongTermKey(let new):
+            guard concerns(new.key.peer) else { return nil }
+            return update { pairing in
+                if new.isForStorage { pairing.longTermKeys.append(new.key) } else { pairing.hasFleetingKey = true }
+            }
+        case .newSignatureKey(let new):
+            guard concerns(new.peer) else { return nil }
+            return update { pairing in
+                if new.isForStorage, !new.isRemote { pairing.signatureKey = new }
+            }
+        case .deviceDisconnected(let end):
+            return concerns(end.peer) ? linkEnded(at: now) : nil
+        case .commandComplete, .commandStatus, .indexAdded, .indexRemoved, .newSettings, .deviceConnected,
+            .authenticationFailed, .deviceUnpaired, .unknown:
+            return nil
+        }
+    }
+
+    /// Returns the command that says no to a question of the kernel, with the peer; `nil` for every other event.
+    ///
+    /// It is the response to each question that belongs to no exchange: nobody has asked to pair.
+    package static func refusal(of event: ManagementEvent.Content) -> (command: Command, peer: ManagementPeer)? {
+        switch event {
+        case .userConfirmationRequest(let request): (.reject, request.peer)
+        case .userPasskeyRequest(let request): (.enterNothing, request.peer)
+        // Showing nothing would leave the peer's user in front of a dialog.
+        case .passkeyNotify(let notification): (.enterNothing, notification.peer)
+        default: nil
+        }
+    }
+}
+
+// MARK: - Transitions
+
+extension PairingExchange {
+    private func send(_ command: Command, _ pairing: Pairing) -> Action {
+        .send(command, ManagementPeer(command.isAboutIdentity ? pairing.identity : pairing.demand.peer))
+    }
+
+    private mutating func prepare(_ pairing: Pairing, _ commands: [Command]) -> [Action] {
+        guard let next = commands.first else {
+            state = .pairing(pairing)
+            return [send(.pair, pairing)]
+        }
+        state = .preparing(pairing, commands, nil)
+        return [send(next, pairing)]
+    }
+
+    /// The failure that a command before Pair Device ends the exchange with.
+    private static func failure(of command: Command, _ end: CommandEnd) -> Failure? {
+        switch end {
+        case .success, .lost: nil
+        // There was no key to remove.
+        case .failure(.notPaired) where command == .removeKeys(disconnects: false): nil
+        case .failure(.notConnected), .failure(.disconnected): .linkLost
+        case .failure(let status): .command(command.code, status)
+        case .noResponse: .noResponse(command.code)
+        }
+    }
+
+    private mutating func asked(_ question: Question, _ event: ManagementEvent.Content, at now: BootInstant) -> [Action]
+    {
+        guard case .pairing(var pairing) = state else {
+            // The exchange is about to end, or a stranger pairs under the address of this peer.
+            return Self.refusal(of: event).map { [.send($0.command, $0.peer)] } ?? []
+        }
+        if pairing.question == question { return [] }
+        switch question {
+        case .justWorks:
+            if pairing.demand.strength > .encrypted {
+                pairing.question = question
+                return stop(pairing, .notProtected, at: now)
+            }
+            pairing.method = .justWorks
+        case .compare: pairing.method = .numericComparison
+        case .enter: pairing.method = .passkeyEntered
+        case .show: pairing.method = .passkeyShown
+        }
+        pairing.question = question
+        state = .pairing(pairing)
+        return [.ask(question)]
+    }
+
+    /// Changes what is known about the pairing while it runs, and goes on where that was awaited.
+    private mutating func update(_ change: (inout Pairing) -> Void) -> [Action] {
+        switch state {
+        case .preparing(var pairing, let commands, let failure):
+            change(&pairing)
+            state = .preparing(pairing, commands, failure)
+        case .pairing(var pairing):
+            change(&pairing)
+            state = .pairing(pairing)
+        case .stopping(var pairing, let failure, let isCancelled, let until):
+            change(&pairing)
+            state = .stopping(pairing, failure, isCancelled: isCancelled, until: until)
+        case .settling(var pairing, let until):
+            change(&pairing)
+            return settle(pairing, until: until)
+        case .idle, .checking, .storing, .leaving, .finished:
+            break
+        }
+        return []
+    }
+
+    private mutating func pairingEnded(
+        _ pairing: Pairing, _ end: CommandEnd, _ failure: Failure?, at now: BootInstant
+    ) -> [Action] {
+        var pairing = pairing
+        switch end {
+        case .success(let peer):
+            if let failure { return leave(pairing, failure) }
+            if let identity = peer?.id { pairing.identity = identity }
+            return settle(pairing, until: now + Self.keyTimeout)
+        case .failure(.alreadyPaired) where failure == nil && !pairing.hasRemovedKeys:
+            // The kernel has a key that is no bond of the owner's.
+            pairing.hasRemovedKeys = true
+            return prepare(pairing, [.removeKeys(disconnects: false)])
+        case .failure(.authenticationFailed) where failure == nil || failure == .linkLost:
+            return leave(pairing, .refusedByPeer)
+        case .failure(.timeout) where failure == nil:
+            return leave(pairing, .timedOut(nil))
+        case .failure, .noResponse, .lost:
+            return leave(pairing, failure ?? Self.failure(of: .pair, end) ?? .adapterLost)
+        }
+    }
+
+    private mutating func settle(_ pairing: Pairing, until: BootInstant) -> [Action] {
+        guard pairing.hasKey, pairing.isEncrypted else {
+            state = .settling(pairing, until: until)
+            return []
+        }
+        guard pairing.identity.isIdentity else { return leave(pairing, .noIdentity) }
+        state = .checking(pairing)
+        return [.readSecurity]
+    }
+
+    /// Ends the exchange wherever it stands.
+    private mutating func end(_ failure: Failure, at now: BootInstant) -> [Action] {
+        switch state {
+        case .preparing(let pairing, let commands, let earlier):
+            state = .preparing(pairing, commands, earlier ?? failure)
+            return []
+        case .pairing(let pairing):
+            return stop(pairing, failure, at: now)
+        case .settling(let pairing, _), .checking(let pairing):
+            return leave(pairing, failure)
+        case .idle, .stopping, .storing, .leaving, .finished:
+            return []
+        }
+    }
+
+    /// Ends the pairing by a no to the open question, which keeps the link; else by cancelling it, which does not.
+    private mutating func stop(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
+        guard let question = pairing.question else { return cancelPairing(pairing, failure, at: now) }
+        var pairing = pairing
+        pairing.question = nil
+        state = .stopping(pairing, failure, isCancelled: false, until: now + Self.stopTimeout)
+        switch question {
+        case .justWorks, .compare: return [send(.reject, pairing)]
+        case .enter, .show: return [send(.enterNothing, pairing)]
+        }
+    }
+
+    private mutating func cancelPairing(_ pairing: Pairing, _ failure: Failure, at now: BootInstant) -> [Action] {
+        state = .stopping(pairing, failure, isCancelled: true, until: now + Self.stopTimeout)
+        return [send(.cancelPairing, pairing)]
+    }
+
+    /// Removes what the pairing has left, and ends.
+    private mutating func leave(_ pairing: Pairing, _ failure: Failure) -> [Action] {
+        let hasKeys = pairing.hasFleetingKey || !pairing.longTermKeys.isEmpty
+        // The kernel refused to pair: what it has of this peer is not of this pairing.
+        if case .command = failure, !hasKeys { return leave(pairing, [], .failure(failure)) }
+        // Without an identity the encryption is good for this link.
+        let disconnects = hasKeys && failure != .noIdentity
+        return leave(pairing, [.removeKeys(disconnects: disconnects)], .failure(failure))
+    }
+
+    private mutating func leave(
+        _ pairing: Pairing, _ commands: [Command], _ result: Result<Outcome, Failure>
+    ) -> [Action] {
+        var commands = commands
+        if case .leaving = state {
+            guard !commands.isEmpty else { return finish(result) }
+        } else {
+            // The data would be used for the next pairing too.
+            if pairing.demand.outOfBand != nil { commands.append(.clearOutOfBandData) }
+            commands.append(.setBondable(false))
+        }
+        state = .leaving(pairing, commands, result)
+        return commands.first.map { [send($0, pairing)] } ?? finish(result)
+    }
+
+    private mutating func finish(_ result: Result<Outcome, Failure>) -> [Action] {
+        state = .finished
+        return [.finish(result)]
+    }
+
+    /// How long the end of Pair Device is awaited after a no, and after Cancel Pair Device.
+    private static let stopTimeout: Duration = .seconds(3)
+    /// How long a peer may take to distribute its keys after Pair Device has succeeded.
+    private static let keyTimeout: Duration = .seconds(1)
+    private static let largestPasskey: UInt32 = 999_999
+    /// `BT_SECURITY_MEDIUM`: encrypted.
+    private static let encryptedLevel: UInt8 = 2
+}
+
+// MARK: - Packets
+
+extension PairingExchange.Command {
+    /// Whether the kernel knows the peer by its identity where it has told one.
+    fileprivate var isAboutIdentity: Bool {
+        switch self {
+        case .pair, .addOutOfBandData: false
+        default: true
+        }
+    }
+
+    /// The code of the command.
+    package var code: ManagementCommandCode {
+        switch self {
+        case .setBondable: .setBondable
+        case .removeKeys: .unpairDevice
+        case .addOutOfBandData: .addRemoteOutOfBandData
+        case .clearOutOfBandData: .removeRemoteOutOfBandData
+        case .pair: .pairDevice
+        case .cancelPairing: .cancelPairDevice
+        case .confirm: .userConfirmationReply
+        case .reject: .userConfirmationNegativeReply
+        case .enter: .userPasskeyReply
+        case .enterNothing: .userPasskeyNegativeReply
+        }
+    }
+
+    /// Returns the packet that carries the command.
+    ///
+    /// - Parameter capability: What the agent can show and ask.
+    package func packet(_ peer: ManagementPeer, _ capability: IOCapability, adapter: UInt16) -> ManagementPacket {
+        switch self {
+        case .setBondable(let isOn): ManagementSetBondable(isOn).packet(adapter: adapter)
+        case .removeKeys(let disconnects):
+            ManagementUnpairDevice(peer, disconnects: disconnects).packet(adapter: adapter)
+        case .addOutOfBandData(let values):
+            ManagementAddRemoteOutOfBandData(peer, confirmation: values.confirmation, random: values.random)
+                .packet(adapter: adapter)
+        case .clearOutOfBandData: ManagementRemoveRemoteOutOfBandData().packet(adapter: adapter)
+        case .pair: ManagementPairDevice(peer, capability).packet(adapter: adapter)
+        case .cancelPairing: ManagementCancelPairDevice(peer).packet(adapter: adapter)
+        case .confirm: ManagementUserConfirmationReply(peer).packet(adapter: adapter)
+        case .reject: ManagementUserConfirmationNegativeReply(peer).packet(adapter: adapter)
+        case .enter(let passkey): ManagementUserPasskeyReply(peer, passkey: passkey).packet(adapter: adapter)
+        case .enterNothing: ManagementUserPasskeyNegativeReply(peer).packet(adapter: adapter)
+        }
+    }
+}
+
+extension PeerID {
+    /// Whether the address never changes.
+    fileprivate var isIdentity: Bool { kind == .public || kind == .static }
+}
+
+extension ManagementLongTermKey.Kind {
+    /// Whether the key is of LE Secure Connections, which has one for both sides.
+    package var isSecureConnections: Bool {
+        self == .secureConnections || self == .secureConnectionsAuthenticated || self == .debug
+    }
+}
