@@ -181,10 +181,9 @@ private struct FuzzedAdapter: ~Copyable, FuzzedRun {
             obey(initiator.received(complete, at: now))
         case .advertisingReports(let batch):
             for report in batch.reports { scan.reportSeen(hasData: !report.data.isEmpty, at: now) }
-        case .disconnectionComplete, .encryptionChange, .readRemoteVersionComplete, .hardwareError, .dataLengthChange,
-            .numberOfCompletedPackets, .connectionUpdateComplete, .remoteFeaturesComplete, .phyUpdateComplete,
-            .emptyMeta,
-            .unknownMeta, .unknown:
+        case .disconnectionComplete, .encryptionChange, .encryptionKeyRefresh, .readRemoteVersionComplete,
+            .hardwareError, .dataLengthChange, .numberOfCompletedPackets, .connectionUpdateComplete,
+            .remoteFeaturesComplete, .phyUpdateComplete, .emptyMeta, .unknownMeta, .unknown:
             break
         }
     }

@@ -115,6 +115,8 @@ extension PacketPrinter {
             printed.details = [Self.parameters(update.parameters)]
         case .encryptionChange(let change):
             printed.title += " link \(PacketNames.hex(change.handle)): \(change.isEncrypted ? "on" : "off")"
+        case .encryptionKeyRefresh(let refresh):
+            printed.title += " link \(PacketNames.hex(refresh.handle)): \(refresh.status)"
         case .readRemoteVersionComplete(let version):
             let company = AssignedNumbers.companyName(version.company) ?? PacketNames.hex(version.company)
             printed.title += " link \(PacketNames.hex(version.handle)): \(version.status)"

@@ -20,6 +20,8 @@ package enum HCIEvent: Hashable, Sendable {
     case hardwareError(code: UInt8)
     /// 0x13: the number of packets sent for each link.
     case numberOfCompletedPackets([HCICompletedPackets])
+    /// 0x30: an encrypted link has another key.
+    case encryptionKeyRefresh(HCIEncryptionKeyRefresh)
     /// 0x3E 01, 0A and 29: a link was established, or the attempt failed.
     case connectionComplete(LEConnectionComplete)
     /// 0x3E 03: a link's connection parameters changed.
@@ -64,6 +66,7 @@ package enum HCIEvent: Hashable, Sendable {
             try parameters.finish("HCI_Hardware_Error")
             self = .hardwareError(code: fault)
         case 0x13: self = .numberOfCompletedPackets(try HCICompletedPackets.list(&parameters))
+        case 0x30: self = .encryptionKeyRefresh(try HCIEncryptionKeyRefresh(&parameters))
         case 0x3E: self = try Self.meta(&parameters)
         case 0x59: self = .encryptionChange(try HCIEncryptionChange(&parameters, reportsKeySize: true))
         default: self = .unknown(code: code, parameters: parameters.rest())

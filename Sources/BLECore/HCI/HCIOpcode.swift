@@ -56,6 +56,8 @@ extension HCIOpcode {
     package static let leConnectionUpdate = HCIOpcode(rawValue: 0x2013)
     /// HCI_LE_Read_Remote_Features.
     package static let leReadRemoteFeatures = HCIOpcode(rawValue: 0x2016)
+    /// HCI_LE_Enable_Encryption.
+    package static let leEnableEncryption = HCIOpcode(rawValue: 0x2019)
     /// HCI_LE_Set_Data_Length.
     package static let leSetDataLength = HCIOpcode(rawValue: 0x2022)
     /// HCI_LE_Read_PHY.
@@ -88,6 +90,7 @@ extension HCIOpcode {
         case .leCreateConnectionCancel: "LE Create Connection Cancel"
         case .leConnectionUpdate: "LE Connection Update"
         case .leReadRemoteFeatures: "LE Read Remote Features"
+        case .leEnableEncryption: "LE Enable Encryption"
         case .leSetDataLength: "LE Set Data Length"
         case .leReadPHY: "LE Read PHY"
         case .leSetPHY: "LE Set PHY"

@@ -136,6 +136,43 @@ package struct LEReadRemoteFeatures: HCICommand {
     package var parameters: [UInt8] { littleEndian(handle) }
 }
 
+/// Encrypts a link with a key of an earlier pairing, or changes its key.
+///
+///     0x2019 | handle 2 | Rand 8 | EDIV 2 | key 16
+///     reply: Command Status, later HCIEncryptionChange, or HCIEncryptionKeyRefresh if the link was encrypted before
+///
+/// Spec: HCI_LE_Enable_Encryption, Core Vol 4 Part E, 7.8.24.
+package struct LEEnableEncryption: HCICommand {
+    /// HCI_LE_Enable_Encryption.
+    package static let opcode = HCIOpcode.leEnableEncryption
+    /// The connection handle.
+    package let handle: ConnectionHandle
+    /// Names the key to the peer; zero for Secure Connections.
+    package let rand: UInt64
+    /// Names the key to the peer; zero for Secure Connections.
+    package let ediv: UInt16
+    /// The Long Term Key.
+    package let key: Secret128
+
+    /// Creates a command that encrypts a link.
+    package init(handle: ConnectionHandle, rand: UInt64, ediv: UInt16, key: Secret128) {
+        self.handle = handle
+        self.rand = rand
+        self.ediv = ediv
+        self.key = key
+    }
+
+    /// The 28 bytes of parameters.
+    package var parameters: [UInt8] {
+        var writer = ByteWriter(reserving: 28)
+        writer.u16(handle)
+        writer.u64(rand)
+        writer.u16(ediv)
+        writer.secret(key)
+        return writer.bytes
+    }
+}
+
 /// Suggests the maximum length of transmitted packets.
 ///
 ///     0x2022 | handle 2 | octets 2 (27 to 251) | time 2 (microseconds, 328 to 17,040)      reply: handle 2

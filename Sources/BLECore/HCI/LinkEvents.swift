@@ -58,6 +58,27 @@ package struct HCIEncryptionChange: Hashable, Sendable {
     }
 }
 
+/// The key of an encrypted link was changed, or the change failed.
+///
+///     0x30 | status 1 | handle 2
+///
+/// Spec: HCI_Encryption_Key_Refresh_Complete, Core Vol 4 Part E, 7.7.39.
+package struct HCIEncryptionKeyRefresh: Hashable, Sendable {
+    /// Success if the link is encrypted with the new key.
+    package let status: HCIStatus
+    /// The connection handle.
+    package let handle: ConnectionHandle
+
+    init(_ reader: inout ByteReader) throws(MalformedPacket) {
+        guard let status = reader.u8(), let handle = reader.u16() else {
+            throw MalformedPacket("HCI_Encryption_Key_Refresh_Complete", at: reader.offset, .tooShort)
+        }
+        try reader.finish("HCI_Encryption_Key_Refresh_Complete")
+        self.status = HCIStatus(rawValue: status)
+        self.handle = handle & 0x0FFF
+    }
+}
+
 /// The version of the peer's controller.
 ///
 ///     0x0C | status 1 | handle 2 | version 1 | company 2 | subversion 2

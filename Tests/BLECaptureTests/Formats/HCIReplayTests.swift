@@ -40,8 +40,8 @@ struct HCIReplayTests {
                         guard let outcome = table.record(whole, at: now) else { continue }
                         _ = gate.admit(table[outcome.place], outcome.change, at: now, listened: .zero)
                     }
-                case .disconnectionComplete, .encryptionChange, .readRemoteVersionComplete, .hardwareError,
-                    .numberOfCompletedPackets, .connectionComplete, .connectionUpdateComplete,
+                case .disconnectionComplete, .encryptionChange, .encryptionKeyRefresh, .readRemoteVersionComplete,
+                    .hardwareError, .numberOfCompletedPackets, .connectionComplete, .connectionUpdateComplete,
                     .remoteFeaturesComplete, .dataLengthChange, .phyUpdateComplete, .emptyMeta, .unknownMeta, .unknown:
                     continue
                 }

@@ -72,6 +72,14 @@ import Testing
         #expect(LEReadRemoteFeatures(handle: 0x0040).bytes == bytes("011620024000"))
         // Syed-Bipul-Rahman_bluethooth_light_controll__btsnoop_hci:47923, syssi_esphome-jk-bms__can_rs485:496
         #expect(LESetDataLength(handle: 0x03F3, transmitTime: 0x0A90).bytes == bytes("01222006f303fb00900a"))
+        // FrankHJCuypers_fuut__btsnoop_hci20241230_02:371; the layout of 7.8.24 for a key of LE legacy pairing.
+        let key = Secret128(bytes("150a76c11771799b772492fec0bcf951").span)!
+        #expect(
+            LEEnableEncryption(handle: 0x0040, rand: 0, ediv: 0, key: key).bytes
+                == bytes("0119201c400000000000000000000000150a76c11771799b772492fec0bcf951"))
+        #expect(
+            LEEnableEncryption(handle: 0x0040, rand: 0xBC34_A07D_F2F2_1285, ediv: 0xB386, key: key).bytes
+                == bytes("0119201c40008512f2f27da034bc86b3150a76c11771799b772492fec0bcf951"))
         // Layouts of 7.8.47 and 7.8.49.
         #expect(LEReadPHY(handle: 0x0040).bytes == bytes("013020024000"))
         #expect(LESetPHY(handle: 0x0040, transmit: .le2M, receive: []).bytes == bytes("013220074000020200" + "0000"))

@@ -10,7 +10,7 @@ import Testing
         "0f0400010604", "100103", "13050140000100", "1309024200010043000100",
         "3e130100020000002d1504a1de4527000000d00705", "3e0a0300400006000000f401",
         "3e0c040040000900000000000000", "3e0b07f3031b004801fb004808",
-        "3e1f0a024000000000000000000000000000000000000000000024000000f40100", "3e060c00f3030202",
+        "3003000b00", "3e1f0a024000000000000000000000000000000000000000000024000000f40100", "3e060c00f3030202",
         "3e2229004000000146af0f00aa6000000000000000000000000024000000f40100ff0000",
     ]
 
@@ -83,6 +83,12 @@ import Testing
         #expect(version.version == 9 && version.company == 0x0030)
         guard case .encryptionChange(let encryption) = try event("59050044000110") else { throw WrongCase() }
         #expect(encryption.isEncrypted && encryption.keySize == 16 && encryption.handle == 0x44)
+        // The layout of 7.7.8 for a peer that has lost its key.
+        guard case .encryptionChange(let missing) = try event("080406400000") else { throw WrongCase() }
+        #expect(missing.status == .keyMissing && !missing.isEncrypted && missing.keySize == nil)
+        // cheoljun99_bluetooth-pcap-test__bluetooth:11273
+        guard case .encryptionKeyRefresh(let refresh) = try event("3003000b00") else { throw WrongCase() }
+        #expect(refresh.status.isSuccess && refresh.handle == 0x0B)
     }
 
     @Test(.row("H04")) func lengthByteMustEqualTheBytes() {

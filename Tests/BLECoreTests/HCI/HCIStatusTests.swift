@@ -40,11 +40,12 @@ import Testing
         }
     }
 
-    /// Lists shorten some names of the specification; what is left must agree.
+    /// Lists shorten some names of the specification, and have an old one; what is left must agree.
     private func spelled(_ name: String) -> String {
         name.lowercased().replacing("_", with: " ").replacing(" information", with: "").replacing(
             "supported ", with: ""
         )
         .replacing("host supported", with: "host support").replacing("local features", with: "local")
+        .replacing("start encryption", with: "enable encryption")
     }
 }
