@@ -24,13 +24,16 @@ extension LinkSocket {
     /// already: then it attaches to that in a few milliseconds. If no adapter has this address the call fails with
     /// `EHOSTUNREACH`. Dropping the socket cancels.
     ///
+    /// - Parameter security: The level of security that the link must have before the socket is connected; `nil` for
+    ///   none. See `setSecurity(_:of:)`.
     /// - Returns: A socket whose `isConnecting` is `true` if `finishConnect` has to report the outcome.
     package static func connectingL2CAP(
-        from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, sendTimeout: Duration
+        from own: BluetoothAddress, type ownType: AddressType, to peer: PeerID, sendTimeout: Duration,
+        security: SocketSecurity.Level? = nil
     ) throws(SystemCallError) -> LinkSocket {
         try connecting(
             from: socketAddress(own, ownType), to: socketAddress(peer.address, peer.type), receiveMTU: nil,
-            sendTimeout: sendTimeout)
+            sendTimeout: sendTimeout, security: security)
     }
 
     /// Starts to open a credit-based channel to `peer`, beside the link that is up.
@@ -53,7 +56,8 @@ extension LinkSocket {
     }
 
     private static func connecting(
-        from source: sockaddr_l2, to target: sockaddr_l2, receiveMTU: UInt16?, sendTimeout: Duration
+        from source: sockaddr_l2, to target: sockaddr_l2, receiveMTU: UInt16?, sendTimeout: Duration,
+        security: SocketSecurity.Level? = nil
     ) throws(SystemCallError) -> LinkSocket {
         let descriptor = try SystemCallError.check(
             "socket", ble_socket(AF_BLUETOOTH, Int32(SOCK_SEQPACKET.rawValue), BTPROTO_L2CAP))
@@ -70,6 +74,7 @@ extension LinkSocket {
             try SystemCallError.check(
                 "BT_RCVMTU", unsafe ble_set_option(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &receiveMTU, 2))
         }
+        if let security { try setSecurity(security, of: descriptor) }
         let result = unsafe ble_connect(descriptor, &target, size)
         if result == -EINPROGRESS {
             link.isConnecting = true

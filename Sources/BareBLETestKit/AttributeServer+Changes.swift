@@ -27,6 +27,28 @@ extension AttributeServer {
         return range
     }
 
+    /// The client configurations that are set, by handle.
+    var clientConfigurations: [AttributeHandle: [UInt8]] {
+        var configurations: [AttributeHandle: [UInt8]] = [:]
+        for attribute in table.attributes {
+            guard case .clientConfiguration = attribute.role, attribute.value.contains(where: { $0 != 0 }) else {
+                continue
+            }
+            configurations[attribute.handle] = attribute.value
+        }
+        return configurations
+    }
+
+    /// Restores the client configurations of a bonded client, except for those that it has written again.
+    mutating func restore(_ configurations: [AttributeHandle: [UInt8]]) {
+        for (handle, value) in configurations {
+            guard let attribute = table[handle], case .clientConfiguration = attribute.role,
+                attribute.value == [0, 0]
+            else { continue }
+            table[handle]?.value = value
+        }
+    }
+
     /// Returns one Database Out Of Sync error to a client with robust caching, as after a change that it missed.
     public mutating func becomeUnaware() {
         awareness = isCachingRobustly ? .unaware : .aware

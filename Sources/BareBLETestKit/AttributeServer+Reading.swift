@@ -33,7 +33,9 @@ extension AttributeServer {
         var entries: [ATTReadByTypeResponse.Entry] = []
         for attribute in table.range(request.startHandle, request.endHandle) where attribute.type == request.type {
             // Only the first value's error is a response; a later one ends the list.
-            if attribute.refusesRead, !entries.isEmpty { break }
+            let isRefused = attribute.protection.refusal(over: linkSecurity, isBonded: isBonded) != nil
+            if attribute.refusesRead || isRefused, !entries.isEmpty { break }
+            try checkPermitted(attribute)
             let value = Array(try attribute.read().prefix(longest))
             guard room >= value.count + 2, entries.first.map({ $0.value.count == value.count }) ?? true else { break }
             room -= value.count + 2
@@ -97,6 +99,7 @@ extension AttributeServer {
     /// Returns the complete value of a handle that a client reads.
     private func value(at handle: AttributeHandle) throws(Refusal) -> [UInt8] {
         guard let attribute = table[handle] else { throw Refusal(code: .invalidHandle, handle: handle) }
+        try checkPermitted(attribute)
         return try attribute.read()
     }
 

@@ -69,6 +69,7 @@ extension AttributeServer {
     private func writable(_ handle: AttributeHandle) throws(Refusal) -> ServedAttribute {
         guard let attribute = table[handle] else { throw Refusal(code: .invalidHandle, handle: handle) }
         if let error = attribute.writeError { throw Refusal(code: error, handle: handle) }
+        try checkPermitted(attribute)
         return attribute
     }
 }

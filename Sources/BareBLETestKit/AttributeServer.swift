@@ -31,6 +31,11 @@ public struct AttributeServer: Sendable {
     /// The number of Error Responses sent.
     public private(set) var errorCount = 0
 
+    /// The security of the client's link.
+    package var linkSecurity = VirtualLinkSecurity.none
+    /// Whether the device has a key by which the client could encrypt the link.
+    package var isBonded = false
+
     var prepared: [ATTPrepareWriteRequest] = []
     private var waitingIndications: [[UInt8]] = []
     private var awaitsConfirmation = false
@@ -112,6 +117,7 @@ public struct AttributeServer: Sendable {
         waitingIndications = []
         awaitsConfirmation = false
         awareness = .aware
+        linkSecurity = .none
         for attribute in table.attributes {
             if case .clientConfiguration = attribute.role { table[attribute.handle]?.value = [0, 0] }
             if attribute.type == 0x2B29 { table[attribute.handle]?.value = [0] }
@@ -130,6 +136,13 @@ public struct AttributeServer: Sendable {
     struct Refusal: Error {
         var code: ATTErrorCode
         var handle: AttributeHandle = 0
+    }
+
+    /// Rejects an access that the security of the link does not permit.
+    func checkPermitted(_ attribute: ServedAttribute) throws(Refusal) {
+        if let code = attribute.protection.refusal(over: linkSecurity, isBonded: isBonded) {
+            throw Refusal(code: code, handle: attribute.handle)
+        }
     }
 
     private mutating func respond(

@@ -62,11 +62,13 @@ private struct Layout {
             value.onRead = characteristic.onRead
             value.onWrite = characteristic.onWrite
             value.plan = characteristic.plan
+            value.protection = characteristic.protection
         }
         if properties.canSubscribe {
             append(AttributeTable.Declaration.clientConfiguration, [0, 0]) { configuration in
                 configuration.role = .clientConfiguration(value: valueHandle)
                 configuration.writeError = nil
+                configuration.protection = characteristic.protection
             }
         }
         for descriptor in characteristic.descriptors { append(descriptor.uuid, descriptor.value) }

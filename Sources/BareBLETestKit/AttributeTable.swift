@@ -22,6 +22,8 @@ package struct ServedAttribute: Sendable {
     package var onRead: ReadAction?
     package var onWrite: WriteAction?
     package var plan: NotifyPlan?
+    /// What the link must have for reads and writes.
+    package var protection = VirtualProtection.none
 
     package init(handle: AttributeHandle, type: BluetoothUUID, value: [UInt8]) {
         self.handle = handle

@@ -9,7 +9,7 @@ package final class PeerLink {
     private let loop: EventLoop
     private var socket: LinkSocket
     private var outgoing: [[UInt8]] = []
-    private var buffer = [UInt8](repeating: 0, count: LinkSocket.bufferSize)
+    private var buffer: [UInt8]
     private var isClosed = false
     /// True while the link is held; outgoing packets wait.
     private var isHeld = false
@@ -18,7 +18,8 @@ package final class PeerLink {
     private var isAwaitingRoom = false
     private var handler: (() -> Void)?
 
-    private init(loop: EventLoop, socket: consuming LinkSocket) {
+    private init(loop: EventLoop, socket: consuming LinkSocket, bufferSize: Int = LinkSocket.bufferSize) {
+        buffer = [UInt8](repeating: 0, count: bufferSize)
         self.loop = loop
         self.socket = socket
     }
@@ -29,11 +30,13 @@ package final class PeerLink {
         while case .packet = socket.receive(into: &buffer) {}
     }
 
-    /// Opens a link. The caller owns the descriptor of the other end.
-    package static func open(on loop: EventLoop) throws(TestLinkError) -> (link: PeerLink, other: Int32) {
+    /// Opens a link that receives packets of up to `bufferSize` bytes. The caller owns the descriptor of the other end.
+    package static func open(
+        on loop: EventLoop, bufferSize: Int = LinkSocket.bufferSize
+    ) throws(TestLinkError) -> (link: PeerLink, other: Int32) {
         do throws(SystemCallError) {
             let (ours, other) = try LinkSocket.pair()
-            return (PeerLink(loop: loop, socket: LinkSocket(adopting: ours)), other)
+            return (PeerLink(loop: loop, socket: LinkSocket(adopting: ours), bufferSize: bufferSize), other)
         } catch {
             throw .noSocketPair(errno: error.errno)
         }

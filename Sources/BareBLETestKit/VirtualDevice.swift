@@ -18,12 +18,17 @@ public struct VirtualDevice: Sendable {
     public var services: [VirtualService]
     /// The maximum MTU that the device accepts, 23 to 517.
     public var maximumMTU: UInt16
+    /// How the device pairs; `nil` if it cannot.
+    public var security: VirtualSecurity?
 
     /// Creates a device.
-    public init(name: String, services: [VirtualService], maximumMTU: UInt16 = 517) {
+    public init(
+        name: String, services: [VirtualService], maximumMTU: UInt16 = 517, security: VirtualSecurity? = nil
+    ) {
         self.name = name
         self.services = services
         self.maximumMTU = maximumMTU
+        self.security = security
     }
 }
 
@@ -70,12 +75,14 @@ public struct VirtualCharacteristic: Sendable {
     public var plan: NotifyPlan?
     /// Further descriptors, except for the client configuration.
     public var descriptors: [VirtualDescriptor]
+    /// The security that reads and writes require.
+    public var protection: VirtualProtection
 
     /// Creates a characteristic.
     public init(
         _ uuid: BluetoothUUID, _ properties: CharacteristicProperties, value: [UInt8] = [],
         onRead: ReadAction? = nil, onWrite: WriteAction? = nil, plan: NotifyPlan? = nil,
-        descriptors: [VirtualDescriptor] = []
+        descriptors: [VirtualDescriptor] = [], protection: VirtualProtection = .none
     ) {
         self.uuid = uuid
         self.properties = properties
@@ -84,6 +91,7 @@ public struct VirtualCharacteristic: Sendable {
         self.onWrite = onWrite
         self.plan = plan
         self.descriptors = descriptors
+        self.protection = protection
     }
 }
 

@@ -33,6 +33,9 @@ public actor VirtualPeripheral {
     /// Called when the client's end is closed.
     var clientGone: (@Sendable () -> Void)?
     private var isResponding = true
+    /// Called when the device sends a Security Request.
+    var requestingSecurity: (@Sendable (VirtualSecurityRequest) -> Void)?
+    var bonds = VirtualBonds()
     var plans: [AttributeHandle: RunningPlan] = [:]
     private var steps: [Dialogue.Step] = []
     private var keepsTranscript = true
@@ -118,6 +121,7 @@ public actor VirtualPeripheral {
         self.link = nil
         for plan in plans.values { plan.timer.map(loop.cancel) }
         plans = [:]
+        endSecurity()
         server.disconnected()
         record(.linkLost)
     }
@@ -165,7 +169,8 @@ public actor VirtualPeripheral {
         server.value(of: try handle(of: uuid)) ?? []
     }
 
-    /// Serves `device` from now on, as after a firmware update, and indicates the change to a subscribed client.
+    /// Serves `device` from now on, as after a firmware update, and indicates the change to a subscribed client. It
+    /// pairs as before, unless `device` describes how.
     ///
     /// - Parameters:
     ///   - device: The device to serve.
@@ -173,7 +178,9 @@ public actor VirtualPeripheral {
     /// - Returns: The handle range of the change, or `nil` if nothing changed.
     @discardableResult
     public func changeServices(to device: VirtualDevice, isAnnounced: Bool = true) -> ClosedRange<AttributeHandle>? {
+        let security = self.device.security
         self.device = device
+        if device.security == nil { self.device.security = security }
         guard let range = server.changeServices(to: device) else { return nil }
         if isAnnounced, let handle = server.handle(of: 0x2A05) {
             let value = range.lowerBound.littleEndianBytes + range.upperBound.littleEndianBytes
@@ -280,7 +287,7 @@ public actor VirtualPeripheral {
         keepsTranscript = false
     }
 
-    private func updatePlans() {
+    func updatePlans() {
         for attribute in server.table.attributes where attribute.plan != nil {
             let isWanted = server.isSubscribed(to: attribute.handle)
             if isWanted, plans[attribute.handle] == nil {

@@ -146,6 +146,28 @@ import Testing
         #expect(throws: SystemCallError.self) { _ = try socket.hciHandle() }
     }
 
+    /// Only the kernel's own sockets have a security.
+    @Test func aStandInHasNoSecurity() throws {
+        let (near, far) = try LinkSocket.pair()
+        var socket = LinkSocket(adopting: near)
+        _ = LinkSocket(adopting: far)
+        do {
+            _ = try socket.securityLevel()
+            Issue.record("a socketpair has a security")
+        } catch {
+            #expect(error.call == "BT_SECURITY" && [EOPNOTSUPP, ENOPROTOOPT].contains(error.errno))
+        }
+        do {
+            try socket.setSecurityLevel(.medium)
+            Issue.record("a socketpair has a security")
+        } catch {
+            #expect(error.call == "BT_SECURITY" && [EOPNOTSUPP, ENOPROTOOPT].contains(error.errno))
+        }
+        #expect(
+            SocketSecurity.Level.low < .medium && .medium < SocketSecurity.Level.high
+                && .high < SocketSecurity.Level.fips)
+    }
+
     @Test func aMissingUnixSocketIsATypedError() {
         #expect(throws: SystemCallError(call: "connect", errno: ENOENT)) {
             _ = try LinkSocket.connectedUnix(path: "/nonexistent/socket")

@@ -15,7 +15,8 @@ package struct ManagementPeer: Hashable, Sendable {
         rawType = peer.type == .public ? Self.publicAddress : Self.randomAddress
     }
 
-    init(address: BluetoothAddress, rawType: UInt8) {
+    /// Names a peer of any kind, as encoded.
+    package init(address: BluetoothAddress, rawType: UInt8) {
         self.address = address
         self.rawType = rawType
     }
@@ -36,14 +37,14 @@ package struct ManagementPeer: Hashable, Sendable {
 extension ByteReader {
     /// Reads an address and its type.
     @_lifetime(self: copy self)
-    mutating func managementPeer() -> ManagementPeer? {
+    package mutating func managementPeer() -> ManagementPeer? {
         guard remaining >= 7, let address = address(), let type = u8() else { return nil }
         return ManagementPeer(address: address, rawType: type)
     }
 }
 
 extension ByteWriter {
-    mutating func managementPeer(_ peer: ManagementPeer) {
+    package mutating func managementPeer(_ peer: ManagementPeer) {
         u48(peer.address.rawValue)
         u8(peer.rawType)
     }

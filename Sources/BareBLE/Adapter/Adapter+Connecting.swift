@@ -281,7 +281,7 @@ extension Adapter {
         var socket: LinkSocket
         do throws(SystemCallError) {
             // The kernel's own time-out is the later one, so that it is never taken for another failure.
-            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1))
+            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1), nil)
         } catch {
             throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
         }

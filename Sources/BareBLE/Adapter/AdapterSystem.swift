@@ -27,9 +27,15 @@ package struct AdapterSystem: Sendable {
     package var info: @Sendable (UInt16) throws(SystemCallError) -> ControllerInfo
     /// Opens both sockets of an adapter.
     package var open: @Sendable (UInt16) throws(SystemCallError) -> AdapterSockets
-    /// Starts to connect to a peer from the adapter with this address.
+    /// Starts to connect to a peer from the adapter with this address; with a level of security, the socket is not
+    /// connected before the link has it, if the kernel has a key for that.
     package var connect:
-        @Sendable (BluetoothAddress, AddressType, PeerID, Duration) throws(SystemCallError) -> LinkSocket
+        @Sendable (BluetoothAddress, AddressType, PeerID, Duration, SocketSecurity.Level?)
+            throws(SystemCallError) -> LinkSocket
+    /// The security of a link, by the descriptor of its socket.
+    package var security: @Sendable (Int32) throws(SystemCallError) -> SocketSecurity
+    /// Requests a level of security for a link, by the descriptor of its socket.
+    package var setSecurity: @Sendable (Int32, SocketSecurity.Level) throws(SystemCallError) -> Void
     /// Starts to open a channel to a peer, beside the link that is up.
     package var openChannel:
         @Sendable (BluetoothAddress, AddressType, PeerID, ChannelRequest) throws(SystemCallError) -> LinkSocket
@@ -48,14 +54,19 @@ package struct AdapterSystem: Sendable {
         info: { index throws(SystemCallError) in try Controllers.info(index) },
         open: { index throws(SystemCallError) in
             let commands = try HCISocket(adapter: index)
-            try commands.setFilter(HCIFilter(events: [0x05, 0x08, 0x0C, 0x0E, 0x0F, 0x10]))
+            try commands.setFilter(HCIFilter(events: [0x05, 0x08, 0x0C, 0x0E, 0x0F, 0x10, 0x30]))
             let reports = try HCISocket(adapter: index)
             try reports.raiseReceiveBuffer()
             try reports.setFilter(.reports)
             return AdapterSockets(commands: commands, reports: reports)
         },
-        connect: { own, type, peer, timeout throws(SystemCallError) in
-            try LinkSocket.connectingL2CAP(from: own, type: type, to: peer, sendTimeout: timeout)
+        connect: { own, type, peer, timeout, security throws(SystemCallError) in
+            try LinkSocket.connectingL2CAP(
+                from: own, type: type, to: peer, sendTimeout: timeout, security: security)
+        },
+        security: { descriptor throws(SystemCallError) in try LinkSocket.security(of: descriptor) },
+        setSecurity: { descriptor, level throws(SystemCallError) in
+            try LinkSocket.setSecurity(level, of: descriptor)
         },
         openChannel: { own, type, peer, request throws(SystemCallError) in
             try LinkSocket.connectingChannel(

@@ -33,6 +33,16 @@ extension VirtualController {
         event(0x05, [0] + handle.littleEndianBytes + [reason.rawValue])
     }
 
+    /// Spec: HCI_Encryption_Change, Core Vol 4 Part E, 7.7.8.
+    package static func encryptionChange(_ handle: ConnectionHandle, _ status: HCIStatus, isOn: Bool) -> [UInt8] {
+        event(0x08, [status.rawValue] + handle.littleEndianBytes + [isOn ? 1 : 0])
+    }
+
+    /// Spec: HCI_Encryption_Key_Refresh_Complete, Core Vol 4 Part E, 7.7.39.
+    package static func encryptionKeyRefresh(_ handle: ConnectionHandle) -> [UInt8] {
+        event(0x30, [0] + handle.littleEndianBytes)
+    }
+
     /// Spec: HCI_LE_Connection_Complete and HCI_LE_Enhanced_Connection_Complete, Core Vol 4 Part E, 7.7.65.1 and
     /// 7.7.65.10.
     package static func connectionComplete(

@@ -25,6 +25,8 @@ package struct VirtualController: Sendable {
         case update(ConnectionHandle, ConnectionParameters)
         /// Change the link's PHYs, for transmitting and receiving.
         case changePHY(ConnectionHandle, PHY, PHY)
+        /// Encrypt the link with this key.
+        case encrypt(ConnectionHandle, Secret128)
     }
 
     /// A pending connection attempt.
@@ -81,7 +83,7 @@ package struct VirtualController: Sendable {
         case .leCreateConnection, .leExtendedCreateConnection, .leCreateConnectionCancel:
             return calling(command)
         case .disconnect, .readRSSI, .leReadPHY, .leConnectionUpdate, .leSetPHY, .leReadRemoteFeatures,
-            .readRemoteVersion, .leSetDataLength:
+            .readRemoteVersion, .leSetDataLength, .leEnableEncryption:
             return aboutLink(command)
         default:
             return [complete(opcode, [0])]
@@ -208,6 +210,10 @@ extension VirtualController {
             let parameters = reader.linkParameters()
             guard let parameters else { return [status(opcode, .invalidParameters)] }
             return [taken, .update(handle, parameters)]
+        case .leEnableEncryption:
+            // Rand and EDIV name the key to the peer, which is known by its value here.
+            guard reader.skip(10), let key = reader.secret() else { return [status(opcode, .invalidParameters)] }
+            return [taken, .encrypt(handle, key)]
         case .leSetPHY:
             let rules = reader.u8()
             let transmit = reader.u8()

@@ -18,6 +18,9 @@ extension VirtualPeripheral {
         hangingUp = nil
         clientGone = nil
         disconnect()
+        // A link without a socket may have been encrypted as well.
+        endSecurity()
+        server.linkSecurity = .none
     }
 
     /// Handles the end, by the radio, of the link that `restart` forgot.
@@ -40,6 +43,7 @@ extension VirtualPeripheral {
         forgottenLink?.hold()
         for plan in plans.values { plan.timer.map(loop.cancel) }
         plans = [:]
+        endSecurity()
         server.restart(device)
         record(.linkLost)
     }

@@ -20,6 +20,7 @@ extension VirtualRadio {
         }
         controllers[index] = RunningController(
             controller: VirtualController(address: Self.address(of: index), isExtended: isExtended))
+        perform(management.adapterAdded(index, Self.address(of: index), isUp: true))
         return "hci\(index)"
     }
 
@@ -34,7 +35,6 @@ extension VirtualRadio {
     public func powerOff(_ name: String = "hci0") {
         guard let index = index(of: name) else { return }
         setPower(index, false)
-        fallSilent(index)
     }
 
     /// Switches an adapter on.
@@ -55,6 +55,7 @@ extension VirtualRadio {
         guard let index = index(of: name) else { return }
         machine.withLock { $0.adapters.removeAll { $0.index == index } }
         fallSilent(index)
+        perform(management.adapterRemoved(index))
         for (_, client) in (controllers[index]?.clients ?? [:]).sorted(by: { $0.key < $1.key }) {
             client.commands.close()
             client.reports.close()
@@ -80,6 +81,8 @@ extension VirtualRadio {
                 ControllerInfo(index: new, name: "hci\(new)", address: controller.address, isUp: isUp))
             machine.adapters.sort { $0.index < $1.index }
         }
+        let hasLowEnergy = machine.withLock { !$0.withoutLowEnergy.contains(new) }
+        perform(management.adapterAdded(new, controller.address, isUp: isUp, hasLowEnergy: hasLowEnergy))
     }
 
     /// Sets the program's permissions. An adapter in use checks them when it is opened again.
@@ -93,6 +96,7 @@ extension VirtualRadio {
         _ = machine.withLock { machine in
             if isOn { machine.withoutLowEnergy.remove(index) } else { machine.withoutLowEnergy.update(with: index) }
         }
+        management.lowEnergyChanged(index, isOn)
     }
 
     /// Makes an adapter's controller ignore commands, or respond again.
@@ -103,7 +107,7 @@ extension VirtualRadio {
 
     // MARK: Internals
 
-    private func index(of name: String) -> UInt16? {
+    func index(of name: String) -> UInt16? {
         machine.withLock { machine in machine.adapters.first { $0.name == name }?.index }
     }
 
@@ -115,8 +119,11 @@ extension VirtualRadio {
         machine.withLock { machine in machine.adapters.contains { $0.index == index && $0.isUp } }
     }
 
-    private func setPower(_ index: UInt16, _ isUp: Bool) {
+    /// Switches an adapter; its links end when it is switched off.
+    func setPower(_ index: UInt16, _ isUp: Bool) {
         machine.withLock { _ = $0.setPower(of: index, isUp) }
+        if !isUp { fallSilent(index) }
+        powerChanged(index)
     }
 
     /// Ends the activities of an adapter without events; only the kernel knows.
@@ -162,6 +169,7 @@ extension VirtualRadio {
         else { return }
         if command.opcode == .writeLEHostSupport, command.parameters.first == 1 {
             _ = machine.withLock { $0.withoutLowEnergy.remove(index) }
+            management.lowEnergyChanged(index, true)
         }
         perform(actions, index)
     }
@@ -179,6 +187,7 @@ extension VirtualRadio {
                 controllers[index]?.controller.links[handle]?.transmit = transmit
                 controllers[index]?.controller.links[handle]?.receive = receive
                 send(VirtualController.phyUpdateComplete(handle, transmit, receive), index)
+            case .encrypt(let handle, let key): encrypt(index, handle, with: key, isKernels: false)
             }
         }
     }

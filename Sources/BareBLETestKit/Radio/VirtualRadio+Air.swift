@@ -70,7 +70,9 @@ extension VirtualRadio {
 
     private func isCalled(_ peer: PeerID, by adapter: UInt16) -> Bool {
         guard let running = controllers[adapter] else { return false }
-        return running.controller.call?.peer == peer || running.kernelCalls.contains { $0.peer == peer }
+        // The kernel looks for the identity of a private address that it resolves.
+        let known = management.peer(onAir: peer, adapter)
+        return running.controller.call?.peer == peer || running.kernelCalls.contains { $0.peer == known }
     }
 
     /// Completes a connection attempt, if it is still pending and the peer still advertises.
@@ -92,7 +94,8 @@ extension VirtualRadio {
     private func completeKernelConnect(
         _ status: HCIStatus, _ peer: PeerID, _ peripheral: VirtualPeripheral, _ adapter: UInt16, _ rssi: Int8
     ) {
-        guard let position = controllers[adapter]?.kernelCalls.firstIndex(where: { $0.peer == peer }),
+        let known = management.peer(onAir: peer, adapter)
+        guard let position = controllers[adapter]?.kernelCalls.firstIndex(where: { $0.peer == known }),
             let call = controllers[adapter]?.kernelCalls.remove(at: position)
         else { return }
         guard status.isSuccess else {
@@ -101,7 +104,7 @@ extension VirtualRadio {
         }
         guard let handle = controllers[adapter]?.controller.accept(peer, rssi: rssi) else { return }
         begin(handle, adapter, peripheral, peer, fate: call.fate)
-        attach(adapter, handle, call.end.take())
+        _ = attach(adapter, handle, call.end, call.descriptor, call.security)
     }
 }
 

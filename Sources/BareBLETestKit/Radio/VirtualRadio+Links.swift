@@ -13,13 +13,12 @@ extension VirtualRadio {
         controllers[adapter]?.links[handle] = RadioLink(peripheral: peripheral, peer: peer, fate: fate)
         change(peripheral) { $0.isLinked = true }
         end(adapter, handle, .localHostTerminated, after: Self.unattachedTime)
+        securityBegan(VirtualManagement.LinkName(adapter: adapter, handle: handle), peripheral, peer)
     }
 
     /// Passes the far end of a link to its peripheral.
     func attach(_ adapter: UInt16, _ handle: ConnectionHandle, _ descriptor: Int32) {
         guard let link = controllers[adapter]?.links[handle] else { return _ = LinkEndpoint(descriptor) }
-        controllers[adapter]?.links[handle]?.isAttached = true
-        keepUp(adapter, handle)
         let isHeld = placement(of: link.peripheral).map { placements[$0].proximity.rssi == nil } ?? true
         link.peripheral.assumeIsolated { peripheral in
             peripheral.connect(over: descriptor) { [weak self] in
@@ -47,7 +46,7 @@ extension VirtualRadio {
         controllers[adapter]?.links[handle]?.timer = nil
     }
 
-    private func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, after pause: Duration) {
+    func end(_ adapter: UInt16, _ handle: ConnectionHandle, _ reason: HCIStatus, after pause: Duration) {
         keepUp(adapter, handle)
         controllers[adapter]?.links[handle]?.timer = loop.schedule(at: loop.now() + pause) { [weak self] in
             self?.assumeIsolated { $0.end(adapter, handle, reason, reporting: true) }
@@ -61,6 +60,8 @@ extension VirtualRadio {
         controllers[adapter]?.controller.links[handle] = nil
         link.fate.withLock { $0 = Self.errno(of: reason) }
         if reporting { send(VirtualController.disconnectionComplete(handle, reason), adapter) }
+        link.waiting?.close()
+        perform(management.linkEnded(VirtualManagement.LinkName(adapter: adapter, handle: handle), reason))
         guard !link.isForgotten else {
             return link.peripheral.assumeIsolated { $0.forgottenConnectionLost() }
         }
@@ -72,6 +73,7 @@ extension VirtualRadio {
         switch reason {
         case .connectionTimeout: ETIMEDOUT
         case .localHostTerminated: ECONNABORTED
+        case .micFailure: ENOSYS
         default: ECONNRESET
         }
     }
@@ -80,21 +82,24 @@ extension VirtualRadio {
 
     /// Connects a socket from the adapter with this address, to an established link or by the kernel's own means.
     func connect(
-        from own: BluetoothAddress, to peer: PeerID, timeout: Duration
+        from own: BluetoothAddress, to peer: PeerID, timeout: Duration, security: SocketSecurity.Level?
     ) -> Result<(descriptor: Int32, fate: Lock<Int32?>, isConnecting: Bool), SystemCallError> {
         let adapter = machine.withLock { machine in machine.adapters.first { $0.address == own && $0.isUp }?.index }
         guard let adapter, let running = controllers[adapter] else { return failure(EHOSTUNREACH) }
         if machine.withLock({ $0.withoutLowEnergy.contains(adapter) }) { return failure(ECONNREFUSED) }
-        let known = running.links.first { $0.value.peer == peer }
+        let known = running.links.sorted { $0.key < $1.key }.first { handle, _ in
+            management.peer(of: VirtualManagement.LinkName(adapter: adapter, handle: handle)) == peer
+        }
         if let known, known.value.isAttached { return failure(EBUSY) }
         do throws(SystemCallError) {
             let (ours, theirs) = try LinkSocket.pair()
             if let known {
-                attach(adapter, known.key, theirs)
-                return .success((ours, known.value.fate, false))
+                let isWaiting = attach(adapter, known.key, LinkEndpoint(theirs), ours, security)
+                return .success((ours, known.value.fate, isWaiting))
             }
             let fate = Lock<Int32?>(nil)
-            let call = KernelCall(peer: peer, end: LinkEndpoint(theirs), fate: fate)
+            let call = KernelCall(
+                peer: peer, end: LinkEndpoint(theirs), descriptor: ours, security: security, fate: fate)
             controllers[adapter]?.kernelCalls.append(call)
             _ = loop.schedule(at: loop.now() + timeout) { [weak self] in
                 self?.assumeIsolated { $0.giveUp(call, adapter) }

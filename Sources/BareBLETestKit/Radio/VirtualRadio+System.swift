@@ -20,8 +20,10 @@ extension VirtualRadio {
             sockets.refuseCommands { self.machine.withLock { $0.refusal(of: index) } }
             return sockets
         }
-        system.connect = { own, _, peer, timeout throws(SystemCallError) in
-            let beginning = try self.assumeIsolated { $0.connect(from: own, to: peer, timeout: timeout) }.get()
+        system.connect = { own, _, peer, timeout, security throws(SystemCallError) in
+            let beginning = try self.assumeIsolated {
+                $0.connect(from: own, to: peer, timeout: timeout, security: security)
+            }.get()
             var socket = LinkSocket(adopting: beginning.descriptor)
             let fate = beginning.fate
             socket.reportedReason = { fate.withLock(\.self) }
@@ -30,18 +32,36 @@ extension VirtualRadio {
             socket.isConnecting = beginning.isConnecting
             return socket
         }
+        system.security = { descriptor throws(SystemCallError) in
+            // A socket of something else has none.
+            if let security = self.assumeIsolated({ $0.security(of: descriptor) }) { return security }
+            return try LinkSocket.security(of: descriptor)
+        }
+        system.setSecurity = { descriptor, level throws(SystemCallError) in
+            switch self.assumeIsolated({ $0.requestLevel(level, of: descriptor) }) {
+            case true: return
+            case false: throw SystemCallError(call: "BT_SECURITY", errno: EINVAL)
+            case nil: try LinkSocket.setSecurity(level, of: descriptor)
+            }
+        }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)
         }
         system.hasLink = { index, address in
             self.assumeIsolated { radio in
-                radio.controllers[index]?.links.values.contains { $0.peer.address == address } ?? false
+                let handles = radio.controllers[index]?.links.keys.sorted() ?? []
+                return handles.contains { handle in
+                    let name = VirtualManagement.LinkName(adapter: index, handle: handle)
+                    return radio.management.peer(of: name)?.address == address
+                }
             }
         }
         system.powerUp = { index throws(SystemCallError) in
             let isThere = self.machine.withLock { $0.setPower(of: index, true) }
             if !isThere { throw SystemCallError(call: "HCIDEVUP", errno: ENODEV) }
+            // The call comes from any thread.
+            Task(executorPreference: self.loop) { await self.powerChanged(index) }
         }
         system.privileges = {
             let permissions = self.machine.withLock { $0.permissions }

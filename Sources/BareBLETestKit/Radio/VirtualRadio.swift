@@ -46,6 +46,11 @@ public actor VirtualRadio {
     /// The unplugged adapters.
     var unplugged: [(index: UInt16, controller: VirtualController)] = []
     var lastClient: UInt64 = 0
+    var management = VirtualManagement()
+    var managementSockets: [UInt64: PeerLink] = [:]
+    /// The links of the programs' sockets, by descriptor.
+    var sockets: [Int32: VirtualManagement.LinkName] = [:]
+    var lastPrivateAddress: UInt32 = 0
     /// Called with each HCI packet: before a command is handled, and after an event was sent.
     var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?
     private var lastAddress: UInt64 = 0
@@ -81,6 +86,9 @@ public actor VirtualRadio {
         var isAttached = false
         /// True if the peripheral was reset and has no state of the link.
         var isForgotten = false
+        var isEncrypted = false
+        /// The far end of a socket that waits for the link's encryption.
+        var waiting: LinkEndpoint?
         /// The socket's error at the end, if no event reports it.
         let fate: Lock<Int32?>
         /// The timer that ends the link, unless it is cancelled.
@@ -90,6 +98,8 @@ public actor VirtualRadio {
     struct KernelCall {
         let peer: PeerID
         let end: LinkEndpoint
+        let descriptor: Int32
+        let security: SocketSecurity.Level?
         let fate: Lock<Int32?>
     }
 
@@ -129,9 +139,11 @@ public actor VirtualRadio {
         machine = Lock(Machine(adapters: [info]))
         controllers[0] = RunningController(
             controller: VirtualController(address: Self.address(of: 0), isExtended: true))
+        _ = management.adapterAdded(0, Self.address(of: 0), isUp: true)
     }
 
     isolated deinit {
+        for socket in managementSockets.values { socket.close() }
         if let advertisingTimer { loop.cancel(advertisingTimer) }
         for controller in controllers.values {
             for client in controller.clients.values {
@@ -169,6 +181,25 @@ final class LinkEndpoint: Sendable {
     deinit {
         let descriptor = take()
         if descriptor >= 0 { _ = LinkSocket(adopting: descriptor) }
+    }
+
+    /// True if the other end was closed.
+    var isHungUp: Bool {
+        socket.withLock { descriptor in
+            let link = LinkSocket(adopting: descriptor)
+            let isHungUp = link.isHungUp
+            _ = link.release()
+            return isHungUp
+        }
+    }
+
+    /// Closes it, so that the other end has no error but the reported one.
+    func close() {
+        let descriptor = take()
+        guard descriptor >= 0 else { return }
+        var link = LinkSocket(adopting: descriptor)
+        // Unread packets would make the end a reset.
+        while link.receivePacket() != nil {}
     }
 
     /// Returns the descriptor, which the caller owns from now on, or -1 if it was taken before.

@@ -220,8 +220,8 @@ extension AdapterSystem {
     fileprivate func recording(_ sockets: Lock<[UInt64]>) -> AdapterSystem {
         var system = self
         let connect = connect
-        system.connect = { own, type, peer, timeout throws(SystemCallError) in
-            let socket = try connect(own, type, peer, timeout)
+        system.connect = { own, type, peer, timeout, security throws(SystemCallError) in
+            let socket = try connect(own, type, peer, timeout, security)
             var status = stat()
             if unsafe fstat(socket.descriptor, &status) == 0 { sockets.withLock { $0.append(UInt64(status.st_ino)) } }
             return socket

@@ -100,7 +100,7 @@ extension AdapterSystem {
             return AdapterSockets(
                 commands: HCISocket(adopting: pair.commands), reports: HCISocket(adopting: pair.reports))
         }
-        system.connect = { _, _, _, _ throws(SystemCallError) in
+        system.connect = { _, _, _, _, _ throws(SystemCallError) in
             let error = kernel.withLock { kernel -> Int32? in
                 kernel.connects += 1
                 return kernel.connectErrors.isEmpty ? nil : kernel.connectErrors.removeFirst()

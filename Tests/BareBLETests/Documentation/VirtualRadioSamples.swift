@@ -41,6 +41,30 @@ import Testing
         }
     }
 
+    @Test func devicesThatPair() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            let bolt = VirtualCharacteristic(0xFFF1, .read, value: [1], protection: .authenticated)
+            var lock = VirtualDevice(name: "Lock", services: [VirtualService(0xFFF0, [bolt])])
+            lock.security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+            let door = await radio.add(lock)
+            // out
+            let device = try await Central(radio: radio).connect(toFirst: .any).peripheral
+            await #expect(throws: BLEError(.insufficientSecurity, during: "", because: "")) {
+                try await device.read(0xFFF1)
+            }
+            // in: Sources/BareBLETestKit/BareBLETestKit.docc/TestingAWholeDaemon.md
+            await door.forgetBonds()
+            await door.replaceBondKeys()
+            await door.requestSecurity()
+            await radio.rotateAddress(of: door)
+            // out
+            #expect(await !door.isBonded)
+            await device.disconnect()
+        }
+    }
+
     @Test func whatBecomesOfAPeripheral() async {
         await VirtualTime.run { time in
             let radio = VirtualRadio(time: time)

@@ -1,0 +1,124 @@
+package import BLECore
+
+// The peripheral's side of security: its bonds, the security of its link, and what its user sees.
+
+/// A key that a peripheral keeps for a central.
+package struct VirtualBond: Hashable, Sendable {
+    package var key: Secret128
+    /// The security of a link that the key encrypts.
+    package var security: VirtualLinkSecurity
+    /// The client configurations at the end of the last link.
+    var configurations: [AttributeHandle: [UInt8]] = [:]
+
+    package init(_ key: ManagementLongTermKey, _ security: VirtualLinkSecurity) {
+        self.key = key.key
+        self.security = security
+    }
+}
+
+/// The bonds of a peripheral, and the one that its link uses.
+struct VirtualBonds {
+    /// By the address of the central.
+    var keys: [BluetoothAddress: VirtualBond] = [:]
+    /// The central whose bond the link uses.
+    var current: BluetoothAddress?
+    /// The passkey or number of the last pairing.
+    var shownNumber: UInt32?
+    /// The pairings that have encrypted a link, and the links that a stored key has encrypted.
+    var pairings = 0
+    var encryptions = 0
+}
+
+/// The outcome of a central's attempt to encrypt a link with a stored key.
+package enum VirtualEncryption: Hashable, Sendable {
+    case encrypted
+    /// The peripheral has no key.
+    case keyMissing
+    /// The peripheral has another key: neither side understands the other.
+    case otherKey
+}
+
+extension VirtualPeripheral {
+    /// How the device pairs; `nil` if it cannot.
+    public var security: VirtualSecurity? { device.security }
+
+    /// Changes how the device pairs from now on; `nil` if it no longer can. Bonds are kept.
+    public func setSecurity(_ security: VirtualSecurity?) {
+        device.security = security
+    }
+
+    /// A Boolean value that indicates whether the device keeps the key of a central.
+    public var isBonded: Bool { !bonds.keys.isEmpty }
+
+    /// The security of the link.
+    public var linkSecurity: VirtualLinkSecurity { server.linkSecurity }
+
+    /// The passkey or the number that the device showed, or its user entered, in the last pairing: at most six digits.
+    public var shownNumber: UInt32? { bonds.shownNumber }
+
+    /// The number of pairings that have encrypted a link.
+    public var pairingCount: Int { bonds.pairings }
+
+    /// The number of times that the key of a bond has encrypted a link.
+    public var encryptionCount: Int { bonds.encryptions }
+
+    /// Removes all bonds, as the device's own "forget" does. The link stays as it is.
+    public func forgetBonds() {
+        bonds.keys = [:]
+        bonds.current = nil
+        server.isBonded = false
+    }
+
+    /// Replaces the key of each bond with another one, so that no central's key fits any more.
+    public func replaceBondKeys() {
+        for (address, bond) in bonds.keys {
+            let bytes = bond.key.withBytes { bytes in (0..<bytes.count).map { ~bytes[$0] } }
+            bonds.keys[address]?.key = Secret128(padding: bytes)
+        }
+    }
+
+    /// Sends a Security Request to the central; it has an effect on a virtual radio only.
+    public func requestSecurity(_ request: VirtualSecurityRequest = VirtualSecurityRequest()) {
+        requestingSecurity?(request)
+    }
+
+    /// Sets the security of the link, as if the central had encrypted it: for devices without a virtual radio.
+    public func setLinkSecurity(_ security: VirtualLinkSecurity) {
+        server.linkSecurity = security
+    }
+
+    // MARK: For the radio
+
+    /// A pairing has encrypted the link.
+    package func paired(_ security: VirtualLinkSecurity, with central: BluetoothAddress, _ bond: VirtualBond?) {
+        bonds.pairings += 1
+        server.linkSecurity = security
+        guard let bond else { return }
+        bonds.keys[central] = bond
+        bonds.current = central
+        server.isBonded = true
+    }
+
+    /// A central encrypts the link with this key.
+    package func encrypted(with key: Secret128, by central: BluetoothAddress) -> VirtualEncryption {
+        guard let bond = bonds.keys[central] else { return .keyMissing }
+        guard bond.key == key else { return .otherKey }
+        bonds.encryptions += 1
+        bonds.current = central
+        server.linkSecurity = bond.security
+        server.restore(bond.configurations)
+        updatePlans()
+        return .encrypted
+    }
+
+    package func show(_ number: UInt32) {
+        bonds.shownNumber = number
+    }
+
+    /// Stores what a bond keeps over links.
+    func endSecurity() {
+        requestingSecurity = nil
+        guard let central = bonds.current.take() else { return }
+        bonds.keys[central]?.configurations = server.clientConfigurations
+    }
+}
