@@ -50,6 +50,7 @@ public actor VirtualRadio {
     var managementSockets: [UInt64: PeerLink] = [:]
     /// The links of the programs' sockets, by descriptor.
     var sockets: [Int32: VirtualManagement.LinkName] = [:]
+    var pairingTimeouts: [VirtualManagement.LinkName: TimerID] = [:]
     var lastPrivateAddress: UInt32 = 0
     /// Called with each HCI packet: before a command is handled, and after an event was sent.
     var exchanged: (@Sendable (_ isCommand: Bool) -> Void)?

@@ -42,6 +42,12 @@ package struct VirtualManagement {
         let link: LinkName
         let pairing: UInt64
         let kind: Kind
+
+        /// True if a newer one of the same link replaces it, and the end of the pairing cancels it.
+        var isTimeout: Bool {
+            if case .timeOut = kind { return true }
+            return false
+        }
     }
 
     /// An action for the owner, in order.
@@ -975,6 +981,9 @@ extension VirtualManagement {
     package func security(of name: LinkName) -> SocketSecurity? {
         link(name).map { SocketSecurity(level: $0.level, keySize: $0.keySize) }
     }
+
+    /// Whether a pairing runs on a link.
+    package func isPairing(_ name: LinkName) -> Bool { link(name)?.pairing != nil }
 
     /// Whether the link's socket waits for a level.
     package func isWaiting(_ name: LinkName) -> Bool { link(name)?.isWaiting ?? false }

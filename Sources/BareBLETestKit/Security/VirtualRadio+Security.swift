@@ -80,12 +80,24 @@ extension VirtualRadio {
             case .proceed(let name): proceed(name)
             case .show(let name, let number):
                 controllers[name.adapter]?.links[name.handle]?.peripheral.assumeIsolated { $0.show(number) }
-            case .schedule(let delay, let step):
-                _ = loop.schedule(at: loop.now() + delay) { [weak self] in
-                    self?.assumeIsolated { radio in radio.perform(radio.management.stepDue(step)) }
-                }
+            case .schedule(let delay, let step): schedule(step, delay)
             }
         }
+        for (name, timer) in pairingTimeouts where !management.isPairing(name) {
+            loop.cancel(timer)
+            pairingTimeouts[name] = nil
+        }
+    }
+
+    private func schedule(_ step: VirtualManagement.Step, _ delay: Duration) {
+        let timer = loop.schedule(at: loop.now() + delay) { [weak self] in
+            self?.assumeIsolated { radio in
+                if step.isTimeout { radio.pairingTimeouts[step.link] = nil }
+                radio.perform(radio.management.stepDue(step))
+            }
+        }
+        guard step.isTimeout else { return }
+        pairingTimeouts.updateValue(timer, forKey: step.link).map(loop.cancel)
     }
 
     /// Reports a change of an adapter's power to the kernel's Security Manager.

@@ -120,6 +120,35 @@ struct VirtualPairingTests {
         Hex.encode((0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) })
     }
 
+    @Test("The library's link is used while it is paired, and reads what was protected; no timer is left")
+    func library() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))
+            try await bench.manage()
+            var configuration = Configuration()
+            let (pairings, pairing) = AsyncStream.makeStream(of: SecurityLevel.self)
+            configuration.raiseSecurity = { request in
+                pairing.yield(request.level)
+                try? await time.clock.sleep(for: .seconds(1))
+                return true
+            }
+            let central = Central(configuration, radio: bench.radio)
+            let device = try await central.connect(SecurityBench.id)
+            async let value = device.read(0xFFF2)
+            for await level in pairings {
+                #expect(level == .authentication)
+                break
+            }
+            _ = try await bench.exchange("19000000 0800 \(Self.peer) 01", for: .milliseconds(50))
+            let events = try await bench.exchange("1c000000 0700 \(Self.peer)", for: .milliseconds(200))
+            #expect(events.last == Self.completed("00"))
+            #expect(try await value == [2])
+            await device.disconnect()
+            await bench.pass(.seconds(3))
+            #expect(await bench.radio.pairingTimeouts.isEmpty)
+        }
+    }
+
     // MARK: Results
 
     @Test(
@@ -344,6 +373,7 @@ struct VirtualPairingTests {
             await bench.pass(.seconds(2))
             let events = bench.management.received()
             #expect(events.count == 2)
+            #expect(await bench.radio.pairingTimeouts.isEmpty)
             #expect(events.contains(packet("0c000000 0800 \(Self.peer) 02")))
             #expect(events.contains { $0.hasPrefix(packet("01000000 0a00 1900")) })
             #expect(bench.commands.received() == ["04050400400016"])
