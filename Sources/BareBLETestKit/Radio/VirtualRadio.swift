@@ -145,6 +145,7 @@ public actor VirtualRadio {
 
     isolated deinit {
         for socket in managementSockets.values { socket.close() }
+        for timer in pairingTimeouts.values { loop.cancel(timer) }
         if let advertisingTimer { loop.cancel(advertisingTimer) }
         for controller in controllers.values {
             for client in controller.clients.values {

@@ -43,6 +43,11 @@ extension VirtualRadio {
         }
     }
 
+    /// Opens a management socket for the library, on the loop.
+    package nonisolated func managementSocket() throws(SystemCallError) -> ManagementSocket {
+        ManagementSocket(adopting: try assumeIsolated { $0.openManagement() }.get())
+    }
+
     /// Returns whether the kernel has a Security Manager for an adapter.
     package func hasSecurityManager(_ name: String = "hci0") -> Bool {
         index(of: name).map { management.hasSecurityManager($0) } ?? false

@@ -117,6 +117,9 @@ struct PacketPrinterTests {
             title(try Self.event("05 04 00 4000 13"))
                 == "Disconnection Complete (0x05) link 0x0040: Remote User Terminated Connection (0x13)")
         #expect(title(try Self.event("ff 02 0102")) == "Vendor event (0xff)")
+        #expect(
+            title(try Self.event("30 03 00 0b00"))
+                == "Encryption Key Refresh Complete (0x30) link 0x000b: Success (0x00)")
         #expect(title(try Self.event("13 05 01 4000 0100")) == "Number of Completed Packets (0x13) link 0x0040: 1")
         #expect(title(try Self.command("01")) == "Command without a complete opcode")
     }

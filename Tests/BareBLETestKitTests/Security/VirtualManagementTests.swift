@@ -122,6 +122,47 @@ struct VirtualManagementTests {
         }
     }
 
+    @Test("The library's socket and commands are understood")
+    func librarySocket() async throws {
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            var socket = try radio.managementSocket()
+            #expect(socket.send(ManagementReadVersion(), adapter: nil) == .sent)
+            #expect(socket.send(ManagementSetSecureConnections(true), adapter: 0) == .sent)
+            await time.settle()
+            guard case .event(let version) = socket.receive(), case .event(let settings) = socket.receive() else {
+                Issue.record("no responses")
+                return
+            }
+            let read = try version.response(to: ManagementReadVersion.self, of: nil)?.get()
+            #expect(read?.version == 1 && read?.revision == 22)
+            #expect(
+                settings.response(to: ManagementSetSecureConnections.self, of: 0)
+                    == .success([.powered, .lowEnergy, .secureConnections]))
+            // Rights are those of the moment in which it was opened.
+            await radio.setPermissions([])
+            var other = try radio.managementSocket()
+            #expect(socket.send(ManagementSetBondable(true), adapter: 0) == .sent)
+            await time.settle()
+            #expect(other.send(ManagementSetBondable(true), adapter: 0) == .sent)
+            await time.settle()
+            guard case .event(let taken) = socket.receive() else {
+                Issue.record("no response")
+                return
+            }
+            #expect((try? taken.response(to: ManagementSetBondable.self, of: 0)?.get())?.contains(.bondable) == true)
+            // What the first one changed is told.
+            guard case .event(let news) = other.receive(), case .newSettings = news.content,
+                case .event(let refused) = other.receive()
+            else {
+                Issue.record("no response")
+                return
+            }
+            #expect(
+                refused.response(to: ManagementSetBondable.self, of: 0) == .failure(.status(.permissionDenied)))
+        }
+    }
+
     @Test("Without CAP_NET_ADMIN a socket may read and hears of settings, and nothing else")
     func rights() async throws {
         try await VirtualTime.run { time in
