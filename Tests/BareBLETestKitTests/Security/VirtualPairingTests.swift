@@ -361,7 +361,7 @@ struct VirtualPairingTests {
         }
     }
 
-    @Test("Nobody answers, or the peer is silent: after 30 seconds the kernel disconnects", arguments: [true, false])
+    @Test("Nobody replies, or the peer is silent: after 30 seconds the kernel disconnects", arguments: [true, false])
     func timeout(isSilent: Bool) async throws {
         try await VirtualTime.run { time in
             var security = VirtualSecurity()

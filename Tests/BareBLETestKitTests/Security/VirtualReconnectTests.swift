@@ -209,7 +209,7 @@ struct VirtualReconnectTests {
         }
     }
 
-    @Test("The level is the one that was asked, not what the key is worth; asking for more pairs anew")
+    @Test("The level is the one that was asked, not what the key is worth; asking for more pairs again")
     func levels() async throws {
         try await VirtualTime.run { time in
             let bench = try await SecurityBench(time, VirtualSecurity(capability: .displayYesNo))
@@ -382,6 +382,18 @@ struct VirtualReconnectTests {
             await bench.pass(.milliseconds(300))
             #expect(bench.link?.finishConnect() == .connected)
             #expect(try bench.security().keySize == 16)
+        }
+    }
+
+    @Test("Of two peers with equal keys the kernel takes the first one, whichever it is")
+    func equalKeys() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, try privatePeer(), at: Self.onAir)
+            try await bench.manage()
+            let stranger = "665544332211 01"
+            _ = try await bench.exchange(packet("30000000 3000 0200", stranger, Self.irk, Self.peer, Self.irk))
+            try await bench.initiate(Self.onAir)
+            #expect(bench.management.received() == [packet("0b000000 0d00", stranger, "00000000 0000")])
         }
     }
 
