@@ -51,7 +51,7 @@ package struct DeviceList {
     /// Returns the entry of a device; for a device with several advertising sets, the one heard last.
     package func device(_ peer: PeerID) -> MonitoredDevice? {
         var newest: MonitoredDevice?
-        for entry in entries.values where entry.device.peer == peer {
+        for entry in entries.values where entry.device.scanResult.isFrom(peer) {
             guard let known = newest else {
                 newest = entry.device
                 continue
@@ -90,7 +90,7 @@ package struct DeviceList {
         entry.device.scanResult = scanResult
         entry.device.isPresent = false
         changed.insert(scanResult.id)
-        if let peer = scanResult.peer, pinned.contains(peer) {
+        if isPinned(scanResult) {
             entries[scanResult.id] = entry
         } else {
             remove(entry)
@@ -105,7 +105,9 @@ package struct DeviceList {
     /// Removes the pin of a device, which leaves the list once it is absent.
     package mutating func unpin(_ peer: PeerID) {
         guard pinned.remove(peer) != nil else { return }
-        let gone = entries.values.filter { $0.device.peer == peer && !$0.device.isPresent }
+        let gone = entries.values.filter {
+            !$0.device.isPresent && $0.device.scanResult.isFrom(peer) && !isPinned($0.device.scanResult)
+        }
         for entry in gone { remove(entry) }
     }
 
@@ -131,6 +133,12 @@ package struct DeviceList {
         }
         change.left = Self.inOrder(left).map { $0.device }
         return change.isEmpty ? nil : change
+    }
+
+    /// Whether the device is pinned by its address or by its identity.
+    private func isPinned(_ scanResult: ScanResult) -> Bool {
+        guard let peer = scanResult.peer else { return false }
+        return pinned.contains(peer) || scanResult.identity.map(pinned.contains) ?? false
     }
 
     private mutating func remove(_ entry: Entry) {

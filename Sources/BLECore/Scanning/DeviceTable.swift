@@ -1,8 +1,9 @@
 // The advertisers in range, newest last.
 //
 // Duties: one entry for each advertiser, that is, address, type of address and advertising set, however often its data
-// changes and whether its advertisement or its scan response is heard first (row A11). Tell of each report what it
-// changed. Keep memory bounded whatever is on air (row A12).
+// changes and whether its advertisement or its scan response is heard first (row A11). A device whose private address
+// was resolved has one entry, under its identity, and with the address of its newest report. Tell of each report what
+// it changed. Keep memory bounded whatever is on air (row A12).
 //
 // Invariants:
 // - There are never more than `capacity` entries. One more evicts the entry that was silent for longest and is not
@@ -24,7 +25,7 @@ package struct DeviceTable {
         package let place: Place
         /// What the report added.
         package let change: ScanResult.Change
-        /// The entries evicted for it; nearly always none, or one.
+        /// The entries that it took the room or the place of; nearly always none, or one.
         package let evicted: [ScanResult]
     }
 
@@ -44,8 +45,8 @@ package struct DeviceTable {
     private let capacity: Int
     /// The payload bytes of all entries.
     private var payload = 0
-    /// Devices whose entries are neither evicted nor expire, because a scan filters by their address, or they are
-    /// connected.
+    /// Devices, by address or identity, whose entries are neither evicted nor expire, because a scan filters by their
+    /// address, or they are connected.
     package var pinned: Set<PeerID> = []
     /// The number of entries that were evicted.
     package private(set) var evictions = 0
@@ -90,20 +91,26 @@ package struct DeviceTable {
         return count
     }
 
-    /// Returns the newest entry of a device, whichever advertising set it came from.
+    /// Returns the newest entry of a device, by its address on air or its identity, whichever advertising set it came
+    /// from.
     package func newest(of peer: PeerID) -> ScanResult? {
         var place = newest
         while place != Self.none {
-            if entries[place].scanResult.peer == peer { return entries[place].scanResult }
+            if entries[place].scanResult.isFrom(peer) { return entries[place].scanResult }
             place = entries[place].older
         }
         return nil
     }
 
     /// Records a whole report; returns `nil` if there is no room for its advertiser.
-    package mutating func record(_ report: AdvertisingReport, at now: BootInstant) -> Outcome? {
-        let id = AdvertiserID(report)
+    ///
+    /// - Parameter identity: The identity of the device, if its address was resolved.
+    package mutating func record(
+        _ report: AdvertisingReport, of identity: PeerID? = nil, at now: BootInstant
+    ) -> Outcome? {
+        let id = AdvertiserID(peer: identity ?? report.peer, sid: report.sid)
         var evicted: [ScanResult] = []
+        if identity != nil, let former = removeFormer(AdvertiserID(report)) { evicted.append(former) }
         let place: Place
         if let known = places[id] {
             place = known
@@ -143,6 +150,22 @@ package struct DeviceTable {
         return lost
     }
 
+    /// Removes the devices whose private address was resolved to an identity that fulfils a condition.
+    package mutating func remove(identities isGone: (PeerID) -> Bool) -> [ScanResult] {
+        var removed: [ScanResult] = []
+        var place = oldest
+        while place != Self.none {
+            let next = entries[place].newer
+            let scanResult = entries[place].scanResult
+            if let identity = scanResult.identity, isGone(identity) {
+                removed.append(scanResult)
+                remove(place)
+            }
+            place = next
+        }
+        return removed
+    }
+
     /// The maximum number of advertisers.
     package static let capacity = 4096
     /// The maximum of payload bytes: 256 for each advertiser, where a legacy advertisement and its response have 62.
@@ -152,8 +175,17 @@ package struct DeviceTable {
 
 extension DeviceTable {
     private func isPinned(_ place: Place) -> Bool {
-        guard let peer = entries[place].scanResult.peer else { return false }
-        return pinned.contains(peer)
+        let scanResult = entries[place].scanResult
+        guard let peer = scanResult.peer else { return false }
+        return pinned.contains(peer) || scanResult.identity.map(pinned.contains) ?? false
+    }
+
+    /// Removes the entry that a device had under its private address, before that was resolved.
+    private mutating func removeFormer(_ id: AdvertiserID) -> ScanResult? {
+        guard let place = places[id] else { return nil }
+        let former = entries[place].scanResult
+        remove(place)
+        return former
     }
 
     private mutating func measure(_ place: Place, at now: BootInstant) {

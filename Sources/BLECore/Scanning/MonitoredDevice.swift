@@ -8,8 +8,11 @@ public struct MonitoredDevice: Hashable, Sendable {
     /// The proximity of the device, from its smoothed signal strength.
     public internal(set) var proximity: Proximity
 
-    /// The device; `nil` for one that advertises anonymously.
+    /// The device, by the address of its newest report; `nil` for one that advertises anonymously.
     public var peer: PeerID? { scanResult.peer }
+
+    /// The identity address of a bonded device that advertises with a private address; `nil` for every other device.
+    public var identity: PeerID? { scanResult.identity }
 
     /// The former name of `scanResult`.
     @available(*, deprecated, renamed: "scanResult")

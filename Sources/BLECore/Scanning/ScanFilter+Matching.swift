@@ -11,10 +11,13 @@ extension ScanFilter {
 
     private func matchesAddress(of scanResult: ScanResult) -> Bool {
         guard let peer = scanResult.peer else { return peers.isEmpty && addresses.isEmpty }
-        if excluding.contains(peer) { return false }
+        let identity = scanResult.identity
+        if excluding.contains(peer) || identity.map(excluding.contains) ?? false { return false }
         if peers.isEmpty && addresses.isEmpty { return true }
-        return peers.contains(peer) || addresses.contains(peer.address)
+        return isNamed(peer) || identity.map(isNamed) ?? false
     }
+
+    private func isNamed(_ peer: PeerID) -> Bool { peers.contains(peer) || addresses.contains(peer.address) }
 
     private func matchesServices(of scanResult: ScanResult) -> Bool {
         if services.isEmpty && solicitedServices.isEmpty { return true }

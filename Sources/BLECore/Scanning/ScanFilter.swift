@@ -10,9 +10,10 @@ public struct ScanFilter: Hashable, Sendable {
     /// Matches devices that solicit one of these services from a central; one kind together with `services`.
     public var solicitedServices: Set<BluetoothUUID> = []
     /// Matches these devices; one kind together with `addresses`. Their entries are not evicted, however many other
-    /// devices are heard.
+    /// devices are heard. The identity address of a bonded device also matches the private addresses that it uses.
     public var peers: Set<PeerID> = []
-    /// Matches devices with one of these addresses, public or random; one kind together with `peers`.
+    /// Matches devices with one of these addresses, public or random; one kind together with `peers`. Identity addresses
+    /// match as they do there.
     public var addresses: Set<BluetoothAddress> = []
     /// Matches data of one of these companies; one kind together with `manufacturerData`.
     public var companies: Set<UInt16> = []
@@ -28,7 +29,8 @@ public struct ScanFilter: Hashable, Sendable {
     public var minimumRSSI: Int8?
     /// A Boolean value that indicates whether only devices that accept connections match.
     public var connectableOnly = false
-    /// The devices that do not match. For a set that changes while the scan runs use `ScanSequence.excluded`.
+    /// The devices that do not match, by the address on air or the identity. For a set that changes while the scan runs
+    /// use `ScanSequence.excluded`.
     public var excluding: Set<PeerID> = []
 
     /// The beginning of a company's data.
@@ -81,7 +83,8 @@ extension ScanFilter {
         return filter
     }
 
-    /// Returns a filter for one device.
+    /// Returns a filter for one device, by its address, or by the identity address of a bonded device whose address
+    /// changes.
     public static func peer(_ peer: PeerID) -> ScanFilter {
         var filter = ScanFilter()
         filter.peers = [peer]

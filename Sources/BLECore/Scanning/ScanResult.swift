@@ -25,14 +25,19 @@ public struct ScanResult: Hashable, Sendable {
     public enum Change: Hashable, Sendable {
         /// The advertiser was not known.
         case new
-        /// The data differs from that of the last report of its kind, or this is the first one of its kind.
+        /// The data differs from that of the last report of its kind, this is the first one of its kind, or the device
+        /// has changed its address.
         case changed
         /// The data is that of the last report of its kind; only the strength may differ.
         case same
     }
 
-    /// The identity of the advertiser.
+    /// The advertiser. A device whose private address has been resolved is named by its identity address, so that its
+    /// changes of address do not make it another advertiser.
     public let id: AdvertiserID
+    /// The device, by the address of its newest report, which is the address to connect to; `nil` for one that
+    /// advertises anonymously.
+    public internal(set) var peer: PeerID?
     /// The newest advertisement; `nil` while only a scan response has been heard.
     public internal(set) var advertisement: AdvertisingReport?
     /// The newest scan response; `nil` in a passive scan, and for devices without one.
@@ -53,16 +58,22 @@ public struct ScanResult: Hashable, Sendable {
 
     init(id: AdvertiserID, at now: BootInstant) {
         self.id = id
+        peer = id.peer
         firstSeen = now
         lastSeen = now
         count = 0
     }
 
     /// Returns the same result for another advertiser and with other reports: what is shown in its place.
+    ///
+    /// - Parameters:
+    ///   - peer: The device, by its address on air.
+    ///   - identity: Its identity, if this result has one.
     package func replacing(
-        peer: PeerID?, _ change: (AdvertisingReport) -> AdvertisingReport
+        peer: PeerID?, identity: PeerID? = nil, _ change: (AdvertisingReport) -> AdvertisingReport
     ) -> ScanResult {
-        var scanResult = ScanResult(id: AdvertiserID(peer: peer, sid: id.sid), at: firstSeen)
+        var scanResult = ScanResult(id: AdvertiserID(peer: identity ?? peer, sid: id.sid), at: firstSeen)
+        scanResult.peer = peer
         scanResult.advertisement = advertisement.map(change)
         scanResult.scanResponse = scanResponse.map(change)
         scanResult.rssi = rssi
@@ -73,8 +84,24 @@ public struct ScanResult: Hashable, Sendable {
         return scanResult
     }
 
-    /// The device; `nil` for one that advertises anonymously.
-    public var peer: PeerID? { id.peer }
+    /// The identity address of a bonded device that advertises with a private address; `nil` for every other device.
+    ///
+    /// The identity stays the same when the address, `peer`, changes, which it does every few minutes. Remember a
+    /// device by its identity, if it has one.
+    ///
+    /// Spec: Resolvable private address resolution, Core Vol 6 Part B, 1.3.2.3.
+    public var identity: PeerID? { id.peer == peer ? nil : id.peer }
+
+    /// Returns whether this is the device with an address: the one that it advertises with, or that of its identity.
+    package func isFrom(_ device: PeerID) -> Bool { peer == device || id.peer == device }
+
+    /// Returns the device with its type of address, by the address that it advertises with or that of its identity;
+    /// `nil` if neither is this one.
+    package func peer(at address: BluetoothAddress) -> PeerID? {
+        if let peer, peer.address == address { return peer }
+        guard let identity, identity.address == address else { return nil }
+        return identity
+    }
 
     /// The number of payload bytes that are kept.
     package var payloadLength: Int { (advertisement?.payload.count ?? 0) + (scanResponse?.payload.count ?? 0) }
@@ -85,9 +112,11 @@ public struct ScanResult: Hashable, Sendable {
     /// Records a report; returns its effect. The very first report is `new`.
     mutating func take(_ report: AdvertisingReport, at now: BootInstant) -> Change {
         let known = report.isScanResponse ? scanResponse : advertisement
-        let change: Change =
-            count == 0
-            ? .new : known?.payload == report.payload && known?.properties == report.properties ? .same : .changed
+        let sender = report.peer
+        let isSame =
+            sender == peer && known?.payload == report.payload && known?.properties == report.properties
+        let change: Change = count == 0 ? .new : isSame ? .same : .changed
+        peer = sender
         if report.isScanResponse {
             scanResponse = report
         } else {

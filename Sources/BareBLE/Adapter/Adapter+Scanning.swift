@@ -75,7 +75,20 @@ extension Adapter {
     /// How many scans have begun and not ended.
     package var runningScans: Int { scan.runningScans }
 
-    /// What is known of a device: when a scan runs, or has run.
+    /// Replaces the keys by which private addresses are resolved, by identity address. Without `hash` none is resolved.
+    package func setIdentityKeys(_ keys: [PeerID: Secret128], _ hash: AddressResolver.Hash?) {
+        scan.setIdentityKeys(keys, hash)
+        updatePins()
+    }
+
+    /// Returns the identity of the device that uses a private address; `nil` for every other address.
+    package func identity(of peer: PeerID) -> PeerID? { scan.identity(of: peer) }
+
+    /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
+    /// scan has heard, or not for long.
+    package func addressOnAir(of peer: PeerID) -> PeerID? { scan.addressOnAir(of: peer) }
+
+    /// What is known of a device, by its address on air or its identity: when a scan runs, or has run.
     package func scanResult(of peer: PeerID) -> ScanResult? { scan.scanResult(of: peer) }
 
     /// What was heard in all, and how many advertisers since a moment.

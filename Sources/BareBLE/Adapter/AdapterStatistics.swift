@@ -23,6 +23,11 @@ public struct AdapterStatistics: Hashable, Sendable {
     public var evictedDevices = 0
     /// Reports of newcomers that were dropped because every device in the table is pinned.
     public var refusedDevices = 0
+    /// Private addresses that were resolved to the identity of a bonded device.
+    public var resolvedAddresses = 0
+    /// Private addresses that belong to no device, because the keys of several bonds fit: devices that share a key
+    /// cannot be distinguished.
+    public var ambiguousAddresses = 0
     /// Events of scans that were dropped because no task took them; reported in the scans too.
     public var droppedEvents = 0
 
@@ -67,6 +72,7 @@ public struct AdapterStatistics: Hashable, Sendable {
         body(droppedByKernel, "packets that the kernel dropped")
         body(malformedEvents, "malformed events")
         body(reportLosses.reports, "unreadable reports")
+        body(ambiguousAddresses, "private addresses that fit several bonds")
         body(evictedAdvertisements + abandonedAdvertisements + cutAdvertisements, "incomplete long advertisements")
     }
 }

@@ -3,9 +3,9 @@ internal import BLELinux
 
 // The scans of one adapter, which share one radio.
 //
-// Duties: run one session by a plan that covers all scans, put reports together, keep the table of devices, hand each
-// report to each scan's gate, find out which devices fell silent, and resume the tasks that wait for a scan to begin,
-// to pause or to end.
+// Duties: run one session by a plan that covers all scans, put reports together, resolve private addresses, keep the
+// table of devices, hand each report to each scan's gate, find out which devices fell silent, and resume the tasks that
+// wait for a scan to begin, to pause or to end.
 //
 // Invariants
 // - Scans are kept in the order in which they began, which is the order in which they receive.
@@ -37,6 +37,7 @@ final class ScanCoordinator {
     private var subscriptions: [ScanSubscription] = []
     private var table = DeviceTable()
     private var assembler = ReportAssembler()
+    private var resolver = AddressResolver()
     private var counts = AdapterStatistics()
     private var isPausedForConnect = false
     private var pauseWaiter: UInt64?
@@ -248,7 +249,8 @@ final class ScanCoordinator {
         session?.reportSeen(hasData: !fragment.payload.isEmpty, at: now)
         // Reports of another program's scan matter to no scan here.
         guard !subscriptions.isEmpty, let report = assembler.received(fragment, at: now) else { return }
-        guard let outcome = table.record(report, at: now) else { return }
+        let identity = resolver.isEmpty ? nil : report.peer.flatMap { resolver.identity(ofReportFrom: $0, at: now) }
+        guard let outcome = table.record(report, of: identity, at: now) else { return }
         let scanResult = table[outcome.place]
         let listened = listening.reading(at: now)
         // In place: a copy would copy everything that a scan remembers.
@@ -258,7 +260,7 @@ final class ScanCoordinator {
         }
     }
 
-    /// What is known of a device: when a scan runs, or has run.
+    /// What is known of a device, by its address on air or its identity: when a scan runs, or has run.
     func scanResult(of peer: PeerID) -> ScanResult? { table.newest(of: peer) }
 
     func statistics(since moment: BootInstant) -> ScanStatistics {
@@ -267,7 +269,7 @@ final class ScanCoordinator {
 
     /// Asks every scan again which devices keep a place in the table, beside the peers of links.
     func updatePins(_ peers: Set<PeerID>) {
-        table.pinned = subscriptions.reduce(into: peers) { $0.formUnion($1.wanted) }
+        table.pinned = subscriptions.reduce(into: withIdentities(peers)) { $0.formUnion($1.wanted) }
     }
 
     private func armLossCheck(at now: BootInstant) {
@@ -278,9 +280,35 @@ final class ScanCoordinator {
 
     private func reportLosses(at now: BootInstant, linked: Set<PeerID>) {
         let listened = listening.reading(at: now)
+        let linked = withIdentities(linked)
         for index in subscriptions.indices {
             subscriptions[index].reportLosses(listened: listened, linked: linked) { table[$0] }
         }
+    }
+
+    // MARK: Identities
+
+    /// Replaces the keys by which private addresses are resolved, by identity address.
+    ///
+    /// Devices whose identity can no longer be resolved are lost, and found again under the address that they use.
+    func setIdentityKeys(_ keys: [PeerID: Secret128], _ hash: AddressResolver.Hash?) {
+        resolver.setKeys(keys, hash)
+        for gone in table.remove(identities: { !resolver.resolves($0) }) {
+            for index in subscriptions.indices { subscriptions[index].forget(gone) }
+        }
+    }
+
+    /// Returns the identity of the device that uses a private address; `nil` for every other address.
+    func identity(of peer: PeerID) -> PeerID? { resolver.identity(of: peer) }
+
+    /// Returns the address that a device was heard with last, by its identity or by that address; `nil` for one that no
+    /// scan has heard, or not for long.
+    func addressOnAir(of peer: PeerID) -> PeerID? { table.newest(of: peer)?.peer }
+
+    /// Adds the identities of devices that were named by a private address.
+    private func withIdentities(_ peers: Set<PeerID>) -> Set<PeerID> {
+        if resolver.isEmpty { return peers }
+        return peers.union(peers.compactMap { resolver.identity(of: $0) })
     }
 
     // MARK: Counting
@@ -297,5 +325,7 @@ final class ScanCoordinator {
         statistics.cutAdvertisements = assembler.losses.cut
         statistics.evictedDevices = table.evictions
         statistics.refusedDevices = table.refusals
+        statistics.resolvedAddresses = resolver.counts.resolved
+        statistics.ambiguousAddresses = resolver.counts.ambiguous
     }
 }

@@ -86,7 +86,6 @@ struct ScanSubscription {
     }
 
     private func isExcluded(_ scanResult: ScanResult) -> Bool {
-        guard let excluded, let peer = scanResult.peer else { return false }
-        return excluded.contains(peer)
+        excluded?.contains(scanResult) ?? false
     }
 }

@@ -195,7 +195,7 @@ extension Central {
             guard let scanResult = await adapter.scanResult(of: peer), scanResult.isConnectable else { continue }
             if newest.map({ $0.lastSeen < scanResult.lastSeen }) ?? true { newest = scanResult }
         }
-        if let peer = newest?.peer { return peer }
+        if let peer = newest?.peer(at: address) { return peer }
         // A connected device rarely advertises.
         guard await adapter.hasLink(to: candidates[0]) else { return nil }
         throw BLEError(
@@ -210,7 +210,7 @@ extension Central {
         var filter = ScanFilter.address(address)
         filter.connectableOnly = true
         do throws(BLEError) {
-            if let peer = try await first(filter, timeout: timeout).peer { return peer }
+            if let peer = try await first(filter, timeout: timeout).peer(at: address) { return peer }
         } catch {
             guard error.code == .timedOut, error.origin != .adapter else { throw error }
         }

@@ -86,8 +86,8 @@ extension Central {
         get async { await adapter.name }
     }
 
-    /// Returns the latest data of a device that a current or earlier scan has heard; `nil` for a device that has been
-    /// silent for long.
+    /// Returns the latest data of a device that a current or earlier scan has heard, by the address that it advertises
+    /// with or by its identity; `nil` for a device that has been silent for long.
     public func scanResult(of peer: PeerID) async -> ScanResult? { await adapter.scanResult(of: peer) }
 
     /// The former name of `scanResult(of:)`.
@@ -97,6 +97,13 @@ extension Central {
     /// The adapter's own address; `nil` before its first use.
     public var adapterAddress: BluetoothAddress? {
         get async { await adapter.address }
+    }
+}
+
+extension Central {
+    /// Replaces the identity resolving keys, by identity address; `Configuration.addressHash` computes the hash.
+    package func setIdentityKeys(_ keys: [PeerID: Secret128]) async {
+        await adapter.setIdentityKeys(keys, configuration.addressHash)
     }
 }
 

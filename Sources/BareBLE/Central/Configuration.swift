@@ -80,6 +80,14 @@ public struct Configuration: Sendable {
     ///
     /// Spec: Database Hash, Core Vol 3 Part G, 7.3.1.
     public var databaseHash: (@Sendable (_ message: DatabaseHashMessage) -> [UInt8])?
+    /// Computes the hash by which a bonded device is recognized under the private addresses that it uses; `nil`
+    /// recognizes only devices that advertise with their identity address.
+    ///
+    /// With `import BareBLECrypto` it is `{ $0.hash }`. It is computed once for each new address that a scan hears and
+    /// each bond with an identity resolving key, on the event loop, so it must return quickly.
+    ///
+    /// Spec: Random address hash function ah, Core Vol 3 Part H, 2.2.2.
+    public var addressHash: (@Sendable (_ message: AddressHashMessage) -> UInt32)?
     /// A Boolean value that indicates whether a peer's protocol errors close the link; otherwise they are counted and
     /// tolerated.
     public var isStrict = false

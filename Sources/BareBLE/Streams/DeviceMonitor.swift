@@ -61,14 +61,16 @@ public final class DeviceMonitor: Sendable {
     /// The number of devices, without a copy of the list.
     var count: Int { broadcaster.state.withLock { $0.list.count } }
 
-    /// Returns a device of the list; for a device with several advertising sets, the one heard last.
+    /// Returns a device of the list, by its address or its identity; for a device with several advertising sets, the one
+    /// heard last.
     public func device(_ peer: PeerID) -> MonitoredDevice? { broadcaster.state.withLock { $0.list.device(peer) } }
 
     /// A Boolean value that indicates whether the list is being kept current; `false` while the adapter is down or
     /// away, and after `stop()`.
     public var isListening: Bool { broadcaster.state.withLock { $0.isListening } }
 
-    /// Keeps a device in the list, as absent while it is silent.
+    /// Keeps a device in the list, as absent while it is silent. One that has a `MonitoredDevice.identity` is pinned by
+    /// that, because its address changes.
     public func pin(_ peer: PeerID) {
         broadcaster.state.withLock { $0.list.pin(peer) }
         scan.pinsChanged()

@@ -121,8 +121,7 @@ public struct ScanSequence: AsyncSequence, Sendable {
         return AsyncIterator(from: run, losses: .before { .dropped($0) }) { event in
             switch event {
             case .found(let scanResult), .updated(let scanResult), .lost(let scanResult):
-                guard let peer = scanResult.peer else { return true }
-                return !excluded.contains(peer)
+                return !excluded.contains(scanResult)
             case .dropped, .paused, .resumed:
                 return true
             }

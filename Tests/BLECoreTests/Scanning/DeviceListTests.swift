@@ -81,6 +81,25 @@ import Testing
         #expect(list.devices.isEmpty)
     }
 
+    @Test func anIdentityIsOneDeviceWhateverItsAddress() throws {
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
+        var (list, table) = (DeviceList(), DeviceTable())
+        list.pin(identity)
+        for number in 1...3 as ClosedRange<UInt64> {
+            let outcome = try #require(
+                record(report(0x4000_0000_0000 + number, []), of: identity, &table, at: start + .seconds(Int(number))))
+            list.heard(table[outcome.place])
+        }
+        #expect(numbers(try #require(change(of: &list)).arrived) == [0x4000_0000_0003])
+        let device = try #require(list.device(identity))
+        #expect(device.identity == identity && list.count == 1)
+        #expect(list.device(try #require(device.peer)) == device)
+        list.lost(device.scanResult)
+        #expect(list.device(identity)?.isPresent == false)
+        list.unpin(identity)
+        #expect(list.count == 0)
+    }
+
     @Test func levelsThatChangeAreReportedAsMoved() throws {
         var list = DeviceList(Proximity.Settings(halfLife: .zero))
         list.heard(try scanResult(1, rssi: -60))

@@ -150,6 +150,63 @@ import Testing
         #expect(interval == .milliseconds(100))
     }
 
+    // MARK: Identities
+
+    private var identity: PeerID { PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random) }
+
+    @Test func anIdentityHasOneEntryWithTheAddressOnAir() throws {
+        var table = DeviceTable()
+        for number in 0..<10 as Range<UInt64> {
+            let outcome = try #require(
+                record(report(0x4000_0000_0000 + number, [2, 1, 6]), of: identity, &table, at: start))
+            // The data is the same; the address is news, because connects use it.
+            #expect(outcome.change == (number == 0 ? .new : .changed) && outcome.evicted.isEmpty)
+            let same = table.record(report(0x4000_0000_0000 + number, [2, 1, 6]), of: identity, at: start)
+            #expect(same?.change == .same)
+        }
+        #expect(table.count == 1)
+        let scanResult = try #require(table[AdvertiserID(peer: identity)])
+        #expect(scanResult.count == 20 && scanResult.identity == identity && scanResult.id.peer == identity)
+        #expect(scanResult.peer?.address.rawValue == 0x4000_0000_0009)
+        #expect(table.newest(of: identity) == scanResult)
+        #expect(table.newest(of: try #require(scanResult.peer)) == scanResult)
+        #expect(table.newest(of: try #require(report(0x4000_0000_0008, []).peer)) == nil)
+        // Without privacy it is the same device, and needs no other identity.
+        let plain = try #require(record(report(identity.address.rawValue, [2, 1, 6]), &table, at: start))
+        #expect(table.count == 1 && plain.change == .changed)
+        #expect(table[plain.place].peer == identity && table[plain.place].identity == nil)
+    }
+
+    @Test func anEntryOfTheTimeBeforeTheKeyGivesWay() throws {
+        var table = DeviceTable(capacity: 2)
+        let (known, other) = (report(0x4000_0000_0001, [1]), report(2, []))
+        for one in [known, other] { _ = table.record(one, at: start) }
+        table.pinned = [try #require(known.peer)]
+        let outcome = try #require(record(known, of: identity, &table, at: start))
+        #expect(outcome.change == .new && outcome.evicted.map(\.id) == [AdvertiserID(known)])
+        #expect(table.count == 2 && table.evictions == 0 && table[AdvertiserID(other)] != nil)
+    }
+
+    @Test func aPinOnTheIdentityHoldsWhateverTheAddress() throws {
+        var table = DeviceTable(capacity: 2)
+        table.pinned = [identity]
+        _ = table.record(report(0x4000_0000_0001, []), of: identity, at: start)
+        for number in 2...9 as ClosedRange<UInt64> { _ = table.record(report(number, []), at: start) }
+        let expired = table.expire(olderThan: start + .seconds(1))
+        #expect(table.newest(of: identity) != nil && expired.count == 1)
+    }
+
+    @Test func theDevicesOfAKeyThatIsGoneGo() throws {
+        var table = DeviceTable()
+        let kept = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0002), type: .random)
+        _ = table.record(report(0x4000_0000_0001, [1, 2]), of: identity, at: start)
+        _ = table.record(report(0x4000_0000_0002, []), of: kept, at: start)
+        _ = table.record(report(3, []), at: start)
+        let gone = table.remove(identities: { $0 != kept })
+        #expect(gone.map(\.identity) == [identity] && table.count == 2)
+        #expect(table.scanResults.map(\.id.peer?.address.rawValue) == [3, kept.address.rawValue])
+    }
+
     @Test(.row("H17")) func aFloodFromManyDevicesKeepsTheNewestOfEach() throws {
         var table = DeviceTable()
         for number in 0..<5000 {
@@ -163,9 +220,9 @@ import Testing
 }
 
 func record(
-    _ report: AdvertisingReport, _ table: inout DeviceTable, at now: BootInstant
+    _ report: AdvertisingReport, of identity: PeerID? = nil, _ table: inout DeviceTable, at now: BootInstant
 ) -> DeviceTable.Outcome? {
-    table.record(report, at: now)
+    table.record(report, of: identity, at: now)
 }
 
 /// A report of a random address with this number.

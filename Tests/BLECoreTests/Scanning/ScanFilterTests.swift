@@ -106,6 +106,26 @@ import Testing
         #expect(try !matches(either, nobody) && !matches(.address(govee), nobody))
     }
 
+    @Test func anIdentityMatchesWhateverTheAddress() throws {
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
+        let start = BootInstant(nanoseconds: 1_000_000_000)
+        var table = DeviceTable()
+        let outcome = try #require(record(report(0x4000_0000_0001, []), of: identity, &table, at: start))
+        let scanResult = table[outcome.place]
+        let onAir = try #require(scanResult.peer)
+        for matching in [ScanFilter.peer(identity), .address(identity.address), .peer(onAir), .address(onAir.address)] {
+            #expect(matching.matches(scanResult))
+        }
+        let stranger = report(0x4000_0000_0002, [])
+        #expect(!ScanFilter.peer(try #require(stranger.peer)).matches(scanResult))
+        #expect(try !matches(.peer(identity), stranger))
+        for excluded in [identity, onAir] {
+            var filter = ScanFilter.any
+            filter.excluding = [excluded]
+            #expect(!filter.matches(scanResult))
+        }
+    }
+
     @Test func differentKindsMustAllHold() throws {
         var filter = ScanFilter.name(startingWith: "GVH")
         filter.manufacturerData = [ScanFilter.ManufacturerData(company: 0xEC88, prefix: [0, 2])]

@@ -63,6 +63,20 @@ import Testing
         #expect(later == [AdvertiserID(report(1, []))])
     }
 
+    @Test func aNewAddressOfAnIdentityIsAnUpdate() throws {
+        var table = DeviceTable()
+        var gate = ScanGate(.balanced.duplicates(.changed))
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0xC000_0000_0001), type: .random)
+        var verdicts: [ScanGate.Verdict?] = []
+        for number in [1, 1, 2, 2] as [UInt64] {
+            let outcome = try #require(record(report(0x4000_0000_0000 + number, []), of: identity, &table, at: start))
+            verdicts.append(gate.admit(table[outcome.place], outcome.change, at: start, listened: .zero))
+        }
+        #expect(verdicts == [.found, nil, .updated, nil])
+        let lost = gate.lost(silentFor: .seconds(1), listened: .seconds(5), linked: [identity])
+        #expect(lost.isEmpty && gate.count == 1)
+    }
+
     @Test func theLostComeInTheOrderOfTheirSilence() throws {
         var table = DeviceTable()
         var gate = ScanGate(.balanced)

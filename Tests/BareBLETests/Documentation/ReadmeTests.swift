@@ -1,4 +1,5 @@
 import BareBLE
+import BareBLECrypto
 import BareBLETestKit
 import Testing
 
@@ -124,6 +125,14 @@ import Testing
             scan.excluded.insert(peer)
         }
         // out
+    }
+
+    private func privateAddresses() -> Configuration {
+        // in: Sources/BareBLE/BareBLE.docc/Scanning.md
+        var configuration = Configuration()
+        configuration.addressHash = { $0.hash }  // import BareBLECrypto
+        // out
+        return configuration
     }
 
     private func repetitions() -> [ScanSettings] {
