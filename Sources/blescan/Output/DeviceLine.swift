@@ -13,10 +13,10 @@ struct DeviceLine {
 
     var text: String {
         let rssi = scanResult.averageRSSI.map { String(Int($0.rounded())) } ?? "?"
-        let kind = scanResult.peer.map { $0.kind.rawValue } ?? "-"
+        let kind = scanResult.id.peer.map { $0.kind.rawValue } ?? "-"
         let columns: [(String, Int)] = [
             (Self.spaces(5 - rssi.count) + rssi, 5),
-            (scanResult.peer?.address.description ?? "anonymous", 17),
+            (scanResult.id.peer?.address.description ?? "anonymous", 17),
             (kind, 7),
             (scanResult.name.map { $0.printable } ?? "-", 16),
             (says, 42),

@@ -8,6 +8,7 @@ extension JSONLine {
             .init(key: "address", value: scanResult.peer.map { .string($0.address.description) } ?? .null),
             .init(key: "addressType", value: scanResult.peer.map { $0.type == .public ? "public" : "random" } ?? .null),
             .init(key: "kind", value: scanResult.peer.map { .string($0.kind.rawValue) } ?? .null),
+            scanResult.identity.map { .init(key: "identity", value: .string($0.description)) },
             .init(key: "rssi", value: scanResult.rssi.map { .integer(Int($0)) } ?? .null),
             .init(key: "connectable", value: .bool(scanResult.isConnectable)),
             scanResult.name.map { .init(key: "name", value: .string($0)) },

@@ -105,6 +105,7 @@ enum PlainLine {
             parts.append("company-\(JSONLine.companyKey(data.company))=\(Hex.encode(data.data))")
         }
         if scanResult.isConnectable { parts.append("connectable") }
+        if let identity = scanResult.identity { parts.append("identity=\(identity)") }
         for meaning in scanResult.decoded { parts.append(meaning.line) }
         return parts.joined(separator: "  ")
     }
@@ -119,7 +120,7 @@ enum PlainLine {
 enum TheengsLine {
     /// Returns the objects of one scan result; none for a device without an address, which Theengs cannot handle.
     static func lines(of scanResult: ScanResult) -> [JSONLine] {
-        guard let peer = scanResult.peer else { return [] }
+        guard let peer = scanResult.id.peer else { return [] }
         let (services, companies) = (scanResult.serviceData, scanResult.manufacturerData)
         return (0..<max(services.count, companies.count, 1)).map { index in
             // If there are fewer of one kind, the last of them is repeated in the remaining lines.

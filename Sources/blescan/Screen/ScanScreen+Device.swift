@@ -21,8 +21,8 @@ extension ScanScreen {
             return frame(at: now)
         }
         var parts: [(String, ScreenStyle)] = [
-            (row.scanResult.peer?.address.description ?? "anonymous", .bold),
-            ("  " + (row.scanResult.peer?.kind.rawValue ?? "-"), []),
+            (row.scanResult.id.peer?.address.description ?? "anonymous", .bold),
+            ("  " + (row.scanResult.id.peer?.kind.rawValue ?? "-"), []),
         ]
         if let name = row.name { parts.append(("  " + name, .bold)) }
         let needed = parts.reduce(0) { $0 + ScreenText.width(ScreenText.shown($1.0, look)) }
@@ -59,6 +59,7 @@ extension ScanScreen {
                 + "the last \(Self.ago(row.silence(at: now)))",
         ]
         if let interval = scanResult.interval { facts.append("every     " + DeviceLine.seconds(interval)) }
+        if scanResult.identity != nil, let peer = scanResult.peer { facts.append("on air    \(peer.address)") }
         if let set = scanResult.id.sid { facts.append("set       \(set)") }
         if !row.says.isEmpty { facts.append("says      " + row.says) }
         for (title, report) in [

@@ -72,7 +72,7 @@ extension ScanScreen {
         let showsAddress = layout.contains { $0.column == .address }
         for (column, width) in layout {
             if column == .strength { line.add(isSelected ? ">" : " ") } else { line.skip(column.gap) }
-            let address = row.scanResult.peer?.address.description ?? "anonymous"
+            let address = row.scanResult.id.peer?.address.description ?? "anonymous"
             switch column {
             case .strength:
                 line.add(row.strength.map(String.init) ?? "?", column: width, isRightAligned: true)
@@ -81,7 +81,7 @@ extension ScanScreen {
                 line.skip(1)
                 line.add(mark(row.trend))
             case .address: line.add(address, column: width)
-            case .kind: line.add(row.scanResult.peer?.kind.short ?? "-", column: width)
+            case .kind: line.add(row.scanResult.id.peer?.kind.short ?? "-", column: width)
             case .name:
                 let name = row.name ?? (showsAddress ? "-" : ScreenText.clippedInFront(address, to: width, look))
                 line.add(name, .bold, column: width)

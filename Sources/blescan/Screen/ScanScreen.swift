@@ -171,12 +171,12 @@ private struct SortKey: Comparable {
 
     init(_ row: ScreenRow, _ order: ScanScreen.Order, at now: BootInstant) {
         firstSeen = row.scanResult.firstSeen
-        address = row.scanResult.peer?.address.rawValue ?? .max
+        address = row.scanResult.id.peer?.address.rawValue ?? .max
         switch order {
         case .strength: (rank, text) = (-(row.heldStrength ?? -200), "")
         // Those without a name are at the end.
         case .name: (rank, text) = (row.name == nil ? 1 : 0, row.name?.lowercased() ?? "")
-        case .address: (rank, text) = (0, row.scanResult.peer?.address.description ?? "~")
+        case .address: (rank, text) = (0, row.scanResult.id.peer?.address.description ?? "~")
         // In steps, because every present device is heard all the time.
         case .seen: (rank, text) = (Int(row.silence(at: now).components.seconds / 10), "")
         }

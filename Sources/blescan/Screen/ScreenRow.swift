@@ -90,7 +90,7 @@ struct ScreenRow: Sendable {
     }
 
     private mutating func describe() {
-        let parts = [name, scanResult.peer?.address.description, scanResult.peer?.kind.rawValue, says]
+        let parts = [name, scanResult.id.peer?.address.description, scanResult.id.peer?.kind.rawValue, says]
         words = parts.compactMap(\.self).joined(separator: "\n").lowercased()
     }
 }

@@ -7,12 +7,23 @@ import Testing
     /// The address on air; payloads have another one, as those of devices with private addresses.
     private let onAir = PeerID(address: BluetoothAddress(rawValue: 0x5494_5E9F_64C4), type: .random)
 
-    private func scanResult(_ payload: [UInt8], _ peer: PeerID) -> ScanResult {
+    private func scanResult(_ payload: [UInt8], _ peer: PeerID, identity: PeerID? = nil) -> ScanResult {
         var table = DeviceTable()
         let report = AdvertisingReport(
             address: peer.address, addressType: peer.type, properties: [.legacy], rssi: -50, data: payload)
-        let place = table.record(report, at: .zero)?.place ?? 0
+        let place = table.record(report, of: identity, at: .zero)?.place ?? 0
         return table[place]
+    }
+
+    @Test func anIdentityIsReplacedAndStaysOne() throws {
+        var redaction = AdvertisementRedaction()
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0xA4C1_3856_5384), type: .public)
+        let other = PeerID(address: BluetoothAddress(rawValue: 0x7712_FB36_5BCF), type: .random)
+        let masked = [onAir, other].map { redaction.redacted(scanResult([], $0, identity: identity)) }
+        let shown = masked.map { $0.identity?.address.description }
+        #expect(shown == ["A4:C1:38:00:00:02", "A4:C1:38:00:00:02"])
+        #expect(masked.map { $0.peer?.address.description } == ["40:00:00:00:00:01", "40:00:00:00:00:03"])
+        #expect(masked.map(\.id).allSatisfy { $0 == masked.first?.id })
     }
 
     private func bytes(_ hex: String) -> [UInt8] {

@@ -47,6 +47,31 @@ import Testing
         #expect(lines.count == 2)
     }
 
+    @Test func anIdentityIsNamedBesideTheAddressOnAir() {
+        var table = DeviceTable()
+        let onAir = BluetoothAddress(rawValue: 0x7712_FB36_5BCF)
+        let report = AdvertisingReport(
+            address: onAir, addressType: .random, properties: [.legacy], rssi: -41, data: [2, 1, 6])
+        let outcome = table.record(report, of: PeerID(address: address, type: .public), at: .zero)
+        let scanResult = table[outcome?.place ?? 0]
+        var json = ScanLines(format: .json, scanner: "attic")
+        let object = text(json.lines(of: scanResult, .found, adapter: "hci1", at: .zero)).first
+        #expect(
+            object?.contains(
+                #""address":"77:12:FB:36:5B:CF","addressType":"random","kind":"private","#
+                    + #""identity":"A4:C1:38:56:53:84/public","rssi":-41"#) == true)
+        var plain = ScanLines(format: .plain, scanner: "attic")
+        let line = text(plain.lines(of: scanResult, .found, adapter: "hci1", at: .zero)).first
+        #expect(line?.contains("77:12:FB:36:5B:CF") == true)
+        #expect(line?.hasSuffix("  identity=A4:C1:38:56:53:84/public") == true)
+        // Theengs follows a device by its address.
+        var theengs = ScanLines(format: .theengs, scanner: "attic")
+        #expect(
+            text(theengs.lines(of: scanResult, .found, adapter: "hci1", at: .zero)) == [
+                #"{"id":"A4:C1:38:56:53:84","mac_type":0,"rssi":-41}"#
+            ])
+    }
+
     @Test func aHeartbeatForPeopleIsAComment() {
         var lines = ScanLines(format: .plain, scanner: "attic")
         let beat = lines.line(

@@ -17,13 +17,13 @@ final class Air {
     /// Delivers a report.
     func hear(
         _ address: String, _ rssi: Int8?, _ data: [UInt8] = [], type: AddressType = .random, isResponse: Bool = false,
-        isConnectable: Bool = false
+        isConnectable: Bool = false, identity: PeerID? = nil
     ) {
         var properties: AdvertisingReport.Properties = isResponse ? [.scanResponse, .legacy] : [.legacy]
         if isConnectable { properties.insert(.connectable) }
         let report = AdvertisingReport(
             address: BluetoothAddress(address), addressType: type, properties: properties, rssi: rssi, data: data)
-        guard let outcome = table.record(report, at: now) else { return }
+        guard let outcome = table.record(report, of: identity, at: now) else { return }
         screen.take(table[outcome.place])
     }
 

@@ -31,6 +31,18 @@ import Testing
         }
     }
 
+    /// A bonded device has one row, with the address that does not change.
+    @Test func anIdentityHasOneRow() {
+        let air = Air()
+        let identity = PeerID(address: BluetoothAddress(rawValue: 0xA4C1_3856_5384), type: .public)
+        for number in 0..<10 { air.hear("40:00:00:00:00:0\(number)", -50, identity: identity) }
+        air.pass(.seconds(3))
+        #expect(air.order() == ["A4:C1:38:56:53:84"])
+        #expect(air.lines().contains { $0.contains("A4:C1:38:56:53:84") })
+        air.press(.down, .enter)
+        #expect(air.lines().contains { $0.contains("on air    40:00:00:00:00:09") })
+    }
+
     @Test func whoReallyComesNearerGoesUp() {
         let air = Self.three()
         for _ in 0..<20 { air.hear(Self.far, -40, Air.named("Far")) }

@@ -39,7 +39,10 @@ public struct AdvertisementRedaction: Sendable {
             }
         }
         let peer = scanResult.peer.map { PeerID(address: owner.alias ?? $0.address, type: $0.type) }
-        return scanResult.replacing(peer: peer) { report in
+        let identity = scanResult.identity.map {
+            PeerID(address: alias(of: $0.address, type: $0.type), type: $0.type)
+        }
+        return scanResult.replacing(peer: peer, identity: identity) { report in
             var report = report
             if report.address != nil { report.address = owner.alias }
             report.directAddress = report.directAddress.map { alias(of: $0, type: report.directAddressType ?? .random) }
