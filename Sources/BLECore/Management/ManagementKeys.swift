@@ -84,6 +84,18 @@ extension ByteReader {
     }
 }
 
+extension ByteWriter {
+    mutating func longTermKey(_ key: ManagementLongTermKey) {
+        managementPeer(key.peer)
+        u8(key.kind.rawValue)
+        u8(key.isCentral ? 1 : 0)
+        u8(key.size)
+        u16(key.ediv)
+        u64(key.rand)
+        secret(key.key)
+    }
+}
+
 // MARK: - Commands
 
 /// Replaces the kernel's list of Long Term Keys.
@@ -108,15 +120,7 @@ package struct ManagementLoadLongTermKeys: ManagementCommand {
     package var parameters: [UInt8] {
         var writer = ByteWriter(reserving: 2 + 36 * keys.count)
         writer.u16(UInt16(truncatingIfNeeded: keys.count))
-        for key in keys {
-            writer.managementPeer(key.peer)
-            writer.u8(key.kind.rawValue)
-            writer.u8(key.isCentral ? 1 : 0)
-            writer.u8(key.size)
-            writer.u16(key.ediv)
-            writer.u64(key.rand)
-            writer.secret(key.key)
-        }
+        for key in keys { writer.longTermKey(key) }
         return writer.bytes
     }
 

@@ -45,15 +45,3 @@ extension ManagementPackets {
     static let readCapabilities = bytes("48000000 0000")
     static let capabilities = bytes("01000000 1000 4800 00 0b00 02010e 03031000 0304ed17")
 }
-
-/// Keys that kernel 6.12 reported of pairings with Bumble, whose own record of them has the same bytes.
-enum RecordedKeys {
-    /// LE Secure Connections by passkey.
-    static let secureConnections = bytes(
-        "1122334455c6 02 03 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e")
-    /// LE legacy pairing by passkey: the key for links whose Central is the host, and the other one.
-    static let legacyCentral = bytes(
-        "1122334455c6 02 01 01 10 0000 0000000000000000 a4e41d70088de98196ae36dec58877be")
-    static let legacyPeripheral = bytes(
-        "1122334455c6 02 01 00 10 86b3 8512f2f27da034bc d970e770609e64246dd1d9f24a5938bc")
-}
