@@ -81,11 +81,20 @@ package enum StoredFile {
     static func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemCallError) {
         var written = 0
         while written < bytes.count {
-            let rest = Array(bytes.dropFirst(written))
+            // No copy of what may be a key, as long as everything fits into one call.
+            let rest = written == 0 ? bytes : Array(bytes.dropFirst(written))
             let count = SystemCallError.repeated { unsafe Glibc.write(descriptor, rest, rest.count) }
             guard count > 0 else { throw SystemCallError(call: "write", errno: errno) }
             written += count
         }
+    }
+
+    /// Overwrites bytes that contained a key, and empties the array. Copies are not affected.
+    package static func wipe(_ bytes: inout [UInt8]) {
+        unsafe bytes.withUnsafeMutableBytes { buffer in
+            if let start = buffer.baseAddress { unsafe explicit_bzero(start, buffer.count) }
+        }
+        bytes = []
     }
 
     /// Renames a file, replacing the one with that name.

@@ -16,7 +16,29 @@ package struct StoredFolder: ~Copyable {
         fileprivate let nanoseconds: Int
     }
 
+    /// The reason that a file of secrets, or its directory, is not used.
+    package enum Exposure: Error, Hashable, Sendable {
+        /// It belongs to another user.
+        case owner
+        /// Other users may read or write it; with its permissions.
+        case mode(UInt32)
+        case system(SystemCallError)
+    }
+
     private let descriptor: OwnedDescriptor
+
+    /// Creates a directory that only its owner can use, in one that exists; does nothing if there is one.
+    ///
+    /// - Throws: `SystemCallError`.
+    package static func create(_ path: String) throws(SystemCallError) {
+        guard unsafe mkdir(path, 0o700) == 0 else {
+            guard errno == EEXIST else { throw SystemCallError(call: "mkdir", errno: errno) }
+            return
+        }
+        // The directory is on the disk when the one that contains it is.
+        let parent = try open(StoredFile.parts(of: path).folder, from: AT_FDCWD)
+        _ = SystemCallError.repeated { fsync(parent.number) }
+    }
 
     /// Opens a directory.
     ///
@@ -108,6 +130,64 @@ package struct StoredFolder: ~Copyable {
 
     private func isOwnFile(_ status: stat?) -> Bool {
         status.map { $0.st_mode & S_IFMT == S_IFREG && $0.st_uid == geteuid() } ?? false
+    }
+
+    // MARK: Secrets
+
+    /// Checks that the directory belongs to this user, and that no other user can replace what is in it.
+    package func checkIsOwn() throws(Exposure) {
+        _ = try Self.checkedStatus(of: descriptor, forbidden: S_IWGRP | S_IWOTH)
+    }
+
+    /// Returns the bytes of a file that belongs to this user, and that no other user can read; `nil` if there is none.
+    ///
+    /// - Throws: `Exposure`; `.system` with ELOOP for a symbolic link, EISDIR or EINVAL for other names that are not a
+    ///   plain file, and EFBIG for more than `limit` bytes.
+    package func readSecrets(_ name: String, limit: Int) throws(Exposure) -> [UInt8]? {
+        let number = SystemCallError.repeated {
+            unsafe openat(descriptor.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        }
+        guard number >= 0 else {
+            if errno == ENOENT { return nil }
+            throw .system(SystemCallError(call: "open", errno: errno))
+        }
+        let file = OwnedDescriptor(number)
+        let status = try Self.checkedStatus(of: file, forbidden: S_IRWXG | S_IRWXO)
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            throw .system(SystemCallError(call: "open", errno: isFolder ? EISDIR : EINVAL))
+        }
+        guard status.st_size <= limit else { throw .system(SystemCallError(call: "read", errno: EFBIG)) }
+        // As many as there are, so that growing the array leaves no copies.
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        var count = 0
+        while count < bytes.count {
+            let result = unsafe bytes.withUnsafeMutableBytes { buffer in
+                let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+                return SystemCallError.repeated { unsafe read(file.number, rest.baseAddress, rest.count) }
+            }
+            guard result >= 0 else {
+                let reason = errno
+                StoredFile.wipe(&bytes)
+                throw .system(SystemCallError(call: "read", errno: reason))
+            }
+            guard result > 0 else { break }
+            count += result
+        }
+        bytes.removeLast(bytes.count - count)
+        return bytes
+    }
+
+    private static func checkedStatus(
+        of file: borrowing OwnedDescriptor, forbidden: mode_t
+    ) throws(Exposure) -> stat {
+        var status = stat()
+        guard unsafe fstat(file.number, &status) == 0 else {
+            throw .system(SystemCallError(call: "fstat", errno: errno))
+        }
+        guard status.st_uid == geteuid() else { throw .owner }
+        guard status.st_mode & forbidden == 0 else { throw .mode(status.st_mode & 0o7777) }
+        return status
     }
 
     // MARK: Marks

@@ -4,8 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// O25, O26, O27, O28: files that are damaged, foreign, old, or in use by another process. States and caches; there
-/// are no bonds yet.
+/// O25, O26, O27, O28: files that are damaged, foreign, old, or in use by another process.
 @Suite(.serialized) struct DamagedFileTests {
     private func code(_ body: () throws(BLEError) -> Void) -> BLEError.Code? {
         do throws(BLEError) {
@@ -16,9 +15,9 @@ import Testing
         }
     }
 
-    /// Loads `bytes`: a state is moved aside and reported, a cache is refused.
+    /// Loads `bytes`: a state, or a file of bonds, is moved aside and reported, a cache is refused.
     private func isRefused(_ thing: StoredThing, _ bytes: [UInt8], in folder: Folder) throws -> Bool {
-        try Data(bytes).write(to: URL(filePath: thing.path(in: folder)))
+        try thing.put(bytes, in: folder)
         do throws(BLEError) {
             return try thing.load(from: folder) == nil
         } catch {
@@ -52,7 +51,7 @@ import Testing
     {
         let folder = try Folder()
         let path = thing.path(in: folder)
-        try Data(thing.bytes(.old)).write(to: URL(filePath: path))
+        try thing.put(thing.bytes(.old), in: folder)
         let grown = unsafe truncate(path, 100_000_000)
         #expect(grown == 0)
         let plan = try FaultPlan()
@@ -78,10 +77,12 @@ import Testing
         #expect(contents.state.peers == [peer, peer])
     }
 
-    @Test("a file that cannot be moved aside is an error, not a loss", .row("O25")) func notMovable() throws {
+    @Test(
+        "a file that cannot be moved aside is an error, not a loss", .row("O25"),
+        arguments: [StoredThing.state, .bonds])
+    func notMovable(thing: StoredThing) throws {
         let folder = try Folder()
-        let thing = StoredThing.state
-        try Data([1, 2, 3]).write(to: URL(filePath: thing.path(in: folder)))
+        try thing.put([1, 2, 3], in: folder)
         let plan = try FaultPlan()
         plan.take(path: folder.path)
         plan.set(SystemCalls(.rename), .fail(EROFS))
@@ -115,7 +116,8 @@ import Testing
         #expect(index >= 3)
     }
 
-    @Test("what others could read is theirs no more", .row("O26"), arguments: StoredThing.all) func modes(
+    /// Bonds that others could read are refused: their keys may be known.
+    @Test("what others could read is theirs no more", .row("O26"), arguments: [StoredThing.state, .cache]) func modes(
         thing: StoredThing
     )
         throws

@@ -1,10 +1,12 @@
+import BLECore
 import BareBLE
 import BareBLETestKit
 import Foundation
+import TestSupport
 
 /// Something that the library keeps on the disk, in two versions that differ.
 ///
-/// There are two: the state of a daemon, and the cache of a peer's services. Bonds will be the third.
+/// There are three: the state of a daemon, the cache of a peer's services, and the bonds of an adapter.
 struct StoredThing: Sendable, CustomStringConvertible {
     enum Version: Hashable, Sendable {
         case nothing, old, new
@@ -14,13 +16,21 @@ struct StoredThing: Sendable, CustomStringConvertible {
     let file: String
     /// The error of a full disk.
     let fullDisk: BLEError.Code
+    /// The error of every failed change, if it has one of its own.
+    var notChanged: BLEError.Code?
     let bytes: @Sendable (Version) -> [UInt8]
     private let write: @Sendable (String, Version) throws(BLEError) -> Void
     private let read: @Sendable (String) throws(BLEError) -> Version?
 
-    static let all = [state, cache]
+    static let all = [state, cache, bonds]
 
     func path(in folder: Folder) -> String { folder.path + "/" + file }
+
+    /// Writes a file of these bytes, readable by its owner only.
+    func put(_ bytes: [UInt8], in folder: Folder) throws {
+        try Data(bytes).write(to: URL(filePath: path(in: folder)))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path(in: folder))
+    }
 
     func save(_ version: Version, in folder: Folder) throws(BLEError) {
         try write(folder.path, version)
@@ -80,5 +90,34 @@ struct StoredThing: Sendable, CustomStringConvertible {
         read: { folder throws(BLEError) in
             guard let cache = try GATTCacheFile(folder + "/C00000000007-random.gatt").load() else { return .nothing }
             return [.old, .new].first { StoredThing.cache($0) == cache }
+        })
+
+    // MARK: The bonds of an adapter
+
+    private static let adapter = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+
+    private static func bond(_ version: Version) -> BondRecord {
+        let bond = RecordedBonds.first
+        return BondRecord(
+            identity: bond.identity, name: "\(version)", keys: bond.keys, identityKey: bond.identityKey,
+            level: bond.level, method: bond.method, bondedAt: bond.bondedAt)
+    }
+
+    private static func openBonds(_ folder: String) throws(BLEError) -> OpenBondStore {
+        try BondStore(directory: folder).open(adapter: adapter)
+    }
+
+    static let bonds = StoredThing(
+        description: "bonds", file: "00AA01000042.bonds", fullDisk: .diskFull, notChanged: .bondNotStored,
+        bytes: { BondFile(generation: 1, records: [bond($0)]).bytes },
+        write: { folder, version throws(BLEError) in
+            let bond = bond(version)
+            _ = try openBonds(folder).save(bond, isForStorage: true, replacing: bond.identity)
+        },
+        read: { folder throws(BLEError) in
+            let contents = try openBonds(folder).load()
+            if contents.damage != nil { return nil }
+            guard let name = contents.records.first?.name else { return .nothing }
+            return [.old, .new].first { "\($0)" == name }
         })
 }

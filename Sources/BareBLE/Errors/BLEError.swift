@@ -56,8 +56,22 @@ public struct BLEError: Error, Sendable {
         public static let servicesChanged = Code("servicesChanged")
         /// A stored cache of a peer's database is damaged, or the file holds something else.
         public static let unusableCache = Code("unusableCache")
-        /// The stored state of a link or a daemon is damaged, or the file holds something else.
+        /// The stored state of a link or a daemon, or a file with bonds, is damaged, or the file holds something else.
         public static let unusableState = Code("unusableState")
+        /// There is no bond with the peer, and the call needs one.
+        public static let notBonded = Code("notBonded")
+        /// The peer has lost its key, or is another device with the same address; the bond is kept, and marked.
+        public static let bondRejected = Code("bondRejected")
+        /// A bond, or a change of one, could not be stored; the stored bonds are as before.
+        public static let bondNotStored = Code("bondNotStored")
+        /// Pairing failed: the peer cannot do what is required, or the two sides disagree.
+        public static let pairingFailed = Code("pairingFailed")
+        /// Pairing was refused: by the peer, its user, or the user of this side.
+        public static let pairingRefused = Code("pairingRefused")
+        /// The pairing made a key that is shorter than required.
+        public static let keyTooShort = Code("keyTooShort")
+        /// Another program manages the adapter, and may replace the keys of bonds.
+        public static let adapterShared = Code("adapterShared")
         /// The disk is full; the previous contents of the file are intact.
         public static let diskFull = Code("diskFull")
         /// Values came faster than they were consumed, and the subscription's overflow policy is `.fail`.

@@ -32,7 +32,7 @@ enum ExitStatus: Int32 {
             self = .notPermitted
         case .disconnected, .valuesLost:
             self = .linkLost
-        case .timedOut, .busy, .queueFull:
+        case .timedOut, .busy, .adapterShared, .queueFull:
             self = .timedOut
         case .connectFailed:
             // A Unix socket that does not exist, is not a socket, or not one for packets; the radio does not use these
@@ -40,8 +40,16 @@ enum ExitStatus: Int32 {
             self = [ENOENT, ENOTSOCK, EPROTOTYPE].contains(error.errorNumber) ? .noAdapter : .timedOut
         case .refusedByPeer where error.attError == .invalidHandle:
             self = .notFound
-        case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged:
+        case .refusedByPeer, .insufficientSecurity, .malformedReply, .malformedValue, .notSupported, .servicesChanged,
+            .notBonded, .bondRejected, .pairingFailed, .pairingRefused, .keyTooShort:
             self = .refused
+        case .bondNotStored:
+            switch error.errorNumber {
+            // The key itself is not fit for storage.
+            case nil: self = .refused
+            case EACCES, EPERM, EROFS: self = .notPermitted
+            default: self = .linkLost
+            }
         case .cancelled:
             self = .interrupted
         default:

@@ -79,6 +79,17 @@ import Testing
         #expect(blescan.ExitStatus(ofTheUser) == .usage)
     }
 
+    @Test(arguments: [
+        (BLEError.Code.notBonded, nil, blescan.ExitStatus.refused), (.bondRejected, nil, .refused),
+        (.pairingFailed, nil, .refused), (.pairingRefused, nil, .refused), (.keyTooShort, nil, .refused),
+        (.bondNotStored, nil, .refused), (.bondNotStored, ENOSPC, .linkLost), (.bondNotStored, EROFS, .notPermitted),
+        (.adapterShared, nil, .timedOut),
+    ])
+    func failuresOfPairing(code: BLEError.Code, errno: Int32?, status: blescan.ExitStatus) {
+        let error = BLEError(code, during: "pair", because: "it failed", errorNumber: errno)
+        #expect(blescan.ExitStatus(error) == status)
+    }
+
     @Test func refusedByCheck() async throws {
         // A response without a request.
         let outcome = try await BuiltProgram.run(["replay", "-", "--check"], input: "< 0a 0300\n> 13\n")

@@ -1,0 +1,135 @@
+import BLECore
+import BareBLE
+import Foundation
+import TestSupport
+import Testing
+
+/// Bonds on a disk that fails, or under a process that is killed, beyond what all stored files have in common.
+@Suite(.serialized) struct BondFaultTests {
+    /// A change of the bonds.
+    struct Change: Sendable, CustomStringConvertible {
+        let description: String
+        let apply: @Sendable (OpenBondStore) throws(BLEError) -> Void
+    }
+
+    private static let bond = RecordedBonds.first
+    private static let adapter = BluetoothAddress(rawValue: 0x00AA_0100_0042)
+
+    static let changes = [
+        Change(description: "save") { store throws(BLEError) in
+            _ = try store.save(RecordedBonds.second, isForStorage: true)
+        },
+        Change(description: "replace") { store throws(BLEError) in
+            _ = try store.save(bond, isForStorage: true, replacing: bond.identity)
+        },
+        Change(description: "forget") { store throws(BLEError) in _ = try store.forget(bond.identity) },
+        Change(description: "mark") { store throws(BLEError) in _ = try store.markRejected(bond.identity, at: 5) },
+        Change(description: "note") { store throws(BLEError) in _ = try store.noteEncrypted(bond.identity, at: 5) },
+    ]
+
+    private func open(_ folder: Folder) throws(BLEError) -> OpenBondStore {
+        try BondStore(directory: folder.path).open(adapter: Self.adapter)
+    }
+
+    private func put(_ bytes: [UInt8], in folder: Folder) throws {
+        try StoredThing.bonds.put(bytes, in: folder)
+    }
+
+    /// The error is the same whichever call fails, and the bonds on the disk are the former ones.
+    @Test(
+        "each call of a change fails", .row("O24"), arguments: changes, [ENOSPC, EDQUOT, EROFS, EIO, EACCES, ENOMEM])
+    func failing(change: Change, errno: Int32) throws {
+        let kinds = SystemCalls.changing.union(SystemCalls(.fstat, .lstat, .read))
+        var failures = 0
+        var index = 0
+        while true {
+            let folder = try Folder()
+            let store = try open(folder)
+            _ = try store.save(Self.bond, isForStorage: true)
+            let former = try store.load().records
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(kinds, .fail(errno), skip: index)
+            do throws(BLEError) {
+                try change.apply(store)
+            } catch {
+                failures += 1
+                #expect(error.code == .bondNotStored, "\(error)")
+                #expect(error.errorNumber == errno)
+                #expect(error.hint != nil, "\(error)")
+                plan.clear()
+                #expect(try store.load().records == former, "call \(index)")
+            }
+            #expect(plan.openCount == 0)
+            guard plan.hits == 1 else { break }
+            #expect(folder.names.filter { $0.hasSuffix(".tmp") } == [], "call \(index)")
+            // The disk is well again.
+            plan.clear()
+            try? change.apply(store)
+            #expect(try store.load().damage == nil)
+            index += 1
+        }
+        #expect(failures > 5)
+    }
+
+    /// A file with one bond, and a line that is none.
+    private var damaged: [UInt8] {
+        let good = String(decoding: BondFile(generation: 9, records: [Self.bond]).bytes, as: UTF8.self)
+        let body = good.split(separator: "\n").dropLast().map { $0 + "\n" }.joined() + "nonsense\n"
+        let checksum = CRC32.checksum(body.utf8)
+        let digits = Hex.encode([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: checksum >> UInt32($0)) })
+        return Array((body + "checksum \(digits)\n").utf8)
+    }
+
+    /// Wherever a process was killed, the damaged line is in one of the files, and the bond in its own.
+    @Test("killed while it sets a line aside", .row("O22", "O25")) func killedWhileSettingAside() throws {
+        var index = 0
+        while true {
+            let folder = try Folder()
+            try put(damaged, in: folder)
+            let store = try open(folder)
+            let plan = try FaultPlan()
+            plan.take(path: folder.path)
+            plan.set(.changing, .stop(1), skip: index)
+            _ = try? store.load()
+            let wasStopped = plan.isStopped
+            plan.leavePaths()
+            let text = folder.names.filter { $0.contains(".bonds") && !$0.hasSuffix(".tmp") }
+                .compactMap { try? String(contentsOfFile: "\(folder.path)/\($0)", encoding: .utf8) }.joined()
+            #expect(text.contains("\nnonsense\n"), "call \(index)")
+            let copy = try Folder()
+            for name in folder.names where !name.hasSuffix(".lock") {
+                try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(copy.path)/\(name)")
+            }
+            let again = try open(copy)
+            #expect(try again.load().records == [Self.bond])
+            #expect(try again.load().damage == nil)
+            guard wasStopped else { break }
+            index += 1
+        }
+        #expect(index > 6)
+    }
+
+    /// The other bonds are of use without a disk that can be written to.
+    @Test("a damaged line on a read-only disk", .row("O25")) func readOnly() throws {
+        let folder = try Folder()
+        try put(damaged, in: folder)
+        let store = try open(folder)
+        let plan = try FaultPlan()
+        plan.take(path: folder.path)
+        plan.set(SystemCalls(.rename), .fail(EROFS), times: nil)
+        for _ in 0..<2 {
+            let contents = try store.load()
+            #expect(contents.records == [Self.bond])
+            #expect(contents.damage?.code == .unusableState)
+            #expect(contents.movedTo == nil)
+        }
+        #expect(try Data(contentsOf: URL(filePath: StoredThing.bonds.path(in: folder))) == Data(damaged))
+        do throws(BLEError) {
+            _ = try store.forget(Self.bond.identity)
+            Issue.record("changed a damaged file")
+        } catch {
+            #expect(error.code == .bondNotStored)
+        }
+    }
+}
