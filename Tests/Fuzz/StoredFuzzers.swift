@@ -31,3 +31,30 @@ func fuzzLinkState(_ input: [UInt8]) {
     require((23...517).contains(client.mtu), "the MTU is one that there can be")
     use(client.resume(at: now))
 }
+
+/// The lines of a file of bonds: those that are bonds read as themselves, and none shows a key.
+func fuzzBonds(_ input: [UInt8]) {
+    use(try? BondFile(bytes: input))
+    let body = Array("BareBLE bonds 1 generation 7\n".utf8) + input + [0x0A]
+    let checksum = CRC32.checksum(body)
+    let digits = Hex.encode([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: checksum >> UInt32($0)) })
+    guard let file = try? BondFile(bytes: body + Array("checksum \(digits)\n".utf8)) else { return }
+    let lines = input.split(separator: 0x0A, omittingEmptySubsequences: false).count
+    require(file.records.count + file.damagedLines.count == lines, "each line is a bond or is reported")
+    let again = try? BondFile(bytes: file.bytes)
+    require(again?.records == file.records && again?.damagedLines.isEmpty == true, "stored bonds read as themselves")
+    for record in file.records {
+        for other in file.records {
+            let accepted = try? BondRules.accept(
+                record, isForStorage: true, replacing: record.identity, minimumKeySize: 7, among: [other])
+            require(accepted.map { ($0.centralKey?.size ?? 0) >= 7 } ?? true, "a stored key has a size")
+        }
+    }
+    let lists = BondRules.keyLists(of: file.records)
+    require(lists.longTermKeys.keys.allSatisfy { $0.kind.rawValue < 4 && $0.size <= 16 }, "the kernel skips no key")
+    let owners = Set(lists.longTermKeys.keys.map(\.peer))
+    let omitted = Set(lists.omissions.map(\.identity))
+    require(
+        file.records.allSatisfy { owners.contains(ManagementPeer($0.identity)) || omitted.contains($0.identity) },
+        "what is not loaded is reported")
+}
