@@ -16,6 +16,8 @@ package struct ManagementCommandCode: RawRepresentable, Hashable, Sendable {
     package static let setPowered = ManagementCommandCode(rawValue: 0x0005)
     /// Set Bondable.
     package static let setBondable = ManagementCommandCode(rawValue: 0x0009)
+    /// Set Secure Simple Pairing.
+    package static let setSecureSimplePairing = ManagementCommandCode(rawValue: 0x000B)
     /// Set Low Energy.
     package static let setLowEnergy = ManagementCommandCode(rawValue: 0x000D)
     /// Load Long Term Keys.

@@ -40,6 +40,21 @@ package struct ManagementSetBondable: ManagementSettingCommand {
     }
 }
 
+/// Switches Secure Simple Pairing of BR/EDR, which Secure Connections depends on where BR/EDR is on.
+///
+///     0x000B | enabled 1             reply: current settings 4
+///
+/// Spec: MGMT_OP_SET_SSP; Bluetooth Management API, Set Secure Simple Pairing Command.
+package struct ManagementSetSecureSimplePairing: ManagementSettingCommand {
+    package static let code = ManagementCommandCode.setSecureSimplePairing
+    package let isOn: Bool
+    package var parameters: [UInt8] { [isOn ? 1 : 0] }
+
+    package init(_ isOn: Bool) {
+        self.isOn = isOn
+    }
+}
+
 /// Switches Low Energy.
 ///
 ///     0x000D | enabled 1             reply: current settings 4
