@@ -1,0 +1,575 @@
+// The setup of one adapter for pairing, through the management interface.
+//
+// Duties: put the adapter under management, switch its power off and on once where the kernel could not pair otherwise,
+// bring its settings into the state of rest, load the lists of keys, and load them again when they may be gone. No list
+// is loaded while a pairing of this program runs, because the kernel holds references into the lists meanwhile.
+//
+// How it is known that the kernel can pair: its Security Manager exists if the adapter was switched on while it was under
+// management, and there is no query for that. The first command that names the adapter puts it under management. So an
+// adapter that was off at that command, or at any time since, can pair whenever it is on. One that was on all the time
+// was switched on by somebody else, and is switched off and on once, unless the owner knows better (`Plan.canPair`).
+//
+// The state of rest: Low Energy on; Secure Connections on, but not "only", in which kernels 6.1 to 7.2 end every encrypted
+// LE link; not bondable; no input and no output. All other settings stay as they are.
+//
+// Invariants:
+// - One command of this machine is out at a time, except that a setup does not wait for a load that it replaces.
+// - `begin` ends exactly once, in `finish`; each load ends exactly once, in `listsLoaded`; a pairing that was announced
+//   may begin exactly once, in `pairingMayBegin`.
+// - A power that this machine has switched off is switched on again, whatever fails in between.
+// - Both lists are loaded, Identity Resolving Keys first, also empty ones: until then the kernel does not ask peers for
+//   their identity. The machine holds no key: its owner encodes what is stored at the moment of `load`.
+// - Keys and settings survive power changes, other sockets and the end of a program, but not the removal of the adapter:
+//   `adapterLost` forgets all that was known.
+//
+// New Settings is not sent to the socket whose command changed them, so it always tells of somebody else.
+
+/// Puts an adapter under management and keeps its lists of keys loaded.
+package struct ManagementSetup: ~Copyable {
+    /// A list of keys in the kernel.
+    package enum List: Hashable, Sendable {
+        case identityResolvingKeys
+        case longTermKeys
+    }
+
+    /// What `begin` may do.
+    package struct Plan: Hashable, Sendable {
+        /// Whether an adapter that is off is switched on in the end.
+        package var powersOn: Bool
+        /// Whether an adapter that may be unable to pair is switched off and on once, which ends its links.
+        package var mayCyclePower: Bool
+        /// Whether the kernel can pair with the adapter as it is now, where the owner knows that.
+        package var canPair: Bool?
+
+        package init(powersOn: Bool, mayCyclePower: Bool = true, canPair: Bool? = nil) {
+            self.powersOn = powersOn
+            self.mayCyclePower = mayCyclePower
+            self.canPair = canPair
+        }
+    }
+
+    /// An adapter that is set up.
+    package struct Managed: Hashable, Sendable {
+        /// The settings in the end.
+        package let settings: ManagementSettings
+        /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+        package let canPair: Bool?
+        /// Whether the power was switched off and on.
+        package let hasCycledPower: Bool
+
+        package init(settings: ManagementSettings, canPair: Bool?, hasCycledPower: Bool) {
+            self.settings = settings
+            self.canPair = canPair
+            self.hasCycledPower = hasCycledPower
+        }
+    }
+
+    /// Why an adapter is not set up, or a list not loaded.
+    package enum Failure: Error, Hashable, Sendable {
+        /// The process had no CAP_NET_ADMIN when it opened the socket.
+        case notPermitted
+        /// The adapter was removed, or another program uses it exclusively.
+        case adapterGone
+        /// The adapter does not support Low Energy.
+        case noLowEnergy
+        /// The radio is blocked by rfkill.
+        case blocked
+        /// The power did not change, although the kernel reported success.
+        case powerUnchanged
+        /// The kernel refused a whole list.
+        case listRefused(List, ManagementStatus)
+        /// A list does not fit into one packet.
+        case listTooLong(List, limit: Int)
+        /// The adapter is not set up.
+        case notManaged
+        /// Any other failure of a command.
+        case command(ManagementCommandFailure)
+    }
+
+    /// What to do now.
+    package enum Action: Hashable, Sendable {
+        /// Put this command into the queue, and call `commandFinished` with its result.
+        case send(ManagementPacket)
+        /// Put the command that loads what is stored of this list into the queue, and call `commandFinished`.
+        case load(List)
+        /// `begin` has ended.
+        case finish(Result<Managed, Failure>)
+        /// All loads up to this number have ended; without a failure, the kernel has both lists as they were stored when
+        /// the last one began.
+        case listsLoaded(UInt64, Failure?)
+        /// The pairing that `pairingBegins` announced may begin.
+        case pairingMayBegin
+        /// Another program made the adapter bondable: peers may bond with it unasked.
+        case madeBondable
+    }
+
+    private enum Step: Hashable {
+        case readInformation
+        case powerOff
+        case lowEnergy
+        case simplePairing
+        case secureConnections
+        case notBondable
+        case capability
+        case list(List)
+        case powerOn
+
+        /// Whether the setup fails where the adapter does not support it. Without Secure Connections there is still legacy
+        /// pairing.
+        var isRequired: Bool { self != .simplePairing && self != .secureConnections }
+    }
+
+    private struct Run {
+        let plan: Plan
+        var step = Step.readInformation
+        var supported: ManagementSettings = []
+        /// Whether this run has switched the power off.
+        var hasCycledPower = false
+        /// The first failure, while the power still has to be switched on again.
+        var failure: Failure?
+        var tries = 1
+        /// When a command that the kernel was too busy for is sent again.
+        var pausesUntil: BootInstant?
+    }
+
+    private enum State {
+        /// Nothing is known of the adapter.
+        case unmanaged
+        /// A pairing has to end first.
+        case held(Plan)
+        case settingUp(Run)
+        case managed
+        /// Managed, and a list is being loaded.
+        case loading(List)
+    }
+
+    private enum Pairing {
+        case none
+        case waiting
+        case running
+    }
+
+    private let adapter: UInt16
+    private var state = State.unmanaged
+    private var pairing = Pairing.none
+    private var settings: ManagementSettings = []
+    /// Whether the adapter was off at some time since it is under management.
+    private var hasBeenOff = false
+    /// What the owner knows about it.
+    private var knownToPair: Bool?
+    /// Whether somebody else has switched the power off since the lists were loaded.
+    private var isStale = false
+    /// The numbers of the load that was requested last, and of the one that began last.
+    private var requestedLoad: UInt64 = 0
+    private var begunLoad: UInt64 = 0
+    /// The number of the load that ended last.
+    private var endedLoad: UInt64 = 0
+
+    /// The adapter with this index, of which nothing is known.
+    package init(adapter: UInt16) {
+        self.adapter = adapter
+    }
+
+    /// Whether the adapter is set up.
+    package var isManaged: Bool {
+        switch state {
+        case .unmanaged, .held, .settingUp: false
+        case .managed, .loading: true
+        }
+    }
+
+    /// Whether a pairing runs: lists are not loaded until it ends.
+    package var isPairing: Bool { pairing == .running }
+
+    /// Whether the kernel can pair whenever the adapter is on; `nil` if that is not known.
+    package var canPair: Bool? { hasBeenOff ? true : knownToPair }
+
+    /// When `timePassed` is to be called at the latest.
+    package var nextDeadline: BootInstant? {
+        if case .settingUp(let run) = state { run.pausesUntil } else { nil }
+    }
+
+    // MARK: Setup
+
+    /// Sets the adapter up. One that is set up, able to pair, and on if it has to be, is left alone. A run that is under way
+    /// serves this call too.
+    package mutating func begin(_ plan: Plan) -> [Action] {
+        switch state {
+        case .held, .settingUp: return []
+        case .loading, .managed, .unmanaged: break
+        }
+        if let canPair = plan.canPair {
+            if !canPair { hasBeenOff = false }
+            knownToPair = canPair
+        }
+        let isOn = settings.contains(.powered)
+        if isManaged, isOn || !plan.powersOn, canPair == true || !isOn || !plan.mayCyclePower {
+            return [.finish(.success(managed(hasCycledPower: false)))]
+        }
+        if pairing == .running {
+            state = .held(plan)
+            return []
+        }
+        // A load that is under way is replaced by that of the setup; its response does not fit the first step.
+        return send(Run(plan: plan))
+    }
+
+    /// A link has shown that the kernel cannot pair, although it was taken for able to: the next `begin` switches the
+    /// power off and on.
+    package mutating func cannotPair() {
+        hasBeenOff = false
+        knownToPair = false
+    }
+
+    // MARK: Lists
+
+    /// Has both lists loaded as soon as nothing prevents it.
+    ///
+    /// - Returns: The number of the load, for `listsLoaded`; it may have ended already among the actions.
+    package mutating func reload() -> (UInt64, [Action]) {
+        let number = requestLoad()
+        switch state {
+        case .unmanaged: return (number, endLoads(upTo: number, .notManaged))
+        case .held, .settingUp, .loading: return (number, [])
+        case .managed: return (number, proceed())
+        }
+    }
+
+    // MARK: Pairing
+
+    /// A pairing is to begin: one at a time. It has to wait for `pairingMayBegin`.
+    package mutating func pairingBegins() -> [Action] {
+        guard case .none = pairing else { return [] }
+        switch state {
+        case .settingUp, .loading:
+            pairing = .waiting
+            return []
+        case .unmanaged, .held, .managed:
+            pairing = .running
+            return [.pairingMayBegin]
+        }
+    }
+
+    /// The pairing has ended, or is not to begin any more.
+    package mutating func pairingEnds() -> [Action] {
+        pairing = .none
+        // The owner switches off what it has switched on for the pairing.
+        settings.remove(.bondable)
+        switch state {
+        case .held(let plan): return send(Run(plan: plan))
+        case .managed: return proceed()
+        case .unmanaged, .settingUp, .loading: return []
+        }
+    }
+
+    // MARK: Events
+
+    /// A command of this machine has its response, or failed.
+    package mutating func commandFinished(
+        _ code: ManagementCommandCode, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>,
+        at now: BootInstant
+    ) -> [Action] {
+        if case .failure(let failure) = result {
+            if failure.reason == .adapterLost { return adapterLost() }
+            if failure.reason == .socketLost { return lost(.command(failure)) }
+        }
+        switch state {
+        case .unmanaged, .held, .managed:
+            return []
+        case .loading(let list):
+            guard code == Self.code(of: list) else { return [] }
+            return listFinished(list, Self.failure(of: list, result))
+        case .settingUp(let run):
+            guard run.pausesUntil == nil, code == Self.code(of: run.step) else { return [] }
+            return stepFinished(run, result, at: now)
+        }
+    }
+
+    /// New Settings was read: another program, or the kernel by itself, has changed them.
+    package mutating func received(_ settings: ManagementSettings) -> [Action] {
+        let wasBondable = self.settings.contains(.bondable)
+        note(settings)
+        guard isManaged else { return [] }
+        var actions: [Action] = []
+        if settings.contains(.bondable), !wasBondable, !isPairing { actions.append(.madeBondable) }
+        if !settings.contains(.powered) {
+            isStale = true
+        } else if isStale {
+            isStale = false
+            _ = requestLoad()
+            if case .managed = state { actions += proceed() }
+        }
+        return actions
+    }
+
+    /// The time is `now`: sends a command again that the kernel was too busy for.
+    package mutating func timePassed(_ now: BootInstant) -> [Action] {
+        guard case .settingUp(var run) = state, let pause = run.pausesUntil, pause <= now else { return [] }
+        run.pausesUntil = nil
+        return send(run)
+    }
+
+    /// The adapter was removed, or one with its number was added: nothing that was set is true any more.
+    package mutating func adapterLost() -> [Action] { lost(.adapterGone) }
+}
+
+// MARK: - Transitions
+
+extension ManagementSetup {
+    private mutating func send(_ run: Run) -> [Action] {
+        state = .settingUp(run)
+        switch run.step {
+        case .list(let list):
+            if list == .identityResolvingKeys { beginLoad() }
+            return [.load(list)]
+        case .readInformation: return [.send(ManagementReadControllerInformation().packet(adapter: adapter))]
+        case .powerOff: return [.send(ManagementSetPowered(false).packet(adapter: adapter))]
+        case .lowEnergy: return [.send(ManagementSetLowEnergy(true).packet(adapter: adapter))]
+        case .simplePairing: return [.send(ManagementSetSecureSimplePairing(true).packet(adapter: adapter))]
+        case .secureConnections: return [.send(ManagementSetSecureConnections(true).packet(adapter: adapter))]
+        case .notBondable: return [.send(ManagementSetBondable(false).packet(adapter: adapter))]
+        case .capability: return [.send(ManagementSetIOCapability(.noInputNoOutput).packet(adapter: adapter))]
+        case .powerOn: return [.send(ManagementSetPowered(true).packet(adapter: adapter))]
+        }
+    }
+
+    private mutating func stepFinished(
+        _ run: Run, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, at now: BootInstant
+    ) -> [Action] {
+        var run = run
+        if let failure = take(result, of: &run) {
+            let status = failure.status
+            if status == .busy, run.tries < Self.tries {
+                run.tries += 1
+                run.pausesUntil = now + Self.pause
+                state = .settingUp(run)
+                return []
+            }
+            let isHarmless = status == .notSupported || status == .rejected || status == .unknownCommand
+            return run.step.isRequired || !isHarmless
+                ? failed(run, Self.failure(failure, at: run.step)) : advance(run)
+        }
+        let isPowered = settings.contains(.powered)
+        switch run.step {
+        case .readInformation where !run.supported.contains(.lowEnergy): return failed(run, .noLowEnergy)
+        case .powerOff:
+            if isPowered { return failed(run, .powerUnchanged) }
+            run.hasCycledPower = true
+        case .powerOn where !isPowered: return failed(run, .powerUnchanged)
+        default: break
+        }
+        return advance(run)
+    }
+
+    /// Takes what the response to a step says; returns the failure if it is none, or does not fit.
+    private mutating func take(
+        _ result: Result<ManagementCommandComplete, ManagementCommandFailure>, of run: inout Run
+    ) -> ManagementCommandFailure? {
+        do throws(ManagementCommandFailure) {
+            try take(result.get(), of: &run)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private mutating func take(
+        _ complete: ManagementCommandComplete, of run: inout Run
+    ) throws(ManagementCommandFailure) {
+        switch run.step {
+        case .readInformation:
+            let information = try complete.response(to: ManagementReadControllerInformation.self)
+            run.supported = information.supportedSettings
+            note(information.currentSettings)
+        case .powerOff, .powerOn: note(try complete.response(to: ManagementSetPowered.self))
+        case .lowEnergy: note(try complete.response(to: ManagementSetLowEnergy.self))
+        case .simplePairing: note(try complete.response(to: ManagementSetSecureSimplePairing.self))
+        case .secureConnections: note(try complete.response(to: ManagementSetSecureConnections.self))
+        case .notBondable: note(try complete.response(to: ManagementSetBondable.self))
+        case .capability: _ = try complete.response(to: ManagementSetIOCapability.self)
+        case .list(.identityResolvingKeys): _ = try complete.response(to: ManagementLoadIdentityResolvingKeys.self)
+        case .list(.longTermKeys): _ = try complete.response(to: ManagementLoadLongTermKeys.self)
+        }
+    }
+
+    /// Goes on to the step after the one that has ended.
+    private mutating func advance(_ run: Run) -> [Action] {
+        var run = run
+        run.tries = 1
+        var actions: [Action] = []
+        switch run.step {
+        case .readInformation:
+            let mayBeUnable = settings.contains(.powered) && canPair != true
+            run.step = mayBeUnable && run.plan.mayCyclePower ? .powerOff : .lowEnergy
+        case .powerOff:
+            run.step = .lowEnergy
+        case .lowEnergy:
+            // An adapter with BR/EDR refuses Secure Connections without it.
+            let needsSimplePairing =
+                run.supported.contains(.secureSimplePairing) && settings.contains(.classic)
+                && !settings.contains(.secureSimplePairing)
+            run.step = needsSimplePairing ? .simplePairing : .secureConnections
+        case .simplePairing:
+            run.step = .secureConnections
+        case .secureConnections:
+            run.step = .notBondable
+        case .notBondable:
+            run.step = .capability
+        case .capability:
+            run.step = .list(.identityResolvingKeys)
+        case .list(.identityResolvingKeys):
+            run.step = .list(.longTermKeys)
+        case .list(.longTermKeys):
+            actions = endLoads(upTo: begunLoad, nil)
+            isStale = false
+            guard !settings.contains(.powered), run.hasCycledPower || run.plan.powersOn else {
+                return actions + finish(run)
+            }
+            run.step = .powerOn
+        case .powerOn:
+            return finish(run)
+        }
+        return actions + send(run)
+    }
+
+    /// A step has failed for good; what was switched off is switched on again first.
+    private mutating func failed(_ run: Run, _ failure: Failure) -> [Action] {
+        var run = run
+        run.failure = run.failure ?? failure
+        guard run.hasCycledPower, run.step != .powerOn else { return finish(run) }
+        run.step = .powerOn
+        run.tries = 1
+        return send(run)
+    }
+
+    private mutating func finish(_ run: Run) -> [Action] {
+        if let failure = run.failure {
+            state = .unmanaged
+            return [.finish(.failure(failure))] + endLoads(upTo: requestedLoad, failure) + letPairingBegin()
+        }
+        state = .managed
+        return [.finish(.success(managed(hasCycledPower: run.hasCycledPower)))] + proceed()
+    }
+
+    /// Begins the load that was requested meanwhile, or else the pairing.
+    private mutating func proceed() -> [Action] {
+        guard pairing != .running else { return [] }
+        guard requestedLoad > begunLoad else { return letPairingBegin() }
+        beginLoad()
+        isStale = false
+        state = .loading(.identityResolvingKeys)
+        return [.load(.identityResolvingKeys)]
+    }
+
+    private mutating func listFinished(_ list: List, _ failure: Failure?) -> [Action] {
+        if failure == nil, list == .identityResolvingKeys {
+            state = .loading(.longTermKeys)
+            return [.load(.longTermKeys)]
+        }
+        state = .managed
+        return endLoads(upTo: begunLoad, failure) + proceed()
+    }
+
+    private mutating func letPairingBegin() -> [Action] {
+        guard case .waiting = pairing else { return [] }
+        pairing = .running
+        return [.pairingMayBegin]
+    }
+
+    private mutating func lost(_ failure: Failure) -> [Action] {
+        let isBeginning =
+            switch state {
+            case .held, .settingUp: true
+            case .unmanaged, .managed, .loading: false
+            }
+        state = .unmanaged
+        settings = []
+        hasBeenOff = false
+        knownToPair = nil
+        isStale = false
+        return (isBeginning ? [.finish(.failure(failure))] : []) + endLoads(upTo: requestedLoad, failure)
+            + letPairingBegin()
+    }
+
+    // MARK: What is known
+
+    private mutating func note(_ settings: ManagementSettings) {
+        self.settings = settings
+        if !settings.contains(.powered) { hasBeenOff = true }
+    }
+
+    private func managed(hasCycledPower: Bool) -> Managed {
+        Managed(settings: settings, canPair: canPair, hasCycledPower: hasCycledPower)
+    }
+
+    /// Returns the number of a load that begins later than now.
+    private mutating func requestLoad() -> UInt64 {
+        requestedLoad = max(requestedLoad, begunLoad &+ 1)
+        return requestedLoad
+    }
+
+    private mutating func beginLoad() {
+        begunLoad = max(requestedLoad, begunLoad &+ 1)
+        requestedLoad = begunLoad
+    }
+
+    private mutating func endLoads(upTo number: UInt64, _ failure: Failure?) -> [Action] {
+        guard number > endedLoad else { return [] }
+        begunLoad = max(begunLoad, number)
+        endedLoad = number
+        return [.listsLoaded(number, failure)]
+    }
+
+    // MARK: Commands
+
+    private static func code(of list: List) -> ManagementCommandCode {
+        switch list {
+        case .identityResolvingKeys: .loadIdentityResolvingKeys
+        case .longTermKeys: .loadLongTermKeys
+        }
+    }
+
+    private static func code(of step: Step) -> ManagementCommandCode {
+        switch step {
+        case .readInformation: .readControllerInformation
+        case .powerOff, .powerOn: .setPowered
+        case .lowEnergy: .setLowEnergy
+        case .simplePairing: .setSecureSimplePairing
+        case .secureConnections: .setSecureConnections
+        case .notBondable: .setBondable
+        case .capability: .setIOCapability
+        case .list(let list): code(of: list)
+        }
+    }
+
+    private static func failure(
+        of list: List, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> Failure? {
+        switch result {
+        case .success: nil
+        case .failure(let failure): Self.failure(failure, at: .list(list))
+        }
+    }
+
+    private static func failure(_ failure: ManagementCommandFailure, at step: Step) -> Failure {
+        switch failure.reason {
+        case .status(.permissionDenied): return .notPermitted
+        case .status(.invalidIndex): return .adapterGone
+        case .status(.blocked): return .blocked
+        default: break
+        }
+        guard case .list(let list) = step else { return .command(failure) }
+        switch failure.reason {
+        case .status(let status): return .listRefused(list, status)
+        case .tooLong(let limit): return .listTooLong(list, limit: limit)
+        default: return .command(failure)
+        }
+    }
+
+    // MARK: Limits
+
+    /// How often a command is sent that the kernel is too busy for, because another program changes the same.
+    package static let tries = 10
+    /// The pause before each further time.
+    package static let pause: Duration = .milliseconds(500)
+}

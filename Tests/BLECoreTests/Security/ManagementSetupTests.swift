@@ -1,0 +1,527 @@
+import BLECore
+import TestSupport
+import Testing
+
+/// The setup of an adapter, packet by packet, by the layouts of the kernel's `mgmt.h` and with the responses that kernels
+/// gave.
+@Suite struct ManagementSetupTests {
+    private let start = BootInstant(nanoseconds: 1_000_000_000)
+
+    // MARK: The sequence
+
+    /// An adapter for LE only that is off: nothing has to be switched off first.
+    @Test func anAdapterThatIsOffIsSetUpAndSwitchedOn() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(
+            run.sent == [
+                "0400 0000 0000", "0d00 0000 0100 01", "2d00 0000 0100 01", "0900 0000 0100 00", "1800 0000 0100 03",
+                "load identityResolvingKeys", "load longTermKeys", "0500 0000 0100 01",
+            ])
+        #expect(run.others == [.listsLoaded(1, nil), .finish(.success(run.result(0x0A01, canPair: true)))])
+        #expect(run.setup.isManaged && run.setup.canPair == true)
+    }
+
+    @Test func anAdapterThatIsOffMayStayOff() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: false))
+        run.play()
+        #expect(run.sent.last == "load longTermKeys" && run.sent.count == 7)
+        #expect(run.others == [.listsLoaded(1, nil), .finish(.success(run.result(0x0A00, canPair: true)))])
+    }
+
+    /// Somebody has switched it on before anything named it to the management interface: the kernel cannot pair.
+    @Test func anAdapterThatIsOnIsSwitchedOffAndOnOnce() {
+        for powersOn in [false, true] {
+            var run = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+            run.begin(ManagementSetup.Plan(powersOn: powersOn))
+            run.play()
+            #expect(
+                run.sent == [
+                    "0400 0000 0000", "0500 0000 0100 00", "0d00 0000 0100 01", "2d00 0000 0100 01",
+                    "0900 0000 0100 00", "1800 0000 0100 03", "load identityResolvingKeys", "load longTermKeys",
+                    "0500 0000 0100 01",
+                ])
+            let result = run.result(0x0A01, canPair: true, hasCycledPower: true)
+            #expect(run.others == [.listsLoaded(1, nil), .finish(.success(result))])
+            // It is known from now on.
+            run.begin(ManagementSetup.Plan(powersOn: true))
+            #expect(run.sent.count == 9 && run.others.last == .finish(.success(run.result(0x0A01, canPair: true))))
+        }
+    }
+
+    /// Its links would end.
+    @Test func thePowerOfAnAdapterMayHaveToStayOn() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        run.begin(ManagementSetup.Plan(powersOn: true, mayCyclePower: false))
+        run.play()
+        #expect(!run.sent.contains { $0.hasPrefix("0500") })
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: nil))))
+        let count = run.sent.count
+        run.begin(ManagementSetup.Plan(powersOn: true, mayCyclePower: false))
+        #expect(run.sent.count == count)
+        // A link shows that it cannot.
+        run.setup.cannotPair()
+        #expect(run.setup.canPair == false)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.count { $0 == "0500 0000 0100 00" } == 1)
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true, hasCycledPower: true))))
+    }
+
+    @Test func whatTheOwnerKnowsIsBelieved() {
+        var able = Run(supported: Settings.lowEnergyOnly, current: 0x0201)
+        able.begin(ManagementSetup.Plan(powersOn: true, canPair: true))
+        able.play()
+        #expect(!able.sent.contains { $0.hasPrefix("0500") })
+        #expect(able.others.last == .finish(.success(able.result(0x0A01, canPair: true))))
+        able.begin(ManagementSetup.Plan(powersOn: true, canPair: false))
+        able.play()
+        #expect(able.sent.count { $0 == "0500 0000 0100 00" } == 1)
+    }
+
+    /// With BR/EDR on, the kernel rejects Secure Connections without Secure Simple Pairing.
+    @Test func anAdapterWithClassicNeedsSimplePairingFirst() {
+        var run = Run(supported: Settings.dualMode, current: 0x0080)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(
+            run.sent.prefix(4) == [
+                "0400 0000 0000", "0d00 0000 0100 01", "0b00 0000 0100 01", "2d00 0000 0100 01",
+            ])
+        #expect(run.others.last == .finish(.success(run.result(0x0AC1, canPair: true))))
+        // Where it is on already, nothing is sent; BR/EDR is not touched either way.
+        var next = Run(supported: Settings.dualMode, current: 0x00C0)
+        next.begin(ManagementSetup.Plan(powersOn: true))
+        next.play()
+        #expect(!next.sent.contains { $0.hasPrefix("0b00") })
+    }
+
+    /// "Only" would end every encrypted LE link.
+    @Test func secureConnectionsAreNeverTheOnlyOnes() {
+        var run = Run(supported: Settings.dualMode, current: 0x0ED1)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.filter { $0.hasPrefix("2d00") } == ["2d00 0000 0100 01"])
+        #expect(!run.setup.isPairing && run.setup.isManaged)
+    }
+
+    // MARK: Refusals
+
+    @Test(arguments: [0x0C, 0x0B, 0x01] as [UInt8]) func anOlderAdapterHasNoSecureConnections(_ status: UInt8) {
+        var run = Run(supported: Settings.dualMode, current: 0x0080)
+        run.statuses = [0x0B: [status], 0x2D: [status]]
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.others.last == .finish(.success(run.result(0x0281, canPair: true))))
+    }
+
+    /// Each command of the sequence, refused with each status: the setup ends once, and says why.
+    @Test(arguments: [0x04, 0x05, 0x0D, 0x2D, 0x09, 0x18, 0x30, 0x13] as [UInt8], 1...0x15 as ClosedRange<UInt8>)
+    func everyRefusalIsNamed(_ command: UInt8, _ status: UInt8) {
+        let harmless = command == 0x2D && [0x01, 0x0B, 0x0C].contains(status)
+        // The power is changed twice: what is refused is the last change.
+        for isOn in [false, true] {
+            var run = Run(supported: Settings.lowEnergyOnly, current: isOn ? 0x0201 : 0)
+            let refusals = [UInt8](repeating: status, count: ManagementSetup.tries)
+            run.statuses[command] = command == 0x05 && isOn ? [0] + refusals : refusals
+            run.begin(ManagementSetup.Plan(powersOn: true))
+            run.play()
+            let ends = run.others.compactMap { action -> Result<ManagementSetup.Managed, ManagementSetup.Failure>? in
+                if case .finish(let result) = action { result } else { nil }
+            }
+            #expect(ends.count == 1)
+            if harmless {
+                #expect(ends.first == .success(run.result(0x0201, canPair: true, hasCycledPower: isOn)))
+                continue
+            }
+            let code = ManagementCommandCode(rawValue: UInt16(command))
+            let failure = ManagementCommandFailure(
+                code: code, reason: .status(ManagementStatus(rawValue: status)))
+            let expected: ManagementSetup.Failure =
+                switch status {
+                case 0x14: .notPermitted
+                case 0x11: .adapterGone
+                case 0x12: .blocked
+                case _ where command == 0x30:
+                    .listRefused(.identityResolvingKeys, ManagementStatus(rawValue: status))
+                case _ where command == 0x13: .listRefused(.longTermKeys, ManagementStatus(rawValue: status))
+                default: .command(failure)
+                }
+            #expect(ends.first == .failure(expected))
+            #expect(run.setup.isManaged == false)
+            // What was switched off is on again, unless that very command was refused.
+            if isOn, command != 0x04, command != 0x05 {
+                #expect(run.sent.last == "0500 0000 0100 01" && run.settings & 1 == 1)
+            }
+        }
+    }
+
+    @Test func aBusyKernelIsAskedAgain() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.statuses[0x05] = [0x0A, 0x0A]
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.count { $0 == "0500 0000 0100 01" } == 3)
+        #expect(run.now == start + .seconds(1))
+        #expect(run.others.last == .finish(.success(run.result(0x0A01, canPair: true))))
+    }
+
+    @Test func aPowerThatDoesNotChangeIsAFailure() {
+        for (current, sticksAt) in [(UInt32(0x0201), UInt32(1)), (0, 0)] {
+            var run = Run(supported: Settings.lowEnergyOnly, current: current)
+            run.stuckPower = sticksAt
+            run.begin(ManagementSetup.Plan(powersOn: true))
+            run.play()
+            #expect(run.others.last == .finish(.failure(.powerUnchanged)))
+        }
+    }
+
+    @Test func anAdapterWithoutLowEnergyIsRefused() {
+        var run = Run(supported: 0x1FF, current: 0x81)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.count == 1 && run.others == [.finish(.failure(.noLowEnergy))])
+    }
+
+    @Test func malformedResponsesAreFailures() throws {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.answer(0x04, [0, 1, 2])
+        guard case .finish(.failure(.command(let failure)))? = run.others.last, case .malformed = failure.reason else {
+            Issue.record("\(run.others)")
+            return
+        }
+    }
+
+    @Test func aListThatDoesNotFitIsNamed() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.limit = 1_028
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        let failure = ManagementSetup.Failure.listTooLong(.longTermKeys, limit: 1_028)
+        #expect(run.others == [.finish(.failure(failure)), .listsLoaded(1, failure)])
+    }
+
+    @Test func aKernelThatDoesNotRespondIsAFailure() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.fail(.readControllerInformation, .timeout)
+        let failure = ManagementCommandFailure(code: .readControllerInformation, reason: .timeout)
+        #expect(run.others == [.finish(.failure(.command(failure)))])
+        // A late response begins nothing.
+        run.answer(0x04, [0])
+        #expect(run.others.count == 1 && run.sent.count == 1)
+    }
+
+    // MARK: Lists
+
+    @Test func listsAreLoadedWholeAndInOrder() {
+        var run = Run.managed()
+        let number = run.reload()
+        #expect(run.sent == ["load identityResolvingKeys"])
+        // Requested while one runs: what it has loaded may be older.
+        let next = run.reload()
+        let same = run.reload()
+        #expect(next == number + 1 && same == next)
+        run.play()
+        #expect(
+            run.sent == [
+                "load identityResolvingKeys", "load longTermKeys", "load identityResolvingKeys", "load longTermKeys",
+            ])
+        #expect(run.others == [.listsLoaded(number, nil), .listsLoaded(next, nil)])
+    }
+
+    @Test func aRefusedListEndsTheLoadAndNothingElse() {
+        var run = Run.managed()
+        run.statuses[0x30] = [0x0D]
+        let first = run.reload()
+        run.play()
+        #expect(run.sent == ["load identityResolvingKeys"])
+        #expect(run.others == [.listsLoaded(first, .listRefused(.identityResolvingKeys, .invalidParameters))])
+        #expect(run.setup.isManaged == true)
+        let second = run.reload()
+        run.play()
+        #expect(run.others.last == .listsLoaded(second, nil))
+    }
+
+    @Test func listsOfAnUnmanagedAdapterAreNotLoaded() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        let number = run.reload()
+        #expect(run.sent.isEmpty && run.others == [.listsLoaded(number, .notManaged)])
+        // The setup that begins serves a load that is requested before its own.
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        let next = run.reload()
+        run.play()
+        #expect(run.sent.count { $0.hasPrefix("load") } == 2)
+        #expect(run.others.contains(.listsLoaded(next, nil)) && next == number + 1)
+    }
+
+    /// The kernel holds references into its lists while keys are distributed.
+    @Test func noListIsLoadedWhileAPairingRuns() {
+        var run = Run.managed()
+        run.pairingBegins()
+        #expect(run.others == [.pairingMayBegin] && run.setup.isPairing)
+        let number = run.reload()
+        #expect(run.sent.isEmpty)
+        // Nor after somebody has switched the power off and on.
+        run.newSettings(0x0A00)
+        run.newSettings(0x0A01)
+        #expect(run.sent.isEmpty)
+        run.pairingEnds()
+        run.play()
+        #expect(run.sent == ["load identityResolvingKeys", "load longTermKeys"])
+        #expect(run.others == [.pairingMayBegin, .listsLoaded(number, nil)])
+    }
+
+    @Test func aPairingWaitsForTheLoad() {
+        var run = Run.managed()
+        let number = run.reload()
+        run.pairingBegins()
+        run.pairingBegins()
+        #expect(run.others.isEmpty && !run.setup.isPairing)
+        run.play()
+        #expect(run.others == [.listsLoaded(number, nil), .pairingMayBegin])
+        // One that is not to begin any more does not.
+        run.pairingEnds()
+        _ = run.reload()
+        run.pairingBegins()
+        run.pairingEnds()
+        run.play()
+        #expect(run.others.count { $0 == .pairingMayBegin } == 1)
+    }
+
+    @Test func aSetupWaitsForThePairing() {
+        var run = Run.managed()
+        run.pairingBegins()
+        run.lose()
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        #expect(run.sent.isEmpty)
+        run.pairingEnds()
+        run.play()
+        #expect(run.sent.first == "0400 0000 0000")
+        #expect(run.others.count { if case .finish = $0 { true } else { false } } == 1)
+    }
+
+    // MARK: Others
+
+    @Test func listsAreLoadedAgainAfterSomebodySwitchedThePower() {
+        var run = Run.managed()
+        run.newSettings(0x0A00)
+        #expect(run.sent.isEmpty && run.setup.isManaged)
+        run.newSettings(0x0A01)
+        run.play()
+        #expect(run.sent == ["load identityResolvingKeys", "load longTermKeys"])
+        run.newSettings(0x0A01)
+        #expect(run.sent.count == 2, "once")
+    }
+
+    @Test func aSetupSwitchesOnWhatSomebodySwitchedOff() {
+        var run = Run.managed()
+        run.newSettings(0x0A00)
+        run.begin(ManagementSetup.Plan(powersOn: false))
+        #expect(run.sent.isEmpty)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        #expect(run.sent.first == "0400 0000 0000" && run.sent.last == "0500 0000 0100 01")
+        #expect(run.setup.isManaged == true)
+    }
+
+    @Test func anAdapterThatIsMadeBondableIsReported() {
+        var run = Run.managed()
+        run.newSettings(0x0A11)
+        run.newSettings(0x0A11)
+        #expect(run.others == [.madeBondable])
+        run.newSettings(0x0A01)
+        // Within a pairing it is this program's own setting.
+        run.pairingBegins()
+        run.newSettings(0x0A11)
+        run.pairingEnds()
+        #expect(run.others == [.madeBondable, .pairingMayBegin])
+    }
+
+    @Test func aLostAdapterEndsEverythingOnce() {
+        var setup = Run(supported: Settings.lowEnergyOnly, current: 0)
+        setup.begin(ManagementSetup.Plan(powersOn: true))
+        let number = setup.reload()
+        setup.pairingBegins()
+        setup.lose()
+        setup.lose()
+        #expect(
+            setup.others == [
+                .finish(.failure(.adapterGone)), .listsLoaded(number, .adapterGone), .pairingMayBegin,
+            ])
+        // By the failure of the command, and then by the event.
+        var load = Run.managed()
+        let next = load.reload()
+        load.fail(.loadIdentityResolvingKeys, .adapterLost)
+        load.lose()
+        #expect(load.others == [.listsLoaded(next, .adapterGone)])
+        #expect(!load.setup.isManaged && load.setup.canPair == nil)
+        // One with the same number that comes back is a new one.
+        load.settings = 0x0201
+        load.begin(ManagementSetup.Plan(powersOn: true))
+        load.play()
+        #expect(load.sent.contains("0500 0000 0100 00"))
+    }
+
+    @Test func aLostSocketEndsTheSetup() {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.fail(.readControllerInformation, .socketLost)
+        let failure = ManagementCommandFailure(code: .readControllerInformation, reason: .socketLost)
+        #expect(run.others == [.finish(.failure(.command(failure)))])
+    }
+
+    @Test func theTimeOfNothingPassesWithoutEffect() {
+        var run = Run.managed()
+        #expect(run.setup.timePassed(start + .seconds(100)) == [])
+        let deadline = run.setup.nextDeadline
+        #expect(deadline == nil)
+    }
+}
+
+/// Settings that adapters of the VM report as supported.
+private enum Settings {
+    /// Powered, bondable, LE, advertising, Secure Connections, debug keys, privacy, static address.
+    static let lowEnergyOnly: UInt32 = 0xBE11
+    static let dualMode: UInt32 = 0xBEFF
+}
+
+/// A setup, and a kernel that carries out what it is sent.
+private struct Run: ~Copyable {
+    var setup = ManagementSetup(adapter: 0)
+    let supported: UInt32
+    var settings: UInt32
+    /// The statuses of commands by their codes, once each, before they succeed.
+    var statuses: [UInt8: [UInt8]] = [:]
+    /// The power that the kernel keeps, whatever it is told.
+    var stuckPower: UInt32?
+    /// The longest packet; 1,024 keys are stored.
+    var limit = 0xFFFF
+    var now = BootInstant(nanoseconds: 1_000_000_000)
+    /// What was sent: packets as hexadecimal numbers, and loads by their names.
+    private(set) var sent: [String] = []
+    /// All other actions.
+    private(set) var others: [ManagementSetup.Action] = []
+    private var pending: [[UInt8]] = []
+
+    init(supported: UInt32, current: UInt32) {
+        self.supported = supported
+        settings = current
+    }
+
+    /// An adapter for LE that was set up, and on.
+    static func managed() -> Run {
+        var run = Run(supported: Settings.lowEnergyOnly, current: 0)
+        run.begin(ManagementSetup.Plan(powersOn: true))
+        run.play()
+        run.sent = []
+        run.others = []
+        return run
+    }
+
+    func result(_ current: UInt32, canPair: Bool?, hasCycledPower: Bool = false) -> ManagementSetup.Managed {
+        ManagementSetup.Managed(
+            settings: ManagementSettings(rawValue: current), canPair: canPair, hasCycledPower: hasCycledPower)
+    }
+
+    mutating func begin(_ plan: ManagementSetup.Plan) { obey(setup.begin(plan)) }
+    mutating func pairingBegins() { obey(setup.pairingBegins()) }
+    mutating func pairingEnds() { obey(setup.pairingEnds()) }
+
+    mutating func reload() -> UInt64 {
+        let (number, actions) = setup.reload()
+        obey(actions)
+        return number
+    }
+
+    mutating func newSettings(_ value: UInt32) {
+        settings = value
+        obey(setup.received(ManagementSettings(rawValue: value)))
+    }
+
+    mutating func lose() {
+        pending = []
+        obey(setup.adapterLost())
+    }
+
+    /// Lets the kernel carry out what it was sent, until nothing is left.
+    mutating func play() {
+        while true {
+            if pending.isEmpty {
+                guard let deadline = setup.nextDeadline else { return }
+                now = deadline
+                obey(setup.timePassed(now))
+                continue
+            }
+            carryOut(pending.removeFirst())
+        }
+    }
+
+    private mutating func carryOut(_ packet: [UInt8]) {
+        let code = packet[0]
+        if var list = statuses[code], !list.isEmpty {
+            let status = list.removeFirst()
+            statuses[code] = list
+            if status != 0 { return answer(code, status: status) }
+        }
+        let isOn = packet.count > 6 && packet[6] != 0
+        switch code {
+        case 0x04:
+            let numbers = [supported, settings].flatMap { value in (0..<4).map { UInt8(value >> (8 * $0) & 0xFF) } }
+            return answer(
+                code, [1, 2, 3, 4, 5, 6, 9, 0x0F, 0x00] + numbers + [UInt8](repeating: 0, count: 3 + 249 + 11))
+        case 0x05: set(stuckPower.map { $0 != 0 } ?? isOn, 1 << 0)
+        case 0x09: set(isOn, 1 << 4)
+        case 0x0B: set(isOn, 1 << 6)
+        case 0x0D: set(isOn, 1 << 9)
+        case 0x2D: set(isOn, 1 << 11)
+        case 0x13 where limit < 1_024 * 36:
+            return fail(.loadLongTermKeys, .tooLong(limit: limit))
+        default: return answer(code, [])
+        }
+        answer(code, (0..<4).map { UInt8(settings >> (8 * $0) & 0xFF) })
+    }
+
+    private mutating func set(_ isOn: Bool, _ bit: UInt32) { settings = isOn ? settings | bit : settings & ~bit }
+
+    /// Command Complete with success.
+    mutating func answer(_ code: UInt8, _ returned: [UInt8]) {
+        let length = returned.count + 3
+        let packet = [1, 0, 0, 0, UInt8(length & 0xFF), UInt8(length >> 8), code, 0, 0] + returned
+        guard case .commandComplete(let complete)? = try? ManagementEvent(packet.span).content else {
+            Issue.record("no response: \(packet)")
+            return
+        }
+        obey(setup.commandFinished(complete.command, .success(complete), at: now))
+    }
+
+    private mutating func answer(_ code: UInt8, status: UInt8) {
+        fail(ManagementCommandCode(rawValue: UInt16(code)), .status(ManagementStatus(rawValue: status)))
+    }
+
+    mutating func fail(_ code: ManagementCommandCode, _ reason: ManagementCommandFailure.Reason) {
+        obey(setup.commandFinished(code, .failure(ManagementCommandFailure(code: code, reason: reason)), at: now))
+    }
+
+    private mutating func obey(_ actions: [ManagementSetup.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let packet):
+                let words = packet.bytes
+                sent.append(
+                    [words[0..<2], words[2..<4], words[4..<6], words[6...]].map { Hex.encode(Array($0)) }
+                        .filter { !$0.isEmpty }.joined(separator: " "))
+                pending.append(words)
+            case .load(let list):
+                sent.append("load \(list)")
+                pending.append([list == .identityResolvingKeys ? 0x30 : 0x13, 0, 0, 0, 2, 0, 0, 0])
+            default:
+                others.append(action)
+            }
+        }
+    }
+}
