@@ -47,6 +47,8 @@ package struct AdapterSystem: Sendable {
     package var isBlocked: @Sendable (String) -> Bool
     /// What this process may do.
     package var privileges: @Sendable () -> Privileges
+    /// Opens the management interface, which belongs to no adapter.
+    package var openManagement: @Sendable () throws(SystemCallError) -> ManagementSocket
 
     /// The kernel.
     package static let kernel = AdapterSystem(
@@ -80,5 +82,6 @@ package struct AdapterSystem: Sendable {
         },
         powerUp: { index throws(SystemCallError) in try Controllers.powerUp(index) },
         isBlocked: { name in RadioSwitch.bluetooth().contains { $0.name == name && $0.isBlocked } },
-        privileges: { Privileges.current() })
+        privileges: { Privileges.current() },
+        openManagement: { () throws(SystemCallError) in try ManagementSocket() })
 }
