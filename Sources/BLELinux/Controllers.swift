@@ -1,3 +1,4 @@
+package import BLECore
 internal import CBluetooth
 internal import Glibc
 
@@ -70,6 +71,34 @@ package enum Controllers {
         try SystemCallError.check("HCIGETCONNLIST", request.ioctl(socket.number, ble_HCIGETCONNLIST))
         return links(request)
     }
+
+    /// The kernel's list of the channels of all links, and of those that wait for links. Only root may read it, and
+    /// debugfs has to be mounted.
+    package static let channelsPath = "/sys/kernel/debug/bluetooth/l2cap"
+
+    /// Returns the addresses of the adapters that the kernel can pair with, by its list of channels.
+    ///
+    /// The kernel opens a channel of the Security Manager when an adapter is switched on under management. A line has the
+    /// own address and the peer's, on newer kernels each with a type in brackets, the state, the PSM, and the own
+    /// channel.
+    package static func pairingAddresses(inChannels list: String) -> Set<BluetoothAddress> {
+        var addresses: Set<BluetoothAddress> = []
+        for line in list.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard let own = fields.first, let address = BluetoothAddress(String(own)),
+                let channel = fields.first(where: { $0.hasPrefix("0x") }), channel == securityManagerChannel
+            else { continue }
+            addresses.insert(address)
+        }
+        return addresses
+    }
+
+    /// Whether the kernel can pair with the adapter of this address; `nil` without permission to see that.
+    package static func canPair(_ address: BluetoothAddress) -> Bool? {
+        SystemFiles.text(channelsPath).map { pairingAddresses(inChannels: $0).contains(address) }
+    }
+
+    private static let securityManagerChannel = "0x0006"
 
     // MARK: Inside
 

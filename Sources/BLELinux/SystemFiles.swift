@@ -4,23 +4,7 @@ internal import Glibc
 package enum SystemFiles {
     /// Returns the file's text without the newline at its end; `nil` if it cannot be read. Longer files are cut at 64
     /// KiB.
-    package static func text(_ path: String) -> String? {
-        let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC) }
-        guard number >= 0 else { return nil }
-        let file = OwnedDescriptor(number)
-        var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 4096)
-        while bytes.count < 65536 {
-            let count = SystemCallError.repeated { unsafe read(file.number, &part, part.count) }
-            guard count > 0 else {
-                if count < 0 { return nil }
-                break
-            }
-            bytes += part.prefix(count)
-        }
-        if bytes.last == 0x0A { bytes.removeLast() }
-        return String(decoding: bytes, as: UTF8.self)
-    }
+    package static func text(_ path: String) -> String? { SystemFile(path)?.text }
 
     /// Returns whether a directory exists.
     package static func isFolder(_ path: String) -> Bool {
@@ -58,6 +42,35 @@ package enum SystemFiles {
         var bytes = [UInt8](repeating: 0, count: 1024)
         let count = unsafe readlink(path, &bytes, bytes.count)
         return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+    }
+}
+
+/// One of these files, open for reading: the kernel checks the permission once, when it is opened.
+package final class SystemFile: Sendable {
+    private let file: OwnedDescriptor
+
+    /// Opens a file; `nil` if this process may not.
+    package init?(_ path: String) {
+        let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC) }
+        guard number >= 0 else { return nil }
+        file = OwnedDescriptor(number)
+    }
+
+    /// The text as it is now, without the newline at its end; `nil` if it cannot be read. A longer one is cut at 64 KiB.
+    package var text: String? {
+        _ = lseek(file.number, 0, SEEK_SET)
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < 65536 {
+            let count = SystemCallError.repeated { unsafe read(file.number, &part, part.count) }
+            guard count > 0 else {
+                if count < 0 { return nil }
+                break
+            }
+            bytes += part.prefix(count)
+        }
+        if bytes.last == 0x0A { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

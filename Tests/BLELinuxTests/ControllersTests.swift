@@ -39,6 +39,22 @@ import Testing
         #expect(other.name == "hci12345")
     }
 
+    /// Lines as `l2cap_debugfs_show` prints them, with and without types of addresses.
+    @Test func adaptersThatCanPair() {
+        let list = """
+            5C:F3:70:9B:1A:02 (1) 00:00:00:00:00:00 (0) 4 0 0x0006 0x0000 672 0 0 0
+            5C:F3:70:9B:1A:02 (0) 00:00:00:00:00:00 (0) 4 0 0x0007 0x0000 672 0 0 0
+            5C:F3:70:9B:1A:03 (1) D1:00:00:00:00:01 (2) 1 0 0x0004 0x0006 672 672 1 0
+            5c:f3:70:9b:1a:04 00:00:00:00:00:00 4 0 0x0006 0x0000 672 0 0 0
+            0x0006
+
+            """
+        #expect(
+            Controllers.pairingAddresses(inChannels: list)
+                == Set(["5C:F3:70:9B:1A:02", "5C:F3:70:9B:1A:04"].compactMap { BluetoothAddress($0) }))
+        #expect(Controllers.pairingAddresses(inChannels: "").isEmpty)
+    }
+
     @Test func deviceList() {
         let bytes: [UInt8] = [2, 0, 0xAA, 0xAA, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]
         #expect(Controllers.adapterIndices(KernelRecord(bytes, paddedTo: 4 + 64 * 8)) == [1, 0])

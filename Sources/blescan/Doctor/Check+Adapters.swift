@@ -96,9 +96,27 @@ extension Check {
                         "le-off", "Low Energy is switched off: connects are refused [ECONNREFUSED 111]",
                         adapter: name, remedy: "sudo blescan doctor --fix le   (or: sudo btmgmt le on)", fix: .le))
             }
-            let on = ManagementFacts.Setting.allCases.filter(management.has).map(\.rawValue)
             guard findings.isEmpty else { return findings }
-            return [.ok("settings", "switched on: \(on.joined(separator: ", "))", adapter: name)]
+            let canPair = facts.pairingAddresses.flatMap { addresses in
+                BluetoothAddress(adapter.address).map(addresses.contains)
+            }
+            if canPair == false {
+                findings.append(
+                    .warn(
+                        "pairing-off", "the kernel cannot pair: it was switched on before any program managed it",
+                        adapter: name,
+                        remedy: "when no link is in use: sudo hciconfig \(name) down && sudo hciconfig \(name) up"))
+            }
+            // bluetoothd refuses by itself what its agents do not allow.
+            if management.has(.bondable), facts.daemon == nil {
+                findings.append(
+                    .warn(
+                        "bondable", "bondable: devices may bond with it unasked, because a program left it so",
+                        adapter: name, remedy: "sudo btmgmt bondable off"))
+            }
+            let on = ManagementFacts.Setting.allCases.filter(management.has).map(\.rawValue)
+            let words = on + (canPair == true ? ["pairing"] : [])
+            return [.ok("settings", "switched on: \(words.joined(separator: ", "))", adapter: name)] + findings
         }
     }
 }
@@ -112,6 +130,7 @@ extension ManagementFacts {
         case secureConnections = "secure connections"
         case privacy
         case staticAddress = "static address"
+        case bondable
 
         /// The management interface's setting.
         var settings: ManagementSettings {
@@ -122,6 +141,7 @@ extension ManagementFacts {
             case .secureConnections: .secureConnections
             case .privacy: .privacy
             case .staticAddress: .staticAddress
+            case .bondable: .bondable
             }
         }
     }

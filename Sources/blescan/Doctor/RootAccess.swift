@@ -12,6 +12,8 @@ struct RootAccess: Sendable {
     /// Whether the network namespace is not the initial one: only root may read that link.
     let hasOwnNetwork: Bool?
     let kernelLog: KernelLog?
+    /// The kernel's list of channels, which changes when an adapter is switched on.
+    let channels: SystemFile?
     /// The switches of the radios, if they are to be changed.
     let switches: RadioSwitches?
 
@@ -19,6 +21,7 @@ struct RootAccess: Sendable {
         privileges = Privileges.current()
         hasOwnNetwork = SystemFacts.hasOwnNetwork(root: "")
         kernelLog = KernelLog()
+        channels = SystemFile(Controllers.channelsPath)
         switches = unblocking ? RadioSwitches() : nil
     }
 }

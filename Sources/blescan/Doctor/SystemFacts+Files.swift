@@ -21,6 +21,8 @@ extension SystemFacts {
         // The first line is the heading.
         let links = SystemFiles.text(root + "/proc/net/l2cap") ?? ""
         hasLinkSockets = links.split(separator: "\n").count > 1
+        let channels = access.map { $0.channels?.text } ?? SystemFiles.text(root + Controllers.channelsPath)
+        pairingAddresses = channels.map(Controllers.pairingAddresses(inChannels:))
         wirelessInterfaces = Self.wirelessInterfaces(root + "/sys/class/net")
         let log = access?.kernelLog ?? KernelLog(root + "/dev/kmsg")
         kernelMessages = log?.messages { KernelTrouble($0) != nil }

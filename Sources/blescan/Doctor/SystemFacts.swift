@@ -21,6 +21,8 @@ struct SystemFacts: Hashable, Sendable {
     var daemon: Int?
     /// Whether any program has a link's socket open, even if only to connect.
     var hasLinkSockets = false
+    /// The addresses of the adapters that the kernel can pair with; `nil` without permission to see that.
+    var pairingAddresses: Set<BluetoothAddress>?
     var wirelessInterfaces: [WirelessInterface] = []
     /// The kernel's messages about Bluetooth; `nil` without permission to read them.
     var kernelMessages: [String]?

@@ -104,6 +104,18 @@ struct Ailment: Sendable, CustomStringConvertible {
             $0.radio.adapters[0].management?.supported = 0xBCFF
             $0.radio.adapters[0].management?.current = 0x0881
         },
+        Ailment("pairing is possible", nil) {
+            try $0.channels("5C:F3:70:9B:1A:02 (1) 00:00:00:00:00:00 (0) 4 0 0x0006 0x0000 672 0 0 0")
+        },
+        Ailment("switched on before it was managed", "pairing-off") {
+            // Only the other adapter's Security Manager is there, and a channel for ATT.
+            try $0.channels(
+                """
+                5C:F3:70:9B:1A:03 (1) 00:00:00:00:00:00 (0) 4 0 0x0006 0x0000 672 0 0 0
+                5C:F3:70:9B:1A:02 (1) D1:00:00:00:00:01 (2) 1 0 0x0004 0x0004 672 672 1 0
+                """)
+        },
+        Ailment("left bondable", "bondable") { $0.radio.adapters[0].management?.current = 0x0A91 },
         Ailment("the second adapter is off, which is no failure", "down") {
             switchOff($0)
             var off = $0.radio.adapters[0]

@@ -56,6 +56,9 @@ final class FakeMachine {
         }
     }
 
+    /// The kernel's list of channels, which is for root.
+    func channels(_ lines: String) throws { try write("sys/kernel/debug/bluetooth/l2cap", lines + "\n") }
+
     func wireless(_ name: String, driver: String, state: String) throws {
         try write("sys/class/net/\(name)/wireless/status", "")
         try write("sys/class/net/\(name)/operstate", state + "\n")
