@@ -104,7 +104,8 @@ let fuzzers: [String: @Sendable ([UInt8]) -> Void] = [
     "advertising": fuzzAdvertisingData, "hci": fuzzHCIEvent, "reports": fuzzReports, "adapter": fuzzAdapter,
     "att": fuzzATTPacket, "client": fuzzGATTClient, "lists": fuzzLists, "session": fuzzSession,
     "values": fuzzValues, "capture": fuzzCapture, "traffic": fuzzTraffic, "dialogue": fuzzDialogue, "text": fuzzText,
-    "cache": fuzzCache, "daemon-state": fuzzDaemonState, "link-state": fuzzLinkState, "bond-files": fuzzBonds,
+    "management": fuzzManagement, "cache": fuzzCache, "daemon-state": fuzzDaemonState, "link-state": fuzzLinkState,
+    "bond-files": fuzzBonds,
 ]
 
 let chosen: @Sendable ([UInt8]) -> Void = {
