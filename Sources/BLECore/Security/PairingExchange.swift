@@ -26,8 +26,8 @@ package struct PairingExchange: ~Copyable {
         package var capability: IOCapability
         /// What the peer has told about itself in another way.
         package var outOfBand: OutOfBandValues?
-        /// The weakest key that is accepted.
-        package var strength: KeyStrength
+        /// The lowest level that is accepted.
+        package var level: BondRecord.Level
         /// The size of the shortest key that is accepted, in bytes.
         package var minimumKeySize: UInt8
         /// Whether a key that the kernel has is to be replaced.
@@ -38,13 +38,13 @@ package struct PairingExchange: ~Copyable {
 
         package init(
             peer: PeerID, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
-            strength: KeyStrength = .encrypted, minimumKeySize: UInt8 = 16, replacesKey: Bool = false,
+            level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, replacesKey: Bool = false,
             followsEncryption: Bool = true, deadline: BootInstant
         ) {
             self.peer = peer
             self.capability = capability
             self.outOfBand = outOfBand
-            self.strength = strength
+            self.level = level
             self.minimumKeySize = minimumKeySize
             self.replacesKey = replacesKey
             self.followsEncryption = followsEncryption
@@ -61,39 +61,6 @@ package struct PairingExchange: ~Copyable {
             self.confirmation = confirmation
             self.random = random
         }
-    }
-
-    /// What a key protects against, weakest first.
-    package enum KeyStrength: Int, Hashable, Sendable, Comparable {
-        /// Against listening, not against a man in the middle.
-        case encrypted
-        /// Protected by a passkey of LE legacy pairing, which can be found by trying.
-        case legacyPasskey
-        /// Against a man in the middle too.
-        case authenticated
-
-        package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-
-        /// What a key of this kind is worth; `nil` for the debug key and for kinds that are unknown.
-        package init?(_ kind: ManagementLongTermKey.Kind) {
-            switch kind {
-            case .legacy, .secureConnections: self = .encrypted
-            case .legacyAuthenticated: self = .legacyPasskey
-            case .secureConnectionsAuthenticated: self = .authenticated
-            default: return nil
-            }
-        }
-    }
-
-    /// How two devices make sure of each other.
-    ///
-    /// Spec: Association models, Core Vol 1 Part A, 5.2.4.
-    package enum Method: Hashable, Sendable {
-        case justWorks
-        case passkeyShown
-        case passkeyEntered
-        case numericComparison
-        case outOfBand
     }
 
     /// What the agent is asked, or has to show.
@@ -125,9 +92,9 @@ package struct PairingExchange: ~Copyable {
         package let identityResolvingKey: ManagementIdentityResolvingKey?
         /// The key by which this side signs, if one was made.
         package let signatureKey: ManagementNewSignatureKey?
-        package let method: Method
-        /// What the weakest of the keys is worth.
-        package let strength: KeyStrength
+        package let method: PairingMethod
+        /// The level that the weakest of the keys is worth.
+        package let level: BondRecord.Level
         /// The size of the shortest key, in bytes.
         package let keySize: UInt8
     }
@@ -148,7 +115,7 @@ package struct PairingExchange: ~Copyable {
         /// The peer can only be paired without protection against a man in the middle. No key was made.
         case notProtected
         /// The key is weaker than what was demanded.
-        case keyTooWeak(KeyStrength?)
+        case keyTooWeak(BondRecord.Level?)
         case keyTooShort(UInt8)
         /// The link is encrypted, and the peer left no key to keep.
         case noKey
@@ -207,7 +174,7 @@ package struct PairingExchange: ~Copyable {
         var identity: PeerID
         /// The question that waits for the agent's reply.
         var question: Question?
-        var method: Method
+        var method: PairingMethod
         var longTermKeys: [ManagementLongTermKey] = []
         var identityResolvingKey: ManagementIdentityResolvingKey?
         var signatureKey: ManagementNewSignatureKey?
@@ -324,17 +291,17 @@ package struct PairingExchange: ~Copyable {
         guard case .checking(let pairing) = state else { return [] }
         guard let security else { return leave(pairing, .linkLost) }
         guard security.level >= Self.encryptedLevel else { return leave(pairing, .notEncrypted) }
-        let strengths = pairing.longTermKeys.map { KeyStrength($0.kind) }
-        guard let strength = strengths.compactMap(\.self).min(), !strengths.contains(nil) else {
+        let levels = pairing.longTermKeys.map { $0.kind.level }
+        guard let level = levels.compactMap({ $0 }).min(), !levels.contains(nil) else {
             return leave(pairing, .keyTooWeak(nil))
         }
-        guard strength >= pairing.demand.strength else { return leave(pairing, .keyTooWeak(strength)) }
-        let keySize = pairing.longTermKeys.map(\.size).min() ?? 0
+        guard level >= pairing.demand.level else { return leave(pairing, .keyTooWeak(level)) }
+        let keySize = pairing.longTermKeys.map { $0.size }.min() ?? 0
         guard keySize >= pairing.demand.minimumKeySize else { return leave(pairing, .keyTooShort(keySize)) }
         let outcome = Outcome(
             identity: pairing.identity, longTermKeys: pairing.longTermKeys,
             identityResolvingKey: pairing.identityResolvingKey, signatureKey: pairing.signatureKey,
-            method: pairing.method, strength: strength, keySize: keySize)
+            method: pairing.method, level: level, keySize: keySize)
         state = .storing(pairing, outcome)
         return [.store(outcome)]
     }
@@ -508,13 +475,13 @@ extension PairingExchange {
         if pairing.question == question { return [] }
         switch question {
         case .justWorks:
-            if pairing.demand.strength > .encrypted {
+            if pairing.demand.level > .encrypted {
                 pairing.question = question
                 return stop(pairing, .notProtected, at: now)
             }
             pairing.method = .justWorks
         case .compare: pairing.method = .numericComparison
-        case .enter: pairing.method = .passkeyEntered
+        case .enter: pairing.method = .passkeyTyped
         case .show: pairing.method = .passkeyShown
         }
         pairing.question = question
@@ -698,11 +665,4 @@ extension PairingExchange.Command {
 extension PeerID {
     /// Whether the address never changes.
     fileprivate var isIdentity: Bool { kind == .public || kind == .static }
-}
-
-extension ManagementLongTermKey.Kind {
-    /// Whether the key is of LE Secure Connections, which has one for both sides.
-    package var isSecureConnections: Bool {
-        self == .secureConnections || self == .secureConnectionsAuthenticated || self == .debug
-    }
 }

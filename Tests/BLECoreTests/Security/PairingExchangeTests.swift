@@ -23,7 +23,7 @@ import Testing
         #expect(run.readsSecurity)
         run.secure()
         let outcome = try #require(run.stores)
-        #expect(outcome.identity == run.peer && outcome.method == .justWorks && outcome.strength == .encrypted)
+        #expect(outcome.identity == run.peer && outcome.method == .justWorks && outcome.level == .encrypted)
         #expect(outcome.keySize == 16 && outcome.longTermKeys.count == 1 && outcome.identityResolvingKey == nil)
         run.store(true)
         #expect(run.sent == [.setBondable(false)] && run.result == nil)
@@ -36,16 +36,16 @@ import Testing
         arguments: [
             (Event.confirmation, .justWorks, .yes, .confirm, .justWorks),
             (Event.comparison, .compare(0x0001_E240), .yes, .confirm, .numericComparison),
-            (Event.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyEntered),
+            (Event.passkeyRequest, .enter, .passkey(123_456), .enter(123_456), .passkeyTyped),
             (Event.passkeyNotification, .show(123_456), .yes, nil, .passkeyShown),
         ]
             as [(
                 String, PairingExchange.Question, PairingExchange.Reply, PairingExchange.Command?,
-                PairingExchange.Method
+                PairingMethod
             )])
     func eachQuestionIsAskedOnce(
         event: String, question: PairingExchange.Question, reply: PairingExchange.Reply,
-        command: PairingExchange.Command?, method: PairingExchange.Method
+        command: PairingExchange.Command?, method: PairingMethod
     ) throws {
         let run = PairingRun()
         run.beginPairing()
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func legacyPairingLeavesTwoKeys() throws {
-        let run = PairingRun { $0.strength = .legacyPasskey }
+        let run = PairingRun { $0.level = .authenticated }
         run.beginPairing()
         try run.receive(Event.passkeyRequest)
         run.reply(.passkey(0))
@@ -104,7 +104,7 @@ import Testing
         run.finish(.pair)
         run.secure()
         let outcome = try #require(run.stores)
-        #expect(outcome.strength == .legacyPasskey && outcome.longTermKeys.map(\.isCentral) == [false, true])
+        #expect(outcome.level == .authenticated && outcome.longTermKeys.map(\.isCentral) == [false, true])
     }
 
     @Test func aKeyForTheOtherRoleAloneIsAwaited() throws {
@@ -174,8 +174,8 @@ import Testing
     // MARK: Refusals
 
     @Test func withoutProtectionNothingIsPaired() throws {
-        for strength in [PairingExchange.KeyStrength.legacyPasskey, .authenticated] {
-            let run = PairingRun { $0.strength = strength }
+        for level in [BondRecord.Level.authenticated, .secureConnections] {
+            let run = PairingRun { $0.level = level }
             run.beginPairing()
             try run.receive(Event.confirmation)
             #expect(run.takeQuestions().isEmpty && run.sent == [.reject])
@@ -251,14 +251,14 @@ import Testing
     @Test(
         arguments: [
             (Event.justWorksKey, .authenticated, .keyTooWeak(.encrypted)),
-            (RecordedKeys.legacyCentral, .authenticated, .keyTooWeak(.legacyPasskey)),
+            (RecordedKeys.legacyCentral, .secureConnections, .keyTooWeak(.authenticated)),
             (Event.debugKey, .encrypted, .keyTooWeak(nil)),
             (Event.shortKey, .encrypted, .keyTooShort(7)),
-        ] as [([UInt8], PairingExchange.KeyStrength, PairingExchange.Failure)])
+        ] as [([UInt8], BondRecord.Level, PairingExchange.Failure)])
     func aKeyBelowTheDemandIsRemovedAndTheLinkDropped(
-        key: [UInt8], strength: PairingExchange.KeyStrength, failure: PairingExchange.Failure
+        key: [UInt8], level: BondRecord.Level, failure: PairingExchange.Failure
     ) throws {
-        let run = PairingRun { $0.strength = strength }
+        let run = PairingRun { $0.level = level }
         run.beginPairing()
         run.encrypt()
         try run.receive(Event.key(key))
