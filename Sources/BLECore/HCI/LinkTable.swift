@@ -130,6 +130,14 @@ extension LinkTable {
         }
     }
 
+    /// Whether this program has a link.
+    package var hasLinks: Bool {
+        entries.values.contains { if case .registered = $0.state { true } else { false } }
+    }
+
+    /// The peer of this program's link with a handle.
+    package func peer(of handle: ConnectionHandle) -> PeerID? { link(handle)?.identity.peer }
+
     /// Makes `handle` belong to a link of this program from now on.
     package mutating func register(_ handle: ConnectionHandle?, _ peer: PeerID) -> LinkIdentity {
         lastNumber &+= 1

@@ -206,7 +206,7 @@ extension Adapter {
         switch wake {
         case .initiated(.failure(let failure)): throw error(failure, peer)
         case .cancelled: throw cancelledError(during: "connect")
-        case .resumed, .timedOut, .finished, .initiated, .failed: return
+        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .paired, .failed: return
         }
     }
 
@@ -289,7 +289,7 @@ extension Adapter {
             switch await awaitWritable(socket.descriptor, until: deadline) {
             case .timedOut: throw .timedOut
             case .cancelled: throw .cancelled
-            case .resumed, .finished, .initiated, .failed: break
+            case .resumed, .finished, .initiated, .managed, .listsLoaded, .paired, .failed: break
             }
             if case .failed(let errno) = socket.finishConnect() {
                 throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)

@@ -29,6 +29,12 @@ extension Adapter {
     /// - Throws: `BLEError` with `.unsupported`, `.noAdapter`, `.adapterDown`, `.blocked`, `.notPermitted`, `.busy`,
     ///   `.timedOut` (the controller does not respond), `.cancelled`.
     package func prepare(during operation: String) async throws(BLEError) {
+        try await prepareController(during: operation)
+        try await manageFirst(during: operation)
+    }
+
+    /// As `prepare`, without security.
+    func prepareController(during operation: String) async throws(BLEError) {
         try find(during: operation)
         guard presence == .up else { throw downError(during: operation) }
         try await identify(during: operation)
@@ -234,6 +240,7 @@ extension Adapter {
     /// An adapter that was gone is open again: what has waited for it continues once it is on.
     private func returned(_ found: ControllerInfo) {
         monitor.update(Presence.down)
+        perform(security.use(adapter: found.index))
         // An adapter that is there was switched off on purpose; one that comes back is off by itself.
         if monitor.keepsPower {
             Task(executorPreference: loop) { _ = await self.powerUp(found.index) }

@@ -11,6 +11,12 @@ extension Adapter {
         case finished(Result<HCICommandComplete, HCICommandFailure>)
         /// The connection attempt that it waits for has ended.
         case initiated(Result<LEConnectionComplete, Initiator.Failure>)
+        /// The adapter is under management, or cannot be.
+        case managed(Result<ManagementSetup.Managed, ManagementSetup.Failure>)
+        /// The kernel has the lists of keys, or could not be given them.
+        case listsLoaded(ManagementSetup.Failure?)
+        /// The pairing has ended.
+        case paired(Result<PairingExchange.Outcome, PairingExchange.Failure>)
         /// What it waits for cannot be.
         case failed(BLEError)
         case timedOut

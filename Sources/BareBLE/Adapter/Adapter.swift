@@ -47,7 +47,13 @@ package actor Adapter {
     /// Counts what the buffers of scans have dropped.
     nonisolated let droppedEvents = DropCounter()
 
+    let securityConfiguration: SecurityConfiguration?
+    /// Compares private addresses with keys.
+    let addressHash: AddressResolver.Hash?
+    let disk = DiskGate()
+
     let hci: HCIChannel
+    let security: SecurityCoordinator
     let scan = ScanCoordinator()
     var initiator = Initiator()
     var links = LinkTable()
@@ -56,6 +62,12 @@ package actor Adapter {
     let waiting: Waiters<Wake>
     /// The task that waits for the initiator.
     var connectWaiter: UInt64?
+    /// The pairing that runs.
+    var pairing: PairingContext?
+    /// Whether the adapter could not be put under management.
+    var hasNoManagement = false
+    /// The bonds on the disk, once they are needed.
+    var bondStore: OpenBondStore?
     var warningThrottle = WarningThrottle()
     private var timer: TimerID?
 
@@ -69,20 +81,25 @@ package actor Adapter {
     /// An adapter that is looked for with its first use.
     package init(
         _ selector: AdapterSelector, loop: EventLoop, logger: Logger,
-        trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, system: AdapterSystem = .kernel
+        trace: (@Sendable (TracedHCIPacket) -> Void)? = nil, security: SecurityConfiguration? = nil,
+        addressHash: AddressResolver.Hash? = nil, system: AdapterSystem = .kernel
     ) {
         self.selector = selector
         self.loop = loop
         self.logger = logger
         self.system = system
         waiting = Waiters(on: loop)
+        securityConfiguration = security
+        self.addressHash = addressHash
         hci = HCIChannel(trace: trace) { loop.now() }
+        self.security = SecurityCoordinator { loop.now() }
     }
 
     isolated deinit {
         if let timer { loop.cancel(timer) }
         monitor.stopTimer(loop)
         closeSockets()
+        closeManagement()
     }
 
     /// The adapter's name in messages.
@@ -108,10 +125,8 @@ package actor Adapter {
 extension Adapter {
     /// Sets the one timer to the earliest deadline of the owners; one that is too early does no harm.
     func armTimer() {
-        let initiatorDeadline = initiator.nextDeadline
-        guard let deadline = [hci.nextDeadline, scan.nextDeadline, initiatorDeadline].compactMap(\.self).min() else {
-            return
-        }
+        let deadlines = [hci.nextDeadline, scan.nextDeadline, initiator.nextDeadline, security.nextDeadline]
+        guard let deadline = deadlines.compactMap(\.self).min() else { return }
         if let timer {
             if timer.deadline <= deadline { return }
             loop.cancel(timer)
@@ -127,6 +142,7 @@ extension Adapter {
         perform(hci.timePassed())
         perform(scan.timePassed(now, linked: links.peers))
         perform(initiator.timePassed(now))
+        perform(security.timePassed())
     }
 }
 
@@ -288,8 +304,14 @@ extension Adapter {
     private func received(_ event: HCIEvent) {
         switch event {
         case .disconnectionComplete(let end):
+            let peer = links.peer(of: end.handle)
             wake(links.ended(end))
             updatePins()
+            if let peer, end.status.isSuccess { perform(security.linkEnded(peer)) }
+        case .encryptionChange(let change):
+            if let peer = links.peer(of: change.handle), change.status.isSuccess {
+                perform(security.encryptionChanged(change.isEncrypted, of: peer))
+            }
         case .connectionComplete(let complete):
             perform(initiator.received(complete, at: loop.now()))
         default: break

@@ -37,7 +37,10 @@ extension Adapter {
             lastReason: { await self.takeReason(of: link) },
             openChannel: { request async throws(BLEError) in try await self.openChannel(request, on: link) },
             watchLoss: { handler in self.assumeIsolated { $0.links.watchLoss(of: link, handler) } },
-            isUp: { await self.hasLink(to: peer) })
+            isUp: { await self.hasLink(to: peer) },
+            pair: { descriptor, options async throws(BLEError) in
+                try await self.pair(peer, descriptor: descriptor, options)
+            })
     }
 
     /// Whether the kernel has a link to a peer, of this or another program.

@@ -35,7 +35,8 @@ public actor Central {
         self.configuration = configuration
         self.loop = .shared
         self.adapter = Adapter(
-            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI)
+            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
+            security: configuration.security, addressHash: configuration.addressHash)
         loop.start()
     }
 
@@ -44,7 +45,8 @@ public actor Central {
         self.configuration = configuration
         self.loop = loop
         self.adapter = Adapter(
-            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI)
+            configuration.adapter, loop: loop, logger: configuration.logger, trace: configuration.traceHCI,
+            security: configuration.security, addressHash: configuration.addressHash)
     }
 
     /// Creates a central with an existing adapter.

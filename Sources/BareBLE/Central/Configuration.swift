@@ -61,6 +61,8 @@ public struct Configuration: Sendable {
     /// it, such an operation fails with `BLEError.Code.insufficientSecurity`, as it does if the closure returns
     /// `false`. The closure may use the peripheral itself; those operations fail in the same way.
     public var raiseSecurity: (@Sendable (SecurityRequest) async -> Bool)?
+    /// Pairing and bonds; `nil` for none.
+    public var security: SecurityConfiguration?
     /// The store that keeps the restoration state between runs, for `Central.restore(_:from:holding:handlers:)`; `nil`
     /// keeps nothing.
     public var stateStore: StateStore?

@@ -101,6 +101,8 @@ final class ATTLink {
 
     /// The MTU that both sides agreed on.
     var mtu: UInt16 { client.mtu }
+    /// The socket's descriptor; `nil` after its end.
+    var descriptor: Int32? { socket?.descriptor }
     /// The largest packet that this side accepts.
     var largestMTU: UInt16 { client.largestMTU }
     /// The number of unfinished operations.

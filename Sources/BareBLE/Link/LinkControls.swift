@@ -27,4 +27,6 @@ package struct LinkControls: Sendable {
     package let watchLoss: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the controller still has the link, as the kernel reports it.
     package let isUp: @Sendable () async -> Bool
+    /// Pairs with the peer; with the descriptor of the link's socket.
+    package let pair: @Sendable (Int32, PairingOptions) async throws(BLEError) -> Bond
 }

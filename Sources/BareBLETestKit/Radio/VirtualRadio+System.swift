@@ -44,6 +44,7 @@ extension VirtualRadio {
             case nil: try LinkSocket.setSecurity(level, of: descriptor)
             }
         }
+        system.openManagement = { () throws(SystemCallError) in try self.managementSocket() }
         system.openChannel = { _, _, _, _ throws(SystemCallError) in
             // No peripheral here accepts L2CAP channels.
             throw SystemCallError(call: "connect", errno: ECONNREFUSED)

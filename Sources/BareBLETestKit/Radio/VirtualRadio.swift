@@ -220,6 +220,7 @@ extension Central {
             configuration,
             adapter: Adapter(
                 configuration.adapter, loop: radio.loop, logger: configuration.logger,
-                trace: configuration.traceHCI, system: radio.system))
+                trace: configuration.traceHCI, security: configuration.security,
+                addressHash: configuration.addressHash, system: radio.system))
     }
 }

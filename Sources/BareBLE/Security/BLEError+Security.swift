@@ -1,0 +1,160 @@
+internal import BLECore
+internal import BLELinux
+
+extension BLEError {
+    /// The adapter could not be put under management.
+    init(_ failure: ManagementSetup.Failure, adapter: String, during operation: String) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch failure {
+            case .notPermitted:
+                (
+                    .notPermitted, "this process lacks CAP_NET_ADMIN, which the kernel demands for pairing",
+                    "Run as root, or give the program the capability: `setcap cap_net_raw,cap_net_admin+ep PROGRAM`."
+                )
+            case .adapterGone:
+                (.noAdapter, "the adapter is not there any more", "Plug it in again, or choose another one.")
+            case .noLowEnergy: (.unsupported, "the adapter has no Low Energy", "Choose another adapter.")
+            case .blocked:
+                (.blocked, "the adapter is blocked by rfkill", "Unblock it: `rfkill unblock bluetooth`.")
+            case .powerUnchanged:
+                (.adapterDown, "the adapter could not be switched on", "Unplug it and plug it in again.")
+            case .listRefused(let list, let status):
+                (.system, "the kernel refused the list of \(list.words): \(status)", nil)
+            case .listTooLong(let list, let limit):
+                (
+                    .tooLong, "the kernel takes \(limit) bytes of \(list.words) and there are more",
+                    "Forget bonds that are not used."
+                )
+            case .notManaged: (.adapterDown, "the adapter is not under management", nil)
+            case .command(let failure): (.system, "\(failure)", nil)
+            }
+        self.init(code, subject: adapter, during: operation, because: reason, hint: hint)
+    }
+
+    /// A pairing failed.
+    init(
+        _ failure: PairingExchange.Failure, pairing peer: PeerID, _ options: PairingOptions, during operation: String
+    ) {
+        let (code, reason, hint): (Code, String, String?) =
+            switch failure {
+            case .command(_, .busy):
+                (.busy, "another program pairs with it", "Try again.")
+            case .command(_, .permissionDenied):
+                (.notPermitted, "this process lacks CAP_NET_ADMIN, which the kernel demands for pairing", nil)
+            case .command(_, .notPowered):
+                (.adapterDown, "the adapter is switched off", nil)
+            case .command(_, .notSupported):
+                (.notSupported, "the kernel cannot pair with this adapter", "See `blescan doctor`.")
+            case .command(let code, let status):
+                (.pairingFailed, "the kernel refused management command 0x\(Hex.encode(code)): \(status)", nil)
+            case .noResponse(let code):
+                (.timedOut, "the kernel did not respond to management command 0x\(Hex.encode(code))", nil)
+            case .timedOut(let question?):
+                (.timedOut, "there was no reply in time to the question \(question.words)", "Allow more time.")
+            case .timedOut(nil):
+                (
+                    .timedOut, "the peer did not finish the pairing in time",
+                    "Confirm the pairing at the peer, or allow more time."
+                )
+            case .cancelled: (.cancelled, "the task was cancelled", nil)
+            case .refusedHere(let question): Self.refusal(of: question, options)
+            case .refusedByPeer:
+                (
+                    .pairingRefused, "the peer refused, or the passkey was wrong",
+                    "Put the peer into its pairing mode, and remove an earlier pairing there."
+                )
+            case .notProtected:
+                (
+                    .pairingFailed,
+                    options.agent.capability == .noInputNoOutput
+                        ? "the agent can show and ask nothing, so nothing excludes a man in the middle"
+                        : "the peer has no input or output that excludes a man in the middle",
+                    "Require less, or give the agent more closures."
+                )
+            case .keyTooWeak:
+                (
+                    .pairingFailed, "the key is weaker than required",
+                    "Require less, or use a peer with LE Secure Connections."
+                )
+            case .keyTooShort(let size):
+                (
+                    .keyTooShort, "the key has \(size) bytes",
+                    "Lower `SecurityConfiguration.minimumKeySize` only if anybody may read the link."
+                )
+            case .noKey: (.notBonded, "the link is encrypted, and the peer does not keep bonds", nil)
+            case .noIdentity:
+                (
+                    .notBonded,
+                    "the link is encrypted, and the peer hides its identity, so it would not be found again",
+                    nil
+                )
+            case .notEncrypted: (.pairingFailed, "the link was not encrypted", nil)
+            case .notStored: (.bondNotStored, "the bond could not be stored", nil)
+            case .linkLost: (.disconnected, "the link ended", "Connect again.")
+            case .adapterLost:
+                (.adapterDown, "the adapter went away or was switched off", "Check that it is plugged in and on.")
+            }
+        self.init(code, subject: "\(peer)", during: operation, because: reason, hint: hint)
+    }
+
+    /// The adapter was switched on by a program that does not use the management interface.
+    init(cannotPairWith adapter: String, during operation: String) {
+        self.init(
+            .pairingFailed, subject: adapter, during: operation,
+            because: "the adapter was switched on without the kernel's management, so the kernel cannot pair with it",
+            hint: "Disconnect all peers and try again: the adapter is then switched off and on.")
+    }
+
+    private static func refusal(
+        of question: PairingExchange.Question, _ options: PairingOptions
+    ) -> (Code, String, String?) {
+        let agent = options.agent
+        let missing: String? =
+            switch question {
+            case .justWorks: nil
+            case .compare: agent.compare == nil ? "compare" : nil
+            case .enter: agent.enter == nil ? "enter" : nil
+            case .show: agent.show == nil ? "show" : nil
+            }
+        if let missing {
+            return (
+                .pairingFailed, "the peer needs an agent \(question.words)", "Give the agent the closure `\(missing)`."
+            )
+        }
+        return (.pairingRefused, "the agent said no to the question \(question.words)", nil)
+    }
+
+    /// The peer does not accept the key of its bond.
+    init(bondRejectedBy peer: PeerID, during operation: String) {
+        self.init(
+            .bondRejected, subject: "\(peer)", during: operation,
+            because: "it has lost the key of its bond, or another device uses its address",
+            hint: "The bond is kept. If it is the right device, forget the bond and pair again.")
+    }
+}
+
+extension PairingExchange.Question {
+    fileprivate var words: String {
+        switch self {
+        case .justWorks: "whether to pair with nothing to compare"
+        case .compare: "whether both sides show the same number"
+        case .enter: "for the passkey that the peer shows"
+        case .show: "that shows a passkey"
+        }
+    }
+}
+
+extension ManagementSetup.List {
+    fileprivate var words: String {
+        switch self {
+        case .identityResolvingKeys: "identity resolving keys"
+        case .longTermKeys: "long term keys"
+        }
+    }
+}
+
+extension Hex {
+    fileprivate static func encode(_ code: ManagementCommandCode) -> String {
+        encode([UInt8(truncatingIfNeeded: code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)])
+    }
+}

@@ -1,0 +1,18 @@
+public import BLECore
+
+extension Central {
+    /// Returns the bonds of the adapter, in the order in which they were made.
+    ///
+    /// - Throws: `BLEError` with `.noAdapter`, `.notPermitted`, `.busy` if another process has the bonds, `.system`.
+    public func bonds() async throws(BLEError) -> [Bond] { try await adapter.bonds() }
+
+    /// Removes the bond with a peer: from the disk, then from the kernel, and its link. Does nothing without a bond.
+    ///
+    /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too.
+    ///
+    /// - Throws: `BLEError` with `.bondNotStored` if the disk refused: the bond still exists.
+    public func forgetBond(with peer: PeerID) async throws(BLEError) { try await adapter.forgetBond(with: peer) }
+
+    /// Returns the identity of the bonded device that uses a private address; `nil` for every other address.
+    public func identity(of peer: PeerID) async -> PeerID? { await adapter.identity(of: peer) }
+}

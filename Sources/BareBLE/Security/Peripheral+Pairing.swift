@@ -1,0 +1,24 @@
+internal import BLECore
+
+extension Peripheral {
+    /// Pairs with the peer and keeps the bond: afterwards the link is encrypted, and so is each later one before its
+    /// first byte.
+    ///
+    /// A bonded peer is not paired again, unless the options say so; its bond is returned. One pairing of an adapter
+    /// runs at a time. A cancelled call ends the pairing and leaves no bond. If it fails after keys were made, or is
+    /// cancelled while the peer is silent, the link ends too.
+    ///
+    /// - Returns: The bond, which is on the disk by then.
+    /// - Throws: `BLEError` with `.pairingFailed`, `.pairingRefused` (the peer, or the agent), `.keyTooShort`,
+    ///   `.notBonded` (encrypted, without a bond), `.bondNotStored`, `.bondRejected`, `.timedOut`, `.disconnected`,
+    ///   `.notPermitted` without CAP_NET_ADMIN, `.notSupported` without `Configuration.security` or a radio, `.busy`,
+    ///   `.adapterDown`, `.cancelled`.
+    ///
+    /// Spec: Core Vol 3 Part H, 2.3.
+    @discardableResult
+    public func pair(_ options: PairingOptions = PairingOptions()) async throws(BLEError) -> Bond {
+        let controls = try radio(during: "pair")
+        guard let descriptor = link.descriptor else { throw endError(during: "pair") }
+        return try await controls.pair(descriptor, options)
+    }
+}

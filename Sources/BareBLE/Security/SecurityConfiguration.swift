@@ -1,0 +1,23 @@
+internal import BLELinux
+
+/// Pairing and bonds of a central.
+///
+/// With it, the adapter is put under the kernel's management before its first use. That needs CAP_NET_ADMIN until it is
+/// done, and switches an adapter that was on off and on once, because the kernel pairs only with adapters that were
+/// powered on under management.
+public struct SecurityConfiguration: Sendable {
+    /// Where the bonds are kept.
+    public var bonds: BondStore
+    /// How to pair with a peer that refuses a call for lack of security, before the call is repeated once; `nil` lets
+    /// the call fail.
+    public var onDemand: PairingOptions?
+    /// The length of the shortest key that is accepted, 7 to 16 bytes.
+    public var minimumKeySize = 16
+    /// The time of day, in seconds since 1970.
+    package var timeOfDay: @Sendable () -> UInt64 = { UInt64(max(0, WallClock.now().components.seconds)) }
+
+    /// Creates a configuration that keeps its bonds in `bonds`.
+    public init(bonds: BondStore) {
+        self.bonds = bonds
+    }
+}

@@ -1,0 +1,329 @@
+internal import BLECore
+internal import BLELinux
+
+// Pairing and the keys of one adapter.
+//
+// Duties: keep the adapter under management (`ManagementSetup`), pair one peer at a time (`PairingExchange`), say no to
+// every question of the kernel that belongs to no pairing of this program, and keep the kernel's lists as the bonds are
+// stored.
+//
+// Invariants
+// - Nobody is paired whom no task of this program pairs: a question about any other peer gets a no at once.
+// - Lists are loaded from `records`, which is what the disk has. The kernel's copy is never taken for a bond.
+// - A task waits for one thing at a time, and is resumed once.
+// - The coordinator never acts on the adapter, the disk or the agent: it returns actions, in order.
+
+/// Keeps an adapter able to pair, and pairs.
+final class SecurityCoordinator {
+    enum Action {
+        /// A task resumes: the adapter is under management, or cannot be.
+        case managed(UInt64, Result<ManagementSetup.Managed, ManagementSetup.Failure>)
+        /// A task resumes: the lists are loaded, or could not be.
+        case listsLoaded(UInt64, ManagementSetup.Failure?)
+        /// A task resumes: its pairing has ended.
+        case paired(UInt64, Result<PairingExchange.Outcome, PairingExchange.Failure>)
+        /// A task resumes: no pairing runs any more.
+        case turn(UInt64)
+        /// Ask the agent, and call `replied`.
+        case ask(PairingExchange.Question)
+        /// Read the security of the link's socket, and call `securityRead`.
+        case readSecurity
+        /// Store the bond, and call `stored`.
+        case store(PairingExchange.Outcome)
+        /// The pairing has ended: the agent is to stop.
+        case stopAsking
+        /// A peer that no task pairs wanted to.
+        case refused(PeerID?)
+        /// Another program has made the adapter bondable.
+        case madeBondable
+        /// Stop watching the descriptor, and call `close`.
+        case lost(errno: Int32)
+    }
+
+    /// What is counted.
+    struct Counts: Hashable {
+        /// Pairings that nobody had asked for.
+        var refusedPairings = 0
+        /// Loads of the kernel's lists.
+        var loads = 0
+        var failedLoads = 0
+    }
+
+    private let channel: ManagementChannel
+    private let now: () -> BootInstant
+    private var setup = ManagementSetup(adapter: 0xFFFF)
+    private var exchange = PairingExchange()
+    private var pairing: (waiter: UInt64, demand: PairingExchange.Demand)?
+    /// The commands of the pairing that are out, by their codes, in the order in which they were sent.
+    private var pairingCommands: [ManagementCommandCode: [PairingExchange.Command]] = [:]
+    private var setupWaiters: [UInt64] = []
+    private var turnWaiters: [UInt64] = []
+    private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
+    private(set) var counts = Counts()
+    /// The bonds as they are stored.
+    private(set) var records: [BondRecord] = []
+
+    init(now: @escaping @Sendable () -> BootInstant) {
+        self.now = now
+        channel = ManagementChannel(now: now)
+    }
+
+    var isOpen: Bool { channel.isOpen }
+    var descriptor: Int32? { channel.descriptor }
+    var isPairing: Bool { pairing != nil }
+    var isManaged: Bool { channel.isOpen && setup.isManaged }
+
+    var nextDeadline: BootInstant? {
+        let deadlines = [channel.nextDeadline, setup.nextDeadline, exchange.nextDeadline]
+        return deadlines.compactMap(\.self).min()
+    }
+
+    /// The bond of a peer, by its identity.
+    func record(of identity: PeerID) -> BondRecord? { records.first { $0.identity == identity } }
+
+    /// The bonds have been read from the disk, or changed there.
+    func use(_ records: [BondRecord]) { self.records = records }
+
+    // MARK: Channel
+
+    /// Opens the channel for the adapter with this index.
+    func open(_ socket: consuming ManagementSocket, adapter: UInt16) {
+        channel.open(socket, adapter: adapter)
+        setup = ManagementSetup(adapter: adapter)
+    }
+
+    /// The adapter is there again, perhaps with another index.
+    func use(adapter index: UInt16) -> [Action] {
+        guard channel.isOpen, channel.adapter != index else { return [] }
+        let actions = perform(channel.use(adapter: index))
+        setup = ManagementSetup(adapter: index)
+        return actions
+    }
+
+    /// Closes the channel, which must not be watched any more.
+    func close() -> [Action] { perform(channel.close()) + lose() }
+
+    /// Reads what waits at the socket.
+    func readable(_ body: ([Action]) -> Void) {
+        channel.read { body(perform($0)) }
+    }
+
+    func timePassed() -> [Action] {
+        let now = now()
+        var actions = perform(channel.timePassed())
+        actions += perform(setup.timePassed(now))
+        if exchange.isRunning { actions += perform(exchange.timePassed(now)) }
+        return actions
+    }
+
+    // MARK: Setup
+
+    /// Puts the adapter under management; resumes `waiter` when that has ended.
+    func manage(_ plan: ManagementSetup.Plan, _ waiter: UInt64) -> [Action] {
+        setupWaiters.append(waiter)
+        return perform(setup.begin(plan))
+    }
+
+    /// Loads both lists; resumes `waiter`, if any, when the kernel has them.
+    func load(_ waiter: UInt64?) -> [Action] {
+        let (number, actions) = setup.reload()
+        counts.loads += 1
+        if let waiter { loadWaiters.append((waiter, number)) }
+        return perform(actions)
+    }
+
+    /// Removes the keys of a peer from the kernel, and drops its link.
+    func unpair(_ identity: PeerID) -> [Action] {
+        let command = ManagementUnpairDevice(ManagementPeer(identity), disconnects: true)
+        return perform(channel.send(command, for: .none).events)
+    }
+
+    /// A task does not wait any longer.
+    func stopWaiting(_ waiter: UInt64) {
+        setupWaiters.removeAll { $0 == waiter }
+        turnWaiters.removeAll { $0 == waiter }
+        loadWaiters.removeAll { $0.waiter == waiter }
+    }
+
+    /// A link has shown that the kernel cannot pair.
+    func cannotPair() { setup.cannotPair() }
+
+    // MARK: Pairing
+
+    /// Pairs; resumes `waiter` in the end. One pairing at a time.
+    func pair(_ demand: PairingExchange.Demand, _ waiter: UInt64) -> [Action] {
+        guard pairing == nil else { return [.paired(waiter, .failure(.command(.pairDevice, .busy)))] }
+        pairing = (waiter, demand)
+        exchange = PairingExchange()
+        pairingCommands = [:]
+        return perform(setup.pairingBegins())
+    }
+
+    /// Has a task wait until no pairing runs.
+    func awaitTurn(_ waiter: UInt64) { turnWaiters.append(waiter) }
+
+    func replied(_ reply: PairingExchange.Reply) -> [Action] { perform(exchange.replied(reply, at: now())) }
+
+    func securityRead(_ security: SocketSecurity?) -> [Action] {
+        perform(exchange.securityRead(security.map { ($0.level.rawValue, $0.keySize) }))
+    }
+
+    func stored(_ isStored: Bool) -> [Action] { perform(exchange.stored(isStored)) }
+
+    /// The task that pairs does not wait any longer; its pairing ends soon.
+    func cancelPairing(_ waiter: UInt64) -> [Action] {
+        guard let pairing, pairing.waiter == waiter else { return [] }
+        guard exchange.isRunning else {
+            // It was not its turn yet.
+            return endPairing(waiter, .failure(.cancelled))
+        }
+        return perform(exchange.cancel(at: now()))
+    }
+
+    /// The encryption of the link to a peer has changed.
+    func encryptionChanged(_ isEncrypted: Bool, of peer: PeerID) -> [Action] {
+        guard pairing?.demand.peer == peer else { return [] }
+        return perform(exchange.encryptionChanged(isEncrypted))
+    }
+
+    /// The link to a peer has ended.
+    func linkEnded(_ peer: PeerID) -> [Action] {
+        guard pairing?.demand.peer == peer else { return [] }
+        return perform(exchange.linkEnded(at: now()))
+    }
+
+    // MARK: What the machines return
+
+    private func perform(_ events: [ManagementChannel.Event]) -> [Action] {
+        var actions: [Action] = []
+        for event in events {
+            switch event {
+            case .finished(.setup, let code, let result):
+                actions += perform(setup.commandFinished(code, result, at: now()))
+            case .finished(.pairing, let code, let result):
+                actions += pairingCommandFinished(code, result)
+            case .finished:
+                break
+            case .received(let content):
+                actions += received(content)
+            case .added:
+                // The adapter looks for its own by the address.
+                break
+            case .removed:
+                actions += lose()
+            case .lost(let errno):
+                actions.append(.lost(errno: errno))
+            }
+        }
+        return actions
+    }
+
+    private func received(_ content: ManagementEvent.Content) -> [Action] {
+        if case .newSettings(let settings) = content { return perform(setup.received(settings)) }
+        if exchange.isRunning, let actions = exchange.received(content, at: now()) { return perform(actions) }
+        guard let refusal = PairingExchange.refusal(of: content), let adapter = channel.adapter else { return [] }
+        counts.refusedPairings += 1
+        let packet = refusal.command.packet(refusal.peer, .noInputNoOutput, adapter: adapter)
+        return perform(channel.send(packet, for: .none).events) + [.refused(refusal.peer.id)]
+    }
+
+    private func pairingCommandFinished(
+        _ code: ManagementCommandCode, _ result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> [Action] {
+        guard var commands = pairingCommands[code], !commands.isEmpty else { return [] }
+        let command = commands.removeFirst()
+        pairingCommands[code] = commands
+        return perform(exchange.commandFinished(command, Self.end(of: result), at: now()))
+    }
+
+    private static func end(
+        of result: Result<ManagementCommandComplete, ManagementCommandFailure>
+    ) -> PairingExchange.CommandEnd {
+        switch result {
+        case .success(let complete):
+            // All that return a peer return it in the same way; settings are of no interest.
+            return .success(try? ManagementDisconnect.response(from: complete.returnParameters.span))
+        case .failure(let failure):
+            switch failure.reason {
+            case .status(let status): return .failure(status)
+            case .adapterLost, .socketLost: return .lost
+            case .malformed, .timeout, .queueFull, .tooLong, .cancelled, .notSent: return .noResponse
+            }
+        }
+    }
+
+    private func perform(_ requests: [ManagementSetup.Action]) -> [Action] {
+        var actions: [Action] = []
+        for request in requests {
+            switch request {
+            case .send(let packet):
+                actions += perform(channel.send(packet, for: .setup).events)
+            case .load(let list):
+                let lists = BondRules.keyLists(of: records)
+                let events =
+                    switch list {
+                    case .identityResolvingKeys: channel.send(lists.identities, for: .setup).events
+                    case .longTermKeys: channel.send(lists.longTermKeys, for: .setup).events
+                    }
+                actions += perform(events)
+            case .finish(let result):
+                let waiters = setupWaiters
+                setupWaiters = []
+                actions += waiters.map { .managed($0, result) }
+            case .listsLoaded(let number, let failure):
+                if failure != nil { counts.failedLoads += 1 }
+                let ended = loadWaiters.filter { $0.load <= number }
+                loadWaiters.removeAll { $0.load <= number }
+                actions += ended.map { .listsLoaded($0.waiter, failure) }
+            case .pairingMayBegin:
+                if let pairing { actions += perform(exchange.begin(pairing.demand)) }
+            case .madeBondable:
+                actions.append(.madeBondable)
+            }
+        }
+        return actions
+    }
+
+    private func perform(_ requests: [PairingExchange.Action]) -> [Action] {
+        var actions: [Action] = []
+        for request in requests {
+            switch request {
+            case .send(let command, let peer):
+                guard let adapter = channel.adapter, let capability = pairing?.demand.capability else {
+                    actions += perform(exchange.adapterLost())
+                    continue
+                }
+                pairingCommands[command.code, default: []].append(command)
+                let packet = command.packet(peer, capability, adapter: adapter)
+                actions += perform(channel.send(packet, for: .pairing).events)
+            case .ask(let question): actions.append(.ask(question))
+            case .readSecurity: actions.append(.readSecurity)
+            case .store(let outcome): actions.append(.store(outcome))
+            case .finish(let result):
+                guard let pairing else { continue }
+                actions += endPairing(pairing.waiter, result)
+            }
+        }
+        return actions
+    }
+
+    private func endPairing(
+        _ waiter: UInt64, _ result: Result<PairingExchange.Outcome, PairingExchange.Failure>
+    ) -> [Action] {
+        pairing = nil
+        let turns = turnWaiters
+        turnWaiters = []
+        return [.stopAsking, .paired(waiter, result)] + perform(setup.pairingEnds()) + turns.map { .turn($0) }
+    }
+
+    /// The adapter is gone, or the interface.
+    private func lose() -> [Action] {
+        var actions = perform(setup.adapterLost())
+        if exchange.isRunning {
+            actions += perform(exchange.adapterLost())
+        } else if let pairing {
+            actions += endPairing(pairing.waiter, .failure(.adapterLost))
+        }
+        return actions
+    }
+}
