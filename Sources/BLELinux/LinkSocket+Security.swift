@@ -6,7 +6,9 @@ internal import Glibc
 ///     level 1 | key size 1
 ///
 /// It is no proof of a key's worth: after a reconnect the level is the one that was requested, and before and after the
-/// link is encrypted both fields are meaningless. A link is encrypted if its size is 7 or more while it is connected.
+/// link is encrypted both fields are meaningless. A link is encrypted if the level is 2 or more and the size 7 or more
+/// while it is connected: kernel 6.1 reports the size of a key before it is used, and all of them the requested level
+/// after the link's end.
 ///
 /// Spec: `struct bt_security` of the Linux kernel.
 package struct SocketSecurity: Hashable, Sendable {

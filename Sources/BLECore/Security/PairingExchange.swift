@@ -10,6 +10,9 @@
 // - Each question is asked once. After the exchange was cancelled, or its time is over, every question gets a no.
 // - Whether a key is authenticated is decided by its kind. The security level of the socket repeats what was asked for,
 //   so it only says whether the link is encrypted at all.
+// - The link is not encrypted when the exchange begins: the kernel would succeed at once and make no key.
+// - A peer that claims the identity of another bond is refused, and nothing of that bond is touched.
+// - The adapter is no longer bondable when the bond is stored, however long the disk takes.
 // - Questions about other peers are not this machine's: `refusal(of:)` is the response to them.
 // - Every command but Pair Device ends by itself, in the queue of commands. Pair Device has this machine's deadline.
 //
@@ -30,15 +33,20 @@ package struct PairingExchange: ~Copyable {
         package var level: BondRecord.Level
         /// The size of the shortest key that is accepted, in bytes.
         package var minimumKeySize: UInt8
-        /// Whether a key that the kernel has is to be replaced.
+        /// Whether the owner has a bond with the peer.
+        package var hasBond: Bool
+        /// Whether that is to be replaced.
         package var replacesKey: Bool
+        /// The identities of all other bonds.
+        package var otherBonds: Set<PeerID>
         /// Whether Encryption Change of the link is reported to `encryptionChanged`.
         package var followsEncryption: Bool
         package var deadline: BootInstant
 
         package init(
             peer: PeerID, capability: IOCapability, outOfBand: OutOfBandValues? = nil,
-            level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, replacesKey: Bool = false,
+            level: BondRecord.Level = .encrypted, minimumKeySize: UInt8 = 16, hasBond: Bool = false,
+            replacesKey: Bool = false, otherBonds: Set<PeerID> = [],
             followsEncryption: Bool = true, deadline: BootInstant
         ) {
             self.peer = peer
@@ -46,7 +54,9 @@ package struct PairingExchange: ~Copyable {
             self.outOfBand = outOfBand
             self.level = level
             self.minimumKeySize = minimumKeySize
+            self.hasBond = hasBond
             self.replacesKey = replacesKey
+            self.otherBonds = otherBonds
             self.followsEncryption = followsEncryption
             self.deadline = deadline
         }
@@ -117,6 +127,10 @@ package struct PairingExchange: ~Copyable {
         /// The key is weaker than what was demanded.
         case keyTooWeak(BondRecord.Level?)
         case keyTooShort(UInt8)
+        /// The link is encrypted already: no pairing would make a key.
+        case alreadyEncrypted
+        /// The peer claims to be the one of another bond.
+        case identityTaken
         /// The link is encrypted, and the peer left no key to keep.
         case noKey
         /// The link is encrypted, and the peer has not told who it is: the key would not be found again.
@@ -161,7 +175,8 @@ package struct PairingExchange: ~Copyable {
         case send(Command, ManagementPeer)
         /// Ask the agent, and call `replied`, unless it is only to show something.
         case ask(Question)
-        /// Read the security level and the key size of the link's socket, and call `securityRead`.
+        /// Read the security level and the key size of the link's socket, and call `securityRead`; at the beginning,
+        /// and again in the end.
         case readSecurity
         /// Store the bond, and call `stored`.
         case store(Outcome)
@@ -202,6 +217,8 @@ package struct PairingExchange: ~Copyable {
 
     private enum State {
         case idle
+        /// The security of the socket is being read before anything is changed.
+        case beginning(Pairing)
         /// The first of these commands is out. With a failure, the exchange ends as soon as it has.
         case preparing(Pairing, [Command], Failure?)
         /// Pair Device is out.
@@ -212,6 +229,8 @@ package struct PairingExchange: ~Copyable {
         case settling(Pairing, until: BootInstant)
         /// The security of the socket is being read.
         case checking(Pairing)
+        /// Set Bondable is out; then the bond is stored.
+        case closing(Pairing, Outcome)
         case storing(Pairing, Outcome)
         /// The first of these commands is out; then the exchange ends.
         case leaving(Pairing, [Command], Result<Outcome, Failure>)
@@ -238,15 +257,16 @@ package struct PairingExchange: ~Copyable {
         switch state {
         case .pairing(let pairing): pairing.demand.deadline
         case .stopping(_, _, _, let until), .settling(_, let until): until
-        case .idle, .preparing, .checking, .storing, .leaving, .finished: nil
+        case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished: nil
         }
     }
 
     private var pairing: Pairing? {
         switch state {
         case .idle, .finished: nil
-        case .preparing(let pairing, _, _), .pairing(let pairing), .stopping(let pairing, _, _, _),
-            .settling(let pairing, _), .checking(let pairing), .storing(let pairing, _), .leaving(let pairing, _, _):
+        case .beginning(let pairing), .preparing(let pairing, _, _), .pairing(let pairing),
+            .stopping(let pairing, _, _, _), .settling(let pairing, _), .checking(let pairing),
+            .closing(let pairing, _), .storing(let pairing, _), .leaving(let pairing, _, _):
             pairing
         }
     }
@@ -256,12 +276,8 @@ package struct PairingExchange: ~Copyable {
     /// Begins to pair. Only for an exchange that has not begun.
     package mutating func begin(_ demand: Demand) -> [Action] {
         guard case .idle = state else { return [] }
-        var commands = [Command.setBondable(true)]
-        if demand.replacesKey { commands.append(.removeKeys(disconnects: false)) }
-        if let values = demand.outOfBand { commands.append(.addOutOfBandData(values)) }
-        var pairing = Pairing(demand)
-        pairing.hasRemovedKeys = demand.replacesKey
-        return prepare(pairing, commands)
+        state = .beginning(Pairing(demand))
+        return [.readSecurity]
     }
 
     /// The agent has replied.
@@ -288,9 +304,33 @@ package struct PairingExchange: ~Copyable {
 
     /// The security of the link's socket; `nil` where the link is gone.
     package mutating func securityRead(_ security: (level: UInt8, keySize: UInt8)?) -> [Action] {
-        guard case .checking(let pairing) = state else { return [] }
-        guard let security else { return leave(pairing, .linkLost) }
-        guard security.level >= Self.encryptedLevel else { return leave(pairing, .notEncrypted) }
+        switch state {
+        case .beginning(var pairing):
+            guard let security else { return finish(.failure(.linkLost)) }
+            if Self.isEncrypted(security) { return finish(.failure(.alreadyEncrypted)) }
+            var commands = [Command.setBondable(true)]
+            if pairing.demand.replacesKey { commands.append(.removeKeys(disconnects: false)) }
+            if let values = pairing.demand.outOfBand { commands.append(.addOutOfBandData(values)) }
+            pairing.hasRemovedKeys = pairing.demand.replacesKey
+            return prepare(pairing, commands)
+        case .checking(let pairing):
+            guard let security else { return leave(pairing, .linkLost) }
+            return Self.isEncrypted(security) ? check(pairing) : leave(pairing, .notEncrypted)
+        default:
+            return []
+        }
+    }
+
+    /// Both say it only together: kernel 6.1 reports a key size before the link is encrypted, and every kernel the level
+    /// that was requested after its end.
+    private static func isEncrypted(_ security: (level: UInt8, keySize: UInt8)) -> Bool {
+        security.level >= encryptedLevel && security.keySize >= shortestKey
+    }
+
+    /// Decides what an encrypted link is worth.
+    private mutating func check(_ pairing: Pairing) -> [Action] {
+        guard pairing.identity.isIdentity else { return leave(pairing, .noIdentity) }
+        guard pairing.hasKey else { return leave(pairing, .noKey) }
         let levels = pairing.longTermKeys.map { $0.kind.level }
         guard let level = levels.compactMap({ $0 }).min(), !levels.contains(nil) else {
             return leave(pairing, .keyTooWeak(nil))
@@ -302,14 +342,14 @@ package struct PairingExchange: ~Copyable {
             identity: pairing.identity, longTermKeys: pairing.longTermKeys,
             identityResolvingKey: pairing.identityResolvingKey, signatureKey: pairing.signatureKey,
             method: pairing.method, level: level, keySize: keySize)
-        state = .storing(pairing, outcome)
-        return [.store(outcome)]
+        state = .closing(pairing, outcome)
+        return [send(.setBondable(false), pairing)]
     }
 
     /// The bond is stored, or could not be.
     package mutating func stored(_ isStored: Bool) -> [Action] {
         guard case .storing(let pairing, let outcome) = state else { return [] }
-        return isStored ? leave(pairing, [], .success(outcome)) : leave(pairing, .notStored)
+        return isStored ? finishStored(pairing, outcome) : leave(pairing, .notStored)
     }
 
     /// The adapter or the management interface is gone: no command can be sent any more.
@@ -318,6 +358,11 @@ package struct PairingExchange: ~Copyable {
         // A bond that has been stored is one.
         if case .leaving(_, _, let result) = state { return finish(result) }
         if case .storing = state { return [] }
+        // The keys were checked; the bond is good without the adapter.
+        if case .closing(let pairing, let outcome) = state {
+            state = .storing(pairing, outcome)
+            return [.store(outcome)]
+        }
         return finish(.failure(.adapterLost))
     }
 
@@ -333,9 +378,10 @@ package struct PairingExchange: ~Copyable {
         case .stopping(let pairing, let failure, isCancelled: true, _):
             return leave(pairing, failure)
         case .settling(let pairing, _):
-            if pairing.hasKey { return leave(pairing, .notEncrypted) }
-            return leave(pairing, pairing.identity.isIdentity ? .noKey : .noIdentity)
-        case .idle, .preparing, .checking, .storing, .leaving, .finished:
+            guard pairing.isEncrypted else { return leave(pairing, .notEncrypted) }
+            state = .checking(pairing)
+            return [.readSecurity]
+        case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished:
             return []
         }
     }
@@ -354,10 +400,15 @@ package struct PairingExchange: ~Copyable {
             return command == .pair ? pairingEnded(pairing, end, nil, at: now) : []
         case .stopping(let pairing, let failure, _, _):
             return command == .pair ? pairingEnded(pairing, end, failure, at: now) : []
+        case .closing(let pairing, let outcome):
+            // Refused, it is left to the setup of the adapter; the bond is good all the same.
+            guard command == .setBondable(false) else { return [] }
+            state = .storing(pairing, outcome)
+            return [.store(outcome)]
         case .leaving(let pairing, let commands, let result):
             // What cannot be undone now is left to the next load of the lists.
             return commands.first == command ? leave(pairing, Array(commands.dropFirst()), result) : []
-        case .idle, .settling, .checking, .storing, .finished:
+        case .idle, .beginning, .settling, .checking, .storing, .finished:
             return []
         }
     }
@@ -371,15 +422,18 @@ package struct PairingExchange: ~Copyable {
     package mutating func linkEnded(at now: BootInstant) -> [Action] {
         switch state {
         case .pairing(let pairing):
-            // Its status follows at once. A refusal by the peer ends the link too.
-            state = .stopping(pairing, .linkLost, isCancelled: true, until: now + Self.stopTimeout)
+            // Its status follows at once, and a refusal by the peer ends the link too. Without a link, Pair Device would
+            // make one: then it has to be cancelled.
+            state = .stopping(pairing, .linkLost, isCancelled: false, until: now + Self.linkLossTimeout)
             return []
         case .preparing(let pairing, let commands, nil):
             state = .preparing(pairing, commands, .linkLost)
             return []
         case .settling(let pairing, _), .checking(let pairing):
             return leave(pairing, .linkLost)
-        case .idle, .preparing, .stopping, .storing, .leaving, .finished:
+        case .beginning:
+            return finish(.failure(.linkLost))
+        case .idle, .preparing, .stopping, .closing, .storing, .leaving, .finished:
             return []
         }
     }
@@ -417,7 +471,9 @@ package struct PairingExchange: ~Copyable {
                 if new.isForStorage, !new.isRemote { pairing.signatureKey = new }
             }
         case .deviceDisconnected(let end):
-            return concerns(end.peer) ? linkEnded(at: now) : nil
+            // It may be the end of an earlier link; where the controller's own events are followed, they tell.
+            guard let pairing, !pairing.demand.followsEncryption, pairing.concerns(end.peer) else { return nil }
+            return linkEnded(at: now)
         case .commandComplete, .commandStatus, .indexAdded, .indexRemoved, .newSettings, .deviceConnected,
             .authenticationFailed, .deviceUnpaired, .unknown:
             return nil
@@ -492,9 +548,6 @@ extension PairingExchange {
     /// Changes what is known about the pairing while it runs, and goes on where that was awaited.
     private mutating func update(_ change: (inout Pairing) -> Void) -> [Action] {
         switch state {
-        case .preparing(var pairing, let commands, let failure):
-            change(&pairing)
-            state = .preparing(pairing, commands, failure)
         case .pairing(var pairing):
             change(&pairing)
             state = .pairing(pairing)
@@ -504,7 +557,8 @@ extension PairingExchange {
         case .settling(var pairing, let until):
             change(&pairing)
             return settle(pairing, until: until)
-        case .idle, .checking, .storing, .leaving, .finished:
+        // Before Pair Device, keys are those of a pairing that somebody else has begun.
+        case .idle, .beginning, .preparing, .checking, .closing, .storing, .leaving, .finished:
             break
         }
         return []
@@ -519,7 +573,8 @@ extension PairingExchange {
             if let failure { return leave(pairing, failure) }
             if let identity = peer?.id { pairing.identity = identity }
             return settle(pairing, until: now + Self.keyTimeout)
-        case .failure(.alreadyPaired) where failure == nil && !pairing.hasRemovedKeys:
+        case .failure(.alreadyPaired)
+        where failure == nil && !pairing.hasRemovedKeys && !pairing.demand.hasBond:
             // The kernel has a key that is no bond of the owner's.
             pairing.hasRemovedKeys = true
             return prepare(pairing, [.removeKeys(disconnects: false)])
@@ -533,11 +588,14 @@ extension PairingExchange {
     }
 
     private mutating func settle(_ pairing: Pairing, until: BootInstant) -> [Action] {
+        // Nothing of the other bond is removed; the owner drops the link, and loads the lists again.
+        if pairing.demand.otherBonds.contains(pairing.identity) {
+            return leave(pairing, [], .failure(.identityTaken))
+        }
         guard pairing.hasKey, pairing.isEncrypted else {
             state = .settling(pairing, until: until)
             return []
         }
-        guard pairing.identity.isIdentity else { return leave(pairing, .noIdentity) }
         state = .checking(pairing)
         return [.readSecurity]
     }
@@ -552,7 +610,9 @@ extension PairingExchange {
             return stop(pairing, failure, at: now)
         case .settling(let pairing, _), .checking(let pairing):
             return leave(pairing, failure)
-        case .idle, .stopping, .storing, .leaving, .finished:
+        case .beginning:
+            return finish(.failure(failure))
+        case .idle, .stopping, .closing, .storing, .leaving, .finished:
             return []
         }
     }
@@ -579,6 +639,8 @@ extension PairingExchange {
         let hasKeys = pairing.hasFleetingKey || !pairing.longTermKeys.isEmpty
         // The kernel refused to pair: what it has of this peer is not of this pairing.
         if case .command = failure, !hasKeys { return leave(pairing, [], .failure(failure)) }
+        // The keys are another bond's.
+        if pairing.demand.otherBonds.contains(pairing.identity) { return leave(pairing, [], .failure(failure)) }
         // Without an identity the encryption is good for this link.
         let disconnects = hasKeys && failure != .noIdentity
         return leave(pairing, [.removeKeys(disconnects: disconnects)], .failure(failure))
@@ -599,6 +661,12 @@ extension PairingExchange {
         return commands.first.map { [send($0, pairing)] } ?? finish(result)
     }
 
+    private mutating func finishStored(_ pairing: Pairing, _ outcome: Outcome) -> [Action] {
+        guard pairing.demand.outOfBand != nil else { return finish(.success(outcome)) }
+        state = .leaving(pairing, [.clearOutOfBandData], .success(outcome))
+        return [send(.clearOutOfBandData, pairing)]
+    }
+
     private mutating func finish(_ result: Result<Outcome, Failure>) -> [Action] {
         state = .finished
         return [.finish(result)]
@@ -606,11 +674,14 @@ extension PairingExchange {
 
     /// How long the end of Pair Device is awaited after a no, and after Cancel Pair Device.
     private static let stopTimeout: Duration = .seconds(3)
+    /// How long the end of Pair Device is awaited after the end of the link.
+    private static let linkLossTimeout: Duration = .seconds(1)
     /// How long a peer may take to distribute its keys after Pair Device has succeeded.
     private static let keyTimeout: Duration = .seconds(1)
     private static let largestPasskey: UInt32 = 999_999
     /// `BT_SECURITY_MEDIUM`: encrypted.
     private static let encryptedLevel: UInt8 = 2
+    private static let shortestKey: UInt8 = 7
 }
 
 // MARK: - Packets

@@ -184,12 +184,15 @@ extension Adapter {
         let managed = try await manage(during: operation)
         guard managed.canPair == true else { throw BLEError(cannotPairWith: name, during: operation) }
         let identity = identity(of: peer) ?? peer
-        if let record = security.record(of: identity), let bond = try keep(record, options.replacing) { return bond }
+        let record = security.record(of: identity)
+        if let record, let bond = try keep(record, options.replacing) { return bond }
         let demand = PairingExchange.Demand(
             peer: peer, capability: options.agent.capability, outOfBand: options.agent.outOfBand?.values,
-            level: options.require.level,
+            level: max(options.require.level, record?.level ?? .encrypted),
             minimumKeySize: UInt8(clamping: max(7, securityConfiguration?.minimumKeySize ?? 16)),
-            replacesKey: security.record(of: identity) != nil, followsEncryption: mayCommand, deadline: deadline)
+            hasBond: record != nil, replacesKey: record != nil,
+            otherBonds: Set(security.records.map { $0.identity }).subtracting([identity]),
+            followsEncryption: mayCommand, deadline: deadline)
         while security.isPairing {
             let (wake, number) = await suspend(until: deadline) { security.awaitTurn($0) }
             security.stopWaiting(number)

@@ -81,6 +81,16 @@ extension BLEError {
                     .keyTooShort, "the key has \(size) bytes",
                     "Lower `SecurityConfiguration.minimumKeySize` only if anybody may read the link."
                 )
+            case .alreadyEncrypted:
+                (
+                    .pairingFailed, "the link is encrypted already",
+                    "Disconnect, and pair before anything encrypts the next link."
+                )
+            case .identityTaken:
+                (
+                    .pairingFailed, "the peer claims to be another device that is bonded",
+                    "If it is that device, forget its bond first. Otherwise do not trust this peer."
+                )
             case .noKey: (.notBonded, "the link is encrypted, and the peer does not keep bonds", nil)
             case .noIdentity:
                 (

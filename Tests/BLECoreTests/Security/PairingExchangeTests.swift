@@ -25,9 +25,8 @@ import Testing
         let outcome = try #require(run.stores)
         #expect(outcome.identity == run.peer && outcome.method == .justWorks && outcome.level == .encrypted)
         #expect(outcome.keySize == 16 && outcome.longTermKeys.count == 1 && outcome.identityResolvingKey == nil)
-        run.store(true)
         #expect(run.sent == [.setBondable(false)] && run.result == nil)
-        run.finish(.setBondable(false))
+        run.store(true)
         #expect(run.result == .success(outcome))
     }
 
@@ -133,6 +132,7 @@ import Testing
             if isGood {
                 try run.endWell()
                 #expect(run.stores?.method == .outOfBand)
+                _ = run.sent
                 run.store(true)
             } else {
                 run.finish(.pair, failing: .authenticationFailed)
@@ -141,7 +141,7 @@ import Testing
             }
             #expect(run.sent == [.clearOutOfBandData])
             run.finish(.clearOutOfBandData)
-            #expect(run.sent == [.setBondable(false)])
+            #expect(run.sent == (isGood ? [] : [.setBondable(false)]))
         }
     }
 
@@ -169,6 +169,58 @@ import Testing
         #expect(run.sent == [.pair])
         try run.endWell()
         #expect(run.stores != nil)
+    }
+
+    @Test func aBondIsNotReplacedUnasked() {
+        let run = PairingRun { $0.hasBond = true }
+        run.beginPairing()
+        run.finish(.pair, failing: .alreadyPaired)
+        run.leave()
+        #expect(run.result == .failure(.command(.pairDevice, .alreadyPaired)))
+        #expect(!run.sent.contains(.removeKeys(disconnects: false)))
+    }
+
+    @Test func anEncryptedLinkIsLeftAlone() {
+        let run = PairingRun { $0.replacesKey = true }
+        run.begin(level: 2, keySize: 16)
+        #expect(run.sent.isEmpty && run.result == .failure(.alreadyEncrypted))
+    }
+
+    /// The kernel succeeds at once, and does nothing, where it has no Security Manager for the adapter.
+    @Test func successWithoutEncryptionIsNone() {
+        let run = PairingRun()
+        run.beginPairing()
+        run.finish(.pair)
+        run.passDeadline()
+        run.leave()
+        #expect(run.result == .failure(.notEncrypted))
+    }
+
+    @Test func theIdentityOfAnotherBondIsNotTaken() throws {
+        let run = PairingRun(peer: "62:CC:28:F3:EE:75/random") {
+            $0.otherBonds = [PeerID("C6:55:44:33:22:11/random")!]
+        }
+        run.beginPairing()
+        run.encrypt()
+        try run.receive("18000000 1e00 01 75eef328cc62 1122334455c6 02 000102030405060708090a0b0c0d0e0f")
+        try run.receive(Event.key(Event.authenticatedKey))
+        run.finish(.pair, returning: PeerID("C6:55:44:33:22:11/random"))
+        #expect(run.sent == [.setBondable(false)])
+        run.leave()
+        #expect(run.result == .failure(.identityTaken) && !run.hasDisconnected)
+    }
+
+    /// Without a link, Pair Device has the kernel look for the peer.
+    @Test func aPairingWhoseLinkIsGoneIsCancelled() {
+        let run = PairingRun()
+        run.beginPairing()
+        run.interrupt(.link)
+        #expect(run.sent.isEmpty)
+        run.passDeadline()
+        #expect(run.sent == [.cancelPairing])
+        run.finish(.pair, failing: .cancelled)
+        run.leave()
+        #expect(run.result == .failure(.linkLost))
     }
 
     // MARK: Refusals
@@ -215,7 +267,7 @@ import Testing
             run.beginPairing()
             try run.receive(Event.passkeyRequest)
             run.reply(.passkey(1))
-            if isSeenFirst { try run.receive(Event.disconnected) }
+            if isSeenFirst { run.interrupt(.link) }
             run.finish(.pair, failing: .authenticationFailed)
             run.leave()
             #expect(run.result == .failure(.refusedByPeer))
@@ -270,13 +322,15 @@ import Testing
     }
 
     @Test func theSocketMustBeEncrypted() throws {
-        for (level, failure) in [(1, .notEncrypted), (nil, .linkLost)] as [(UInt8?, PairingExchange.Failure)] {
+        for (level, keySize, failure) in [(1, 16, .notEncrypted), (2, 0, .notEncrypted), (nil, 0, .linkLost)]
+            as [(UInt8?, UInt8, PairingExchange.Failure)]
+        {
             let run = PairingRun()
             run.beginPairing()
             run.encrypt()
             try run.receive(Event.key(Event.authenticatedKey))
             run.finish(.pair)
-            run.secure(level: level)
+            run.secure(level: level, keySize: keySize)
             run.leave()
             #expect(run.result == .failure(failure) && run.hasDisconnected)
         }
@@ -289,6 +343,7 @@ import Testing
         run.finish(.pair)
         #expect(run.deadline == run.now + .seconds(1))
         run.passDeadline()
+        run.secure()
         run.leave()
         #expect(run.result == .failure(.noKey) && !run.hasDisconnected)
     }
@@ -320,6 +375,7 @@ import Testing
             "0a000000 2500 00 75eef328cc62 02 03 00 10 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e")
         run.finish(.pair)
         run.passDeadline()
+        run.secure()
         run.leave()
         #expect(run.result == .failure(.noIdentity) && !run.hasDisconnected)
     }
@@ -328,6 +384,7 @@ import Testing
         let run = PairingRun()
         run.beginPairing()
         try run.endWell()
+        _ = run.sent
         run.store(false)
         #expect(run.sent == [.removeKeys(disconnects: true)])
         run.finish(.removeKeys(disconnects: true))
@@ -494,6 +551,8 @@ import Testing
             for _ in 0..<4 { run.passDeadline() }
             run.secure()
             run.answerAll()
+            run.store(true)
+            run.answerAll()
             #expect(run.results.count == 1 && !run.isRunning, "seed \(seed): \(run.results)")
             if !run.isLost { #expect(!run.isBondable, "seed \(seed)") }
             if case .success? = run.result { #expect(run.hasStored, "seed \(seed)") }
@@ -568,7 +627,18 @@ private final class PairingRun {
         return questions
     }
 
-    func begin() { perform(exchange.begin(demand)) }
+    /// Begins on a link that is not encrypted.
+    func begin() {
+        perform(exchange.begin(demand))
+        perform(exchange.securityRead((1, 0)))
+        readsSecurity = false
+    }
+
+    /// Begins on a link with this security.
+    func begin(level: UInt8, keySize: UInt8) {
+        perform(exchange.begin(demand))
+        perform(exchange.securityRead((level, keySize)))
+    }
 
     func beginPairing() {
         begin()
@@ -608,7 +678,12 @@ private final class PairingRun {
 
     func reply(_ reply: PairingExchange.Reply) { perform(exchange.replied(reply, at: now)) }
     func encrypt() { perform(exchange.encryptionChanged(true)) }
-    func secure(level: UInt8? = 2) { perform(exchange.securityRead(level.map { ($0, 16) })) }
+
+    /// The socket has this security; what is sent before the bond is stored succeeds.
+    func secure(level: UInt8? = 2, keySize: UInt8 = 16) {
+        perform(exchange.securityRead(level.map { ($0, keySize) }))
+        if unfinished.last == .setBondable(false) { finish(.setBondable(false)) }
+    }
     func cancel() { perform(exchange.cancel(at: now)) }
 
     func store(_ isStored: Bool) {
@@ -658,7 +733,7 @@ private final class PairingRun {
         case 10: store(numbers.next() % 2 == 0)
         case 11: if numbers.next() % 8 == 0 { passDeadline() }
         case 12: if numbers.next() % 8 == 0 { cancel() }
-        default: if numbers.next() % 8 == 0 { try receive(Event.disconnected) }
+        default: if numbers.next() % 8 == 0 { interrupt(.link) }
         }
     }
 
