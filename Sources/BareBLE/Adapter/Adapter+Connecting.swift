@@ -36,8 +36,18 @@ extension Adapter {
     ) async throws(BLEError) -> AdapterLink {
         let limit = timeout.map { loop.now() + $0 }
         var retry = ConnectRetry(until: limit, at: loop.now())
+        var mayLoadAgain = true
         while true {
-            switch try await connectInTurn(peer, parameters ?? .balanced, &retry, until: limit) {
+            let turn: Turn
+            do throws(BLEError) {
+                turn = try await connectInTurn(peer, parameters ?? .balanced, &retry, until: limit)
+            } catch {
+                // Another program may have emptied the kernel's lists in between.
+                guard error.code == .notBonded, mayLoadAgain else { throw error }
+                mayLoadAgain = false
+                continue
+            }
+            switch consume turn {
             case .connected(let link):
                 return link
             case .notHeard(let error):
@@ -66,6 +76,7 @@ extension Adapter {
         defer { passTurn() }
         // The adapter may have gone while others had their turns.
         if hasWaited { try await prepare(during: "connect") }
+        if requiredEncryption(of: peer) != nil { try await loadKeys(until: retry.deadline, during: "connect") }
         retry.beginTurn(at: loop.now())
         guard mayCommand else { return try await connect(peer, parameters, &retry) }
         await pauseScan(until: retry.deadline)
@@ -105,6 +116,7 @@ extension Adapter {
                 do throws(AttachError) {
                     return .connected(try await attach(peer, to: handle, until: deadline))
                 } catch let reason {
+                    if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
                     let end = handle.flatMap { links.lastEnd(of: $0) }
                     error = self.error(reason, status: end, peer)
                     step = retry.notAttached(reason.failure, end: end, at: loop.now())
@@ -116,10 +128,9 @@ extension Adapter {
                 if scanning, !isScanning { scanForTheKernel() }
                 isScanning = scanning
                 do throws(AttachError) {
-                    let socket = try await attach(peer, until: retry.deadline)
-                    let handle = try? socket.hciHandle()
-                    return .connected(adopt(socket, handle: handle, peer))
+                    return .connected(try await attach(peer, to: nil, until: retry.deadline))
                 } catch let reason {
+                    if case .encryption(let failure) = reason { throw await notEncrypted(peer, failure) }
                     error = self.error(reason, status: nil, peer)
                     step = retry.kernelFailed(reason.failure, at: loop.now())
                 }
@@ -184,7 +195,9 @@ extension Adapter {
         _ peer: PeerID, _ parameters: ConnectionParameters, until deadline: BootInstant
     ) async -> Result<LEConnectionComplete, Initiator.Failure>? {
         if hasLink(to: peer) { return nil }
-        let initiation = LEInitiation(peer: peer, ownAddressType: traits.ownAddressType, parameters: parameters)
+        // A device with private addresses is initiated by the one that it was heard with.
+        let onAir = requiredEncryption(of: peer).flatMap { addressOnAir(of: $0.identity) } ?? peer
+        let initiation = LEInitiation(peer: onAir, ownAddressType: traits.ownAddressType, parameters: parameters)
         let isExtended = traits.hasExtendedConnect
         let isLongRange = isExtended && scan.scanResult(of: peer)?.advertisement?.primaryPHY == .leCoded
         let attempt = Initiator.Attempt(
@@ -206,7 +219,7 @@ extension Adapter {
         switch wake {
         case .initiated(.failure(let failure)): throw error(failure, peer)
         case .cancelled: throw cancelledError(during: "connect")
-        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .paired, .failed: return
+        case .resumed, .timedOut, .finished, .initiated, .managed, .listsLoaded, .encryption, .paired, .failed: return
         }
     }
 
@@ -230,11 +243,28 @@ extension Adapter {
     ) async throws(AttachError) -> AdapterLink {
         // A socket to a link that is gone would have the kernel look for the peer.
         if let handle, links.lastEnd(of: handle) != nil { throw .connect(.notEstablished, errno: 0) }
-        let socket = try await attach(peer, until: deadline)
+        let required = requiredEncryption(of: peer)
+        var socket: LinkSocket
+        do throws(AttachError) {
+            socket = try await attach(required?.identity ?? peer, required?.level, until: deadline)
+        } catch {
+            guard required != nil, let handle, let failure = rejection(of: handle) else { throw error }
+            throw .encryption(failure)
+        }
         let known = (try? socket.hciHandle()) ?? handle
         if Task.isCancelled {
             if let known { await disconnect(known) }
             throw .cancelled
+        }
+        if let required {
+            do throws(EncryptionFailure) {
+                // The kernel may have made another link, in clear, where ours was gone.
+                if let handle, known != handle { throw .linkLost(links.lastEnd(of: handle)) }
+                try await encrypt(&socket, known, required)
+            } catch {
+                if let known { await disconnect(known) }
+                throw .encryption(error)
+            }
         }
         return adopt(socket, handle: known, peer)
     }
@@ -260,12 +290,14 @@ extension Adapter {
         case connect(ConnectFailure, errno: Int32)
         case timedOut
         case cancelled
+        case encryption(EncryptionFailure)
 
         /// What matters of it for a retry.
         var failure: ConnectRetry.AttachFailure {
             switch self {
             case .timedOut, .connect(.timedOut, _): .timedOut
             case .cancelled: .cancelled
+            case .encryption: .other
             case .connect(.busy, _): .busy
             case .connect(.notEstablished, _): .notEstablished
             case .connect(.adapterUnavailable, _), .connect(.aborted, _): .adapterDown
@@ -275,13 +307,15 @@ extension Adapter {
     }
 
     /// Connects a socket, to a link that is up or by the kernel's own means.
-    private func attach(_ peer: PeerID, until deadline: BootInstant) async throws(AttachError) -> LinkSocket {
+    private func attach(
+        _ peer: PeerID, _ level: SocketSecurity.Level?, until deadline: BootInstant
+    ) async throws(AttachError) -> LinkSocket {
         guard let info else { throw .connect(.adapterUnavailable, errno: 0) }
         let remaining = max(deadline - loop.now(), .milliseconds(10))
         var socket: LinkSocket
         do throws(SystemCallError) {
             // The kernel's own time-out is the later one, so that it is never taken for another failure.
-            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1), nil)
+            socket = try system.connect(info.address, traits.ownAddressType, peer, remaining + .seconds(1), level)
         } catch {
             throw .connect(ConnectFailure(errno: error.errno, timeRanOut: false), errno: error.errno)
         }
@@ -289,7 +323,7 @@ extension Adapter {
             switch await awaitWritable(socket.descriptor, until: deadline) {
             case .timedOut: throw .timedOut
             case .cancelled: throw .cancelled
-            case .resumed, .finished, .initiated, .managed, .listsLoaded, .paired, .failed: break
+            case .resumed, .finished, .initiated, .managed, .listsLoaded, .encryption, .paired, .failed: break
             }
             if case .failed(let errno) = socket.finishConnect() {
                 throw .connect(ConnectFailure(errno: errno, timeRanOut: loop.now() >= deadline), errno: errno)

@@ -15,6 +15,8 @@ extension Adapter {
         case managed(Result<ManagementSetup.Managed, ManagementSetup.Failure>)
         /// The kernel has the lists of keys, or could not be given them.
         case listsLoaded(ManagementSetup.Failure?)
+        /// The encryption of a link has changed, or failed.
+        case encryption(HCIStatus)
         /// The pairing has ended.
         case paired(Result<PairingExchange.Outcome, PairingExchange.Failure>)
         /// What it waits for cannot be.

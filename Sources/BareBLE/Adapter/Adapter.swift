@@ -290,6 +290,7 @@ extension Adapter {
                 // At the other socket the end of the last link with this handle may wait, and that of this one.
                 if complete.status.isSuccess { commandsReadable() }
                 links.began(complete)
+                if complete.status.isSuccess { security.linkBegan(complete.handle) }
                 perform(initiator.received(complete, at: now))
             case .received(.connectionUpdateComplete(let complete)): wake(links.updated(complete))
             case .received(.phyUpdateComplete(let complete)): wake(links.updated(complete))
@@ -307,8 +308,13 @@ extension Adapter {
             let peer = links.peer(of: end.handle)
             wake(links.ended(end))
             updatePins()
-            if let peer, end.status.isSuccess { perform(security.linkEnded(peer)) }
+            if end.status.isSuccess {
+                if let peer { perform(security.linkEnded(peer)) }
+                wake(security.encryptionWaiters(of: end.handle))
+            }
         case .encryptionChange(let change):
+            if !change.status.isSuccess { security.encryptionFailed(change.handle, change.status) }
+            for waiter in security.encryptionWaiters(of: change.handle) { wake(waiter, .encryption(change.status)) }
             if let peer = links.peer(of: change.handle), change.status.isSuccess {
                 perform(security.encryptionChanged(change.isEncrypted, of: peer))
             }

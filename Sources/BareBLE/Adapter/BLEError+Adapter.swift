@@ -215,6 +215,7 @@ extension Adapter {
         switch failure {
         case .timedOut, .connect(.timedOut, _): timedOutError(peer, isWaiting: false)
         case .cancelled: cancelledError(during: "connect")
+        case .encryption(let failure): error(failure, peer)
         case .connect(let failure, let errno):
             BLEError(failure, status: status, errno: errno, peer: peer, adapter: name)
         }

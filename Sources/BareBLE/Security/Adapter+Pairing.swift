@@ -123,7 +123,7 @@ extension Adapter {
     }
 
     /// The bonds are these from now on.
-    private func use(_ records: [BondRecord]) {
+    func use(_ records: [BondRecord]) {
         security.use(records)
         var keys: [PeerID: Secret128] = [:]
         for record in records { keys[record.identity] = record.resolvingKey?.key }
@@ -131,7 +131,7 @@ extension Adapter {
     }
 
     /// Runs work that blocks for as long as the disk takes.
-    private func onDisk<Value: Sendable>(
+    func onDisk<Value: Sendable>(
         during operation: String, _ work: @Sendable @escaping () throws(BLEError) -> Value
     ) async throws(BLEError) -> Value {
         let result: Result<Value, BLEError>

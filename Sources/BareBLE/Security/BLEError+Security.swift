@@ -135,11 +135,12 @@ extension BLEError {
     }
 
     /// The peer does not accept the key of its bond.
-    init(bondRejectedBy peer: PeerID, during operation: String) {
+    init(bondRejectedBy peer: PeerID, during operation: String, _ status: HCIStatus? = nil) {
         self.init(
             .bondRejected, subject: "\(peer)", during: operation,
             because: "it has lost the key of its bond, or another device uses its address",
-            hint: "The bond is kept. If it is the right device, forget the bond and pair again.")
+            hint: "The bond is kept. If it is the right device, forget the bond and pair again.",
+            hciStatus: status)
     }
 }
 

@@ -47,6 +47,8 @@ final class SecurityCoordinator {
         /// Loads of the kernel's lists.
         var loads = 0
         var failedLoads = 0
+        /// Packets that arrived on links to bonded peers before these were encrypted.
+        var discardedPackets = 0
     }
 
     private let channel: ManagementChannel
@@ -59,6 +61,10 @@ final class SecurityCoordinator {
     private var setupWaiters: [UInt64] = []
     private var turnWaiters: [UInt64] = []
     private var loadWaiters: [(waiter: UInt64, load: UInt64)] = []
+    /// Tasks that wait for the encryption of a link.
+    private var encryptions: [(waiter: UInt64, handle: ConnectionHandle)] = []
+    /// Why encryption failed, by the link's handle, until that is used again.
+    private var encryptionFailures: [ConnectionHandle: HCIStatus] = [:]
     private(set) var counts = Counts()
     /// The bonds as they are stored.
     private(set) var records: [BondRecord] = []
@@ -143,7 +149,30 @@ final class SecurityCoordinator {
         setupWaiters.removeAll { $0 == waiter }
         turnWaiters.removeAll { $0 == waiter }
         loadWaiters.removeAll { $0.waiter == waiter }
+        encryptions.removeAll { $0.waiter == waiter }
     }
+
+    // MARK: Encryption
+
+    /// Has a task wait until the encryption of a link changes, or the link ends.
+    func awaitEncryption(of handle: ConnectionHandle, _ waiter: UInt64) { encryptions.append((waiter, handle)) }
+
+    /// A link has come up: nothing is known of its encryption.
+    func linkBegan(_ handle: ConnectionHandle) { encryptionFailures[handle] = nil }
+
+    /// The encryption of a link has failed.
+    func encryptionFailed(_ handle: ConnectionHandle, _ status: HCIStatus) { encryptionFailures[handle] = status }
+
+    /// Why the encryption of the last link with a handle failed.
+    func encryptionFailure(of handle: ConnectionHandle) -> HCIStatus? { encryptionFailures[handle] }
+
+    /// The tasks that wait for the encryption of a link.
+    func encryptionWaiters(of handle: ConnectionHandle) -> [UInt64] {
+        encryptions.filter { $0.handle == handle }.map { $0.waiter }
+    }
+
+    /// Packets from before the encryption were thrown away.
+    func discarded(_ packets: Int) { counts.discardedPackets += packets }
 
     /// A link has shown that the kernel cannot pair.
     func cannotPair() { setup.cannotPair() }

@@ -62,4 +62,46 @@ import Testing
             await peripheral.disconnect()
         }
     }
+
+    @Test func theNextLinkIsEncryptedBeforeItsFirstByte() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Bench(time, VirtualSecurity(capability: .noInputNoOutput))
+            let first = try await bench.central.connect(bench.id)
+            try await first.pair()
+            await first.disconnect()
+            let second = try await bench.central.connect(bench.id)
+            #expect(await bench.lock.linkSecurity.keySize == 16)
+            #expect(try await second.read(0xFFF1) == [7])
+            #expect(await bench.lock.pairingCount == 1)
+            await second.disconnect()
+        }
+    }
+
+    @Test func aPeerThatHasLostItsKeyIsNotPairedAgain() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Bench(time, VirtualSecurity(capability: .noInputNoOutput))
+            let first = try await bench.central.connect(bench.id)
+            try await first.pair()
+            await first.disconnect()
+            await bench.lock.forgetBonds()
+            await #expect(throws: BLEError(.bondRejected, during: "connect", because: "")) {
+                _ = try await bench.central.connect(bench.id)
+            }
+            #expect(await bench.lock.pairingCount == 1)
+            #expect(try await bench.central.bonds().first?.rejectedSince != nil)
+        }
+    }
+
+    @Test func forgottenBondsLeaveNoKey() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await Bench(time, VirtualSecurity(capability: .noInputNoOutput))
+            let peripheral = try await bench.central.connect(bench.id)
+            try await peripheral.pair()
+            #expect(await bench.radio.longTermKeys().count == 1)
+            try await bench.central.forgetBond(with: bench.id)
+            _ = await peripheral.disconnected()
+            #expect(try await bench.central.bonds().isEmpty)
+            #expect(await bench.radio.longTermKeys().isEmpty)
+        }
+    }
 }
