@@ -41,6 +41,7 @@ public struct OutOfBandData: Hashable, Sendable, CustomStringConvertible {
         values = PairingExchange.OutOfBandValues(confirmation: confirmation, random: random)
     }
 
+    /// The kind of the value, without the value.
     public var description: String { "out-of-band data" }
 }
 

@@ -8,9 +8,6 @@ internal import BLELinux
 public struct SecurityConfiguration: Sendable {
     /// Where the bonds are kept.
     public var bonds: BondStore
-    /// How to pair with a peer that refuses a call for lack of security, before the call is repeated once; `nil` lets
-    /// the call fail.
-    public var onDemand: PairingOptions?
     /// The length of the shortest key that is accepted, 7 to 16 bytes.
     public var minimumKeySize = 16
     /// The time of day, in seconds since 1970.
