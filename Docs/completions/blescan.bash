@@ -173,13 +173,13 @@ _blescan() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    scan|explore|read|write|notify|decode|replay|doctor|help)
+    scan|explore|read|write|notify|pair|forget|bonds|decode|replay|doctor|help)
         # Offer subcommand argument completions
         "_blescan_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'scan explore read write notify decode replay doctor help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'scan explore read write notify pair forget bonds decode replay doctor help' -- "${cur}"))
         ;;
     esac
 }
@@ -243,23 +243,29 @@ _blescan_scan() {
 
 _blescan_explore() {
     repeating_flags=()
-    non_repeating_flags=(--no-read --trace --json --version -h --help)
+    non_repeating_flags=(--no-read --pair --trace --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter --timeout --mtu --cache --record)
+    non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
     '--adapter')
         return
         ;;
     '--timeout')
         return
         ;;
-    '--mtu')
-        return
-        ;;
-    '--cache')
+    '--bonds')
         return
         ;;
     '--record')
@@ -270,23 +276,29 @@ _blescan_explore() {
 
 _blescan_read() {
     repeating_flags=()
-    non_repeating_flags=(--hex-only --trace --json --version -h --help)
+    non_repeating_flags=(--hex-only --pair --trace --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--adapter --timeout --mtu --cache --record)
+    non_repeating_options=(--mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
     '--adapter')
         return
         ;;
     '--timeout')
         return
         ;;
-    '--mtu')
-        return
-        ;;
-    '--cache')
+    '--bonds')
         return
         ;;
     '--record')
@@ -297,9 +309,9 @@ _blescan_read() {
 
 _blescan_write() {
     repeating_flags=()
-    non_repeating_flags=(--without-response --trace --json --version -h --help)
+    non_repeating_flags=(--without-response --pair --trace --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--hex --text --u8 --u16 --u32 --i8 --i16 --i32 --file --adapter --timeout --mtu --cache --record)
+    non_repeating_options=(--hex --text --u8 --u16 --u32 --i8 --i16 --i32 --file --mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options 2
 
     # Offer option value completions
@@ -331,16 +343,22 @@ _blescan_write() {
     '--file')
         return
         ;;
+    '--mtu')
+        return
+        ;;
+    '--cache')
+        return
+        ;;
+    '--passkey')
+        return
+        ;;
     '--adapter')
         return
         ;;
     '--timeout')
         return
         ;;
-    '--mtu')
-        return
-        ;;
-    '--cache')
+    '--bonds')
         return
         ;;
     '--record')
@@ -351,9 +369,9 @@ _blescan_write() {
 
 _blescan_notify() {
     repeating_flags=()
-    non_repeating_flags=(--indications --trace --json --version -h --help)
+    non_repeating_flags=(--indications --pair --trace --json --version -h --help)
     repeating_options=()
-    non_repeating_options=(--count --for --adapter --timeout --mtu --cache --record)
+    non_repeating_options=(--count --for --mtu --cache --passkey --adapter --timeout --bonds --record)
     __blescan_offer_flags_options -1
 
     # Offer option value completions
@@ -364,19 +382,92 @@ _blescan_notify() {
     '--for')
         return
         ;;
-    '--adapter')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
     '--mtu')
         return
         ;;
     '--cache')
         return
         ;;
+    '--passkey')
+        return
+        ;;
+    '--adapter')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--bonds')
+        return
+        ;;
     '--record')
+        return
+        ;;
+    esac
+}
+
+_blescan_pair() {
+    repeating_flags=()
+    non_repeating_flags=(--trace --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--passkey --require --name --adapter --timeout --bonds --record)
+    __blescan_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--passkey')
+        return
+        ;;
+    '--require')
+        __blescan_add_completions -W 'encrypted'$'\n''legacy-passkey'$'\n''authenticated'
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--adapter')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--bonds')
+        return
+        ;;
+    '--record')
+        return
+        ;;
+    esac
+}
+
+_blescan_forget() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--adapter --bonds)
+    __blescan_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--adapter')
+        return
+        ;;
+    '--bonds')
+        return
+        ;;
+    esac
+}
+
+_blescan_bonds() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--bonds)
+    __blescan_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--bonds')
         return
         ;;
     esac

@@ -73,6 +73,21 @@ extension VirtualDevice {
             ])
     }
 
+    /// A lock: its bolt can be read and moved on an authenticated link only, and it always shows the passkey 123456.
+    public static var lock: VirtualDevice {
+        var device = VirtualDevice(
+            name: "Virtual lock",
+            services: [
+                .genericAccess(name: "Virtual lock", appearance: 0x0708),
+                VirtualService(
+                    Self.lockService,
+                    [VirtualCharacteristic(0xFFF1, [.read, .write], value: [0x01], protection: .authenticated)]),
+                .battery(level: 91),
+            ])
+        device.security = VirtualSecurity(capability: .displayOnly, passkey: 123_456)
+        return device
+    }
+
     /// The belt with a Database Hash, by which a client can validate its cache in one request.
     private static var heartRateWithHash: VirtualDevice {
         var device = heartRate
@@ -89,12 +104,18 @@ extension VirtualDevice {
 
     /// The preset devices, by the names that `demo:NAME` uses; `heart-rate` also has a Database Hash.
     public static var presets: [(name: String, device: VirtualDevice)] {
-        [("heart-rate", .heartRateWithHash), ("battery", .battery), ("uart", .uart), ("long-value", .longValue)]
+        [
+            ("heart-rate", .heartRateWithHash), ("battery", .battery), ("uart", .uart), ("long-value", .longValue),
+            ("lock", .lock),
+        ]
     }
 
     /// 9D5A0001-3C7E-4B1F-8A26-E4710C95B3D8, generated for this purpose; 0xFFF0 and its neighbours are assigned to SIG
     /// members.
     private static let longValueService = BluetoothUUID(high: 0x9D5A_0001_3C7E_4B1F, low: 0x8A26_E471_0C95_B3D8)
+
+    /// The next one after that.
+    private static let lockService = BluetoothUUID(high: 0x9D5A_0002_3C7E_4B1F, low: 0x8A26_E471_0C95_B3D8)
 
     /// 6E40000n-B5A3-F393-E0A9-E50E24DCCA9E.
     private static func uart(_ number: UInt64) -> BluetoothUUID {

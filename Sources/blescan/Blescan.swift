@@ -13,6 +13,7 @@ struct Blescan: AsyncParsableCommand {
               sudo blescan explore AA:BB:CC:DD:EE:FF      what a device offers
               sudo blescan read AA:BB:CC:DD:EE:FF 2a19    one value
               sudo blescan notify AA:BB:CC:DD:EE:FF 2a37  values as they come
+              sudo blescan pair AA:BB:CC:DD:EE:FF         pair, and keep the bond
               blescan explore demo:heart-rate             a virtual device, no radio
               blescan replay capture.btsnoop              recorded packets
               blescan decode --hex 02010603030d18         decode these bytes
@@ -20,7 +21,7 @@ struct Blescan: AsyncParsableCommand {
 
             A peer is AA:BB:CC:DD:EE:FF, with /random or /public where the type is
             known; unix:PATH, an ATT server on a SEQPACKET socket; or a virtual device:
-            demo:heart-rate, demo:battery, demo:uart, demo:long-value.
+            demo:heart-rate, demo:battery, demo:uart, demo:long-value, demo:lock.
 
             A value is named by its UUID (2a19), by its handle (0x0022), or by the
             Bluetooth SIG's name for it in lower case with dashes (battery-level); a
@@ -36,7 +37,9 @@ struct Blescan: AsyncParsableCommand {
             """,
         version: "0.2.0",
         subcommands: [
-            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Decode.self, Replay.self, Doctor.self,
+            Scan.self, Explore.self, Read.self, Write.self, Notify.self, Pair.self, Forget.self, Bonds.self,
+            Decode.self,
+            Replay.self, Doctor.self,
         ],
         defaultSubcommand: Scan.self)
 }

@@ -15,6 +15,8 @@ protocol ConfinedCommand {
     var forRadio: [Privileges.Capability] { get }
     /// Opens, with all privileges, what only root may open; it must not contain foreign bytes.
     func openWhatRootAloneMay()
+    /// Finds out which bonds the command uses, if any, with the rights of the user alone. Failures are reported later.
+    func findBonds() -> BondUse?
 }
 
 extension ConfinedCommand {
@@ -22,10 +24,11 @@ extension ConfinedCommand {
     var switchesAdapterOn: Bool { true }
     var forRadio: [Privileges.Capability] { [.netRaw, .netAdmin] }
     func openWhatRootAloneMay() {}
+    func findBonds() -> BondUse? { nil }
 
     /// Becomes the user who ran sudo, doas or pkexec, and drops all capabilities except those for the radio:
-    /// CAP_NET_RAW, and until the adapter is on CAP_NET_ADMIN. A user who is not root, but has capabilities, drops
-    /// them in the same way.
+    /// CAP_NET_RAW, and CAP_NET_ADMIN until the adapter is on, and the kernel's management interface open where bonds
+    /// are used. A user who is not root, but has capabilities, drops them in the same way.
     ///
     /// Call it while the program has one thread, which ends with the first suspension of its main function. The kernel
     /// checks CAP_NET_RAW at each command to the controller: that one must be kept, or a scan could not be stopped.
@@ -42,8 +45,12 @@ extension ConfinedCommand {
         openWhatRootAloneMay()
         do throws(SystemCallError) {
             try Privileges.keep(only: (radio == nil ? [] : forRadio) + forFiles, as: caller)
-            if let radio, switchesAdapterOn, Privileges.current().has(.netAdmin), isOn(radio) {
-                try Privileges.keep(only: [.netRaw] + forFiles)
+            if let radio, switchesAdapterOn, Privileges.current().has(.netAdmin) {
+                let bonds = findBonds()
+                let adapter = bonds?.adapter.map { AdapterSelector.address($0) } ?? radio
+                if isOn(adapter), bonds == nil || ManagementAccess.open() {
+                    try Privileges.keep(only: [.netRaw] + forFiles)
+                }
             }
         } catch {
             // A service with capabilities may be denied the system calls that drop them.
@@ -84,6 +91,31 @@ extension ConnectingCommand {
     var radio: AdapterSelector? { peer.isInTheAir ? options.adapter?.selector ?? .first : nil }
     var namesFiles: Bool { options.cache != nil || options.recording.record != nil }
     var namesSocket: Bool { peer.isSocket }
+    func findBonds() -> BondUse? {
+        try? BondUse.find(for: peer, options.link, isPairing: options.pair).use
+    }
+}
+
+extension Pair: ConfinedCommand {
+    var radio: AdapterSelector? { peer.isInTheAir ? link.adapter?.selector ?? .first : nil }
+    var namesFiles: Bool { link.recording.record != nil }
+    func findBonds() -> BondUse? { try? BondUse.find(for: peer, link, isPairing: true).use }
+}
+
+extension Forget: ConfinedCommand {
+    var radio: AdapterSelector? { adapter?.selector ?? .first }
+    var namesFiles: Bool { false }
+    func findBonds() -> BondUse? {
+        guard let directory = try? BondDirectory(bonds), let target = try? targets(in: directory).first,
+            let store = try? directory.store()
+        else { return nil }
+        return BondUse(store: store, adapter: target.adapter, identity: target.identity)
+    }
+}
+
+extension Bonds: ConfinedCommand {
+    var radio: AdapterSelector? { nil }
+    var namesFiles: Bool { false }
 }
 
 extension Explore: ConnectingCommand {}

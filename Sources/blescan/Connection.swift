@@ -1,5 +1,6 @@
 import BLECore
 import BareBLE
+import BareBLECrypto
 import BareBLETestKit
 
 /// A connection for the length of one command.
@@ -17,13 +18,51 @@ enum Connection {
 
     /// Connects to `peer`, runs `body`, and disconnects however it ends. ^C cancels `body`.
     ///
+    /// A peer with a bond is encrypted before the first byte; one without is paired first, if `--pair` is given.
+    ///
     /// - Parameters:
     ///   - switchesOn: Whether an adapter that is off is switched on, if this process may.
+    ///   - usesBonds: Whether bonds are used at all.
     ///   - found: Called when the peer has been found, and the connection attempt begins.
     static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse = .kept(.required),
-        switchesOn: Bool = true, found: @Sendable @escaping () -> Void = {},
+        switchesOn: Bool = true, usesBonds: Bool = true, found: @Sendable @escaping () -> Void = {},
         _ body: @Sendable @escaping (Peripheral) async throws -> Value
+    ) async throws -> Value {
+        let pairing = options.pairing
+        let bonds = usesBonds ? try self.bonds(of: peer, options.link, isPairing: pairing != nil) : nil
+        return try await run(with: peer, options, cache: use, switchesOn: switchesOn, bonds, found: found) {
+            peripheral, _ in
+            if let pairing { _ = try await pairing.pair(peripheral, peer) }
+            return try await body(peripheral)
+        }
+    }
+
+    /// Connects to `peer` and pairs with it.
+    ///
+    /// - Returns: The bond, and whether it is new.
+    static func pair(
+        with peer: PeerArgument, _ options: ConnectionOptions, _ request: PairingRequest
+    ) async throws -> (bond: Bond, isNew: Bool) {
+        let bonds = try self.bonds(of: peer, options.link, isPairing: true)
+        return try await run(with: peer, options, cache: .unneeded, switchesOn: true, bonds, found: {}) {
+            peripheral, central in
+            let former = try await central.bonds()
+            let bond = try await request.pair(peripheral, peer)
+            return (bond, !former.contains { $0.peer == bond.peer })
+        }
+    }
+
+    private static func bonds(of peer: PeerArgument, _ options: LinkOptions, isPairing: Bool) throws -> BondUse? {
+        let finding = try BondUse.find(for: peer, options, isPairing: isPairing)
+        for warning in finding.warnings { Console.warn(warning) }
+        return finding.use
+    }
+
+    private static func run<Value: Sendable>(
+        with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, switchesOn: Bool,
+        _ bonds: BondUse?, found: @Sendable @escaping () -> Void,
+        _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
     ) async throws -> Value {
         if options.adapter != nil, !peer.isInTheAir {
             throw Failure(
@@ -31,31 +70,40 @@ enum Connection {
         }
         return try await SessionRecording.during(options.recording) { recording in
             var configuration = options.configuration
+            if let bonds {
+                configuration.security = SecurityConfiguration(bonds: bonds.store)
+                configuration.addressHash = { $0.hash }
+                if let adapter = bonds.adapter { configuration.adapter = .address(adapter) }
+            }
             recording?.attach(to: &configuration)
             Console.progress.attach(to: &configuration)
             Console.progress.begin("\(peer): connecting")
             defer { Console.progress.end() }
-            return try await run(
-                with: peer, options, cache: use, configuration,
-                connect: { central, options in
-                    try await connect(central, to: peer, options, switchesOn: switchesOn, found: found)
-                }, body)
+            do {
+                return try await run(
+                    with: peer, options, cache: use, configuration, bonds,
+                    connect: { central, options in
+                        try await connect(central, to: peer, bonds, options, switchesOn: switchesOn, found: found)
+                    }, body)
+            } catch let error as BLEError {
+                throw error.advised(peer, isBonded: bonds?.identity != nil || options.pair)
+            }
         }
     }
 
     private static func run<Value: Sendable>(
         with peer: PeerArgument, _ options: ConnectionOptions, cache use: CacheUse, _ configuration: Configuration,
-        connect: @Sendable @escaping (Central, ConnectOptions) async throws -> Peripheral,
-        _ body: @Sendable @escaping (Peripheral) async throws -> Value
+        _ bonds: BondUse?, connect: @Sendable @escaping (Central, ConnectOptions) async throws -> Peripheral,
+        _ body: @Sendable @escaping (Peripheral, Central) async throws -> Value
     ) async throws -> Value {
         let (file, cache, validation) = cached(peer, options, use)
         let connectOptions = options.connectOptions(cache: cache, validation: validation)
         return try await Interrupt.cancelling {
-            let central = Central(configuration)
+            let central = await central(for: peer, configuration, bonds)
             return try await central.run {
                 let peripheral = try await connect(central, connectOptions)
                 do {
-                    let value = try await body(peripheral)
+                    let value = try await body(peripheral, central)
                     // A task of its own: the command may end by ^C, which cancels this one.
                     await Task { await file?.keep(peripheral) }.value
                     await peripheral.disconnect()
@@ -66,6 +114,18 @@ enum Connection {
                 }
             }
         }
+    }
+
+    /// Returns the central that reaches `peer`: a virtual device that pairs is on a virtual radio.
+    private static func central(
+        for peer: PeerArgument, _ configuration: Configuration, _ bonds: BondUse?
+    ) async -> Central {
+        guard bonds != nil, case .demo(let name) = peer, let virtual = VirtualPeer(named: name) else {
+            return .ofCommand(configuration)
+        }
+        let radio = VirtualRadio()
+        await radio.add(virtual.device, latency: .zero)
+        return Central(configuration, radio: radio)
     }
 
     /// Returns the file to keep current, its contents, and their validation.
@@ -86,24 +146,27 @@ enum Connection {
     }
 
     private static func connect(
-        _ central: Central, to peer: PeerArgument, _ options: ConnectOptions, switchesOn: Bool,
+        _ central: Central, to peer: PeerArgument, _ bonds: BondUse?, _ options: ConnectOptions, switchesOn: Bool,
         found: @Sendable @escaping () -> Void
     ) async throws -> Peripheral {
         switch peer {
         case .unix(let path):
             return try await central.connect(toSocket: path, options)
         case .demo(let name):
-            guard let preset = VirtualDevice.presets.first(where: { $0.name == name }) else {
-                let names = VirtualDevice.presets.map { "demo:" + $0.name }.joined(separator: ", ")
-                throw Failure(message: "there is no demo:\(name). The virtual devices are \(names).", status: .usage)
+            guard let virtual = VirtualPeer(named: name) else {
+                throw Failure(
+                    message: "there is no demo:\(name). The virtual devices are \(VirtualPeer.names).", status: .usage)
             }
-            let descriptor = try await VirtualPeripheral(preset.device).connect()
+            if bonds != nil { return try await central.connect(toFirst: ScanFilter(), .balanced, options).peripheral }
+            let descriptor = try await VirtualPeripheral(virtual.device).connect()
             return try await central.attach(descriptor: descriptor, name: peer.description, options)
         case .address(let address, let type):
             try await central.ready(powerOn: switchesOn, timeout: .seconds(2))
-            if let type {
+            // Without its bonds, a bonded peer would be connected to in clear.
+            if bonds != nil { _ = try await central.bonds() }
+            if let known = bonds?.identity ?? type.map({ PeerID(address: address, type: $0) }) {
                 found()
-                return try await central.connect(PeerID(address: address, type: type), options)
+                return try await central.connect(known, options)
             }
             Console.progress.update("\(peer): scanning for it")
             return try await central.connect(address, options) { identified in

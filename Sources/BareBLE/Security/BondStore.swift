@@ -112,6 +112,17 @@ private struct BondFiles: Sendable {
         lockPath = "\(directory)/\(address).lock"
     }
 
+    /// Returns the adapter whose bonds are in a file of this name; `nil` for other files.
+    static func adapter(ofFile name: String) -> BluetoothAddress? {
+        guard name.hasSuffix(".bonds"), name.utf8.count == 18 else { return nil }
+        var text = ""
+        for (index, digit) in name.prefix(12).enumerated() {
+            if index > 0, index.isMultiple(of: 2) { text.append(":") }
+            text.append(digit)
+        }
+        return BluetoothAddress(text)
+    }
+
     var nameOfDamaged: String { name + ".damaged" }
     var nameOfOtherVersion: String { name + ".other-version" }
     var names: [String] { [name, nameOfDamaged] }
@@ -494,5 +505,73 @@ extension BLEError {
         BLEError(
             .bondNotStored, subject: subject, during: operation, because: reason, hint: hint,
             errorNumber: errorNumber)
+    }
+}
+
+// MARK: - Looking
+
+/// The bonds of one adapter, as they are on the disk.
+package struct StoredBonds: Sendable {
+    /// The address of the adapter.
+    package let adapter: BluetoothAddress
+    /// The bonds that can be used, in the order in which they were stored.
+    package let records: [BondRecord]
+    /// Why the file, or some of its lines, cannot be used; `nil` if all of it can.
+    package let damage: BLEError?
+}
+
+extension BondStore {
+    /// Returns the bonds of all adapters without exclusive access, for programs that only show them. What is damaged is
+    /// reported, and stays where it is.
+    ///
+    /// It blocks for as long as the disk takes.
+    ///
+    /// - Throws: `BLEError` with `.notPermitted`, `.system`.
+    package func all() throws(BLEError) -> [StoredBonds] {
+        guard case .directory(let directory) = place else { return [] }
+        let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
+        return folder.names().compactMap { name in
+            BondFiles.adapter(ofFile: name).map { Self.read(name, of: $0, in: folder, directory) }
+        }
+    }
+
+    /// Returns the names of the files with bonds that were moved aside, because they were damaged or are newer.
+    package func namesOfMovedFiles() throws(BLEError) -> [String] {
+        guard case .directory(let directory) = place else { return [] }
+        let folder = try StoredFolder.ofBonds(directory, during: "list the bonds")
+        // A temporary file has another ending.
+        return folder.names().filter { $0.contains(".bonds.damaged") || $0.contains(".bonds.other-version") }
+    }
+
+    private static func read(
+        _ name: String, of adapter: BluetoothAddress, in folder: borrowing StoredFolder, _ directory: String
+    ) -> StoredBonds {
+        let operation = "list the bonds"
+        let path = "\(directory)/\(name)"
+        var bytes: [UInt8]
+        do throws(StoredFolder.Exposure) {
+            bytes = try folder.readSecrets(name, limit: BondFile.byteLimit) ?? []
+        } catch {
+            return StoredBonds(
+                adapter: adapter, records: [], damage: BLEError(error, bonds: path, during: operation))
+        }
+        defer { StoredFile.wipe(&bytes) }
+        do throws(MalformedPacket) {
+            let file = try BondFile(bytes: bytes)
+            let lines = file.damagedLines.prefix(8).map { "\($0)" }.joined(separator: ", ")
+            let damage =
+                lines.isEmpty
+                ? nil
+                : BLEError(
+                    .unusableState, subject: path, during: operation,
+                    because: "\(file.damagedLines.count) of its lines are not bonds: \(lines)",
+                    hint: "The other bonds are used.")
+            return StoredBonds(adapter: adapter, records: file.records, damage: damage)
+        } catch {
+            let damage = BLEError(
+                .unusableState, subject: path, during: operation, because: "\(error)",
+                hint: "Its bonds are not used: pair again, or restore the file.")
+            return StoredBonds(adapter: adapter, records: [], damage: damage)
+        }
     }
 }

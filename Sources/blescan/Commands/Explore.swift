@@ -44,7 +44,7 @@ struct Explore: AsyncParsableCommand {
                 isFromCache: isFromCache && found.requestsBefore == before, isUnchecked: found.isUnchecked,
                 discoveryRequests: found.requestsBefore - (options.mtu > 23 ? 1 : 0),
                 allRequests: await peripheral.statistics.requestsSent, database: found.database, values: found.values,
-                interruption: found.interruption)
+                interruption: found.interruption?.advised(peer), pairingAdvice: peer.pairingAdvice)
         }
         if options.json {
             Console.out(tree.json.text)

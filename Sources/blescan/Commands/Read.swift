@@ -58,7 +58,7 @@ struct Read: AsyncParsableCommand {
             return found
         }
         show(found.readings)
-        if let failure = found.failure { throw failure }
+        if let failure = found.failure { throw failure.advised(peer, isBonded: options.pair) }
     }
 
     private func show(_ found: [Reading]) {

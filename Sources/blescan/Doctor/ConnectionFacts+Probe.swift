@@ -16,7 +16,7 @@ extension ConnectionFacts {
         let begun = Begun()
         do {
             self = try await Connection.run(
-                with: peer, options, cache: .unneeded, switchesOn: false,
+                with: peer, options, cache: .unneeded, switchesOn: false, usesBonds: false,
                 found: { begun.time.withLock { $0 = clock.now } }
             ) { peripheral in
                 var facts = ConnectionFacts(peer: peer.description)

@@ -5,20 +5,6 @@ import BareBLECrypto
 
 /// The options of every command that connects.
 struct ConnectionOptions: ParsableArguments {
-    @Option(
-        help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
-        transform: AdapterArgument.init(argument:))
-    var adapter: AdapterArgument?
-
-    @Option(
-        parsing: .unconditional,
-        help: ArgumentHelp(
-            "Longest time for connecting, for discovery, and for each value: 10s, 500ms, 2m; a bare number is "
-                + "seconds.",
-            valueName: "time"),
-        transform: DurationArgument.init(argument:))
-    var timeout: DurationArgument?
-
     @Option(help: ArgumentHelp("Largest ATT packet to request, 23 to 517.", valueName: "bytes"))
     var mtu = 517
 
@@ -30,19 +16,41 @@ struct ConnectionOptions: ParsableArguments {
             valueName: "file"))
     var cache: String?
 
-    @OptionGroup var recording: RecordingOptions
+    @Flag(help: "Pair with the peer first, if there is no bond with it.")
+    var pair = false
 
-    @Flag(help: "Print every ATT packet to standard error.")
-    var trace = false
+    @Option(
+        help: ArgumentHelp(
+            "The passkey for --pair: the one that the peer shows, or that is printed on it.", valueName: "digits"),
+        transform: PasskeyArgument.init(argument:))
+    var passkey: PasskeyArgument?
 
-    @Flag(help: "Print one JSON object per line.")
-    var json = false
+    @OptionGroup var link: LinkOptions
 
     func validate() throws {
         guard (23...517).contains(mtu) else {
             throw ValidationError("--mtu \(mtu) is not possible: ATT packets have 23 to 517 bytes.")
         }
         if cache == "" { throw ValidationError("--cache takes the name of a file.") }
+        if passkey != nil, !pair { throw ValidationError("--passkey is for pairing; add --pair.") }
+    }
+
+    var adapter: AdapterArgument? {
+        get { link.adapter }
+        set { link.adapter = newValue }
+    }
+
+    var recording: RecordingOptions {
+        get { link.recording }
+        set { link.recording = newValue }
+    }
+
+    var timeout: DurationArgument? { link.timeout }
+    var json: Bool { link.json }
+
+    /// How `--pair` pairs; `nil` without it.
+    var pairing: PairingRequest? {
+        pair ? PairingRequest(passkey: passkey?.passkey, timeout: timeout?.duration) : nil
     }
 
     var configuration: Configuration {
@@ -50,7 +58,7 @@ struct ConnectionOptions: ParsableArguments {
         configuration.adapter = adapter?.selector ?? .first
         configuration.preferredMTU = mtu
         configuration.databaseHash = { $0.hash }
-        if trace {
+        if link.trace {
             let trace = Trace()
             configuration.trace = { trace.print($0) }
         }

@@ -39,7 +39,7 @@ extension AttributeArgument {
 
 extension BLEError {
     /// Returns the same failure with other texts.
-    fileprivate func with(reason: String? = nil, hint: String) -> BLEError {
+    func with(reason: String? = nil, hint: String) -> BLEError {
         BLEError(
             code, subject: subject, during: operation, because: reason ?? self.reason, hint: hint, attError: attError,
             attributeHandle: attributeHandle, hciStatus: hciStatus, errorNumber: errorNumber,

@@ -80,7 +80,8 @@ struct AttributeScreen {
         if !tree.values.isEmpty { parts.append("\((tree.values.count - refusals.count).counted("value")) read") }
         if refusals.count > unanswered { parts.append("\(refusals.count - unanswered) refused") }
         if unpaired > 0 {
-            parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing, which blescan does not do")
+            let advice = tree.pairingAdvice.map { ": \($0.filter { $0 != "`" })" } ?? ""
+            parts.append("\(unpaired) of them \(unpaired == 1 ? "needs" : "need") pairing\(advice)")
         }
         if unanswered > 0 { parts.append("\(unanswered) without a response") }
         if !tree.database.quirks.isEmpty {

@@ -27,6 +27,8 @@ struct AttributeTree: Sendable {
     let values: [AttributeHandle: Reading]
     /// The failure because of which not everything was read: the link was lost.
     let interruption: BLEError?
+    /// What pairs with the peer, for users; `nil` if nothing does.
+    let pairingAdvice: String?
 
     /// Returns the handles to read: values with the read property, and descriptors.
     static func readable(in database: GATTDatabase) -> [AttributeHandle] {

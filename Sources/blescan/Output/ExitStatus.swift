@@ -50,6 +50,8 @@ enum ExitStatus: Int32 {
             case EACCES, EPERM, EROFS: self = .notPermitted
             default: self = .linkLost
             }
+        case .unusableState:
+            self = .badData
         case .cancelled:
             self = .interrupted
         default:

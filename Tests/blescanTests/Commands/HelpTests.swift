@@ -2,7 +2,9 @@ import Testing
 
 /// The help screens, which document every command and option for users.
 @Suite struct HelpTests {
-    private static let commands = ["scan", "explore", "read", "write", "notify", "replay", "decode", "doctor"]
+    private static let commands = [
+        "scan", "explore", "read", "write", "notify", "pair", "forget", "bonds", "replay", "decode", "doctor",
+    ]
 
     @Test func theProgramExplainsItself() async throws {
         let outcome = try await BuiltProgram.run(["--help"])

@@ -63,7 +63,8 @@ final class RunningProgram: Sendable {
 
     init(
         _ arguments: [String], of executable: URL = BuiltProgram.url, input: String = "",
-        output sink: Sink = .collected, errors terminal: PseudoTerminal? = nil, environment: [String: String] = [:]
+        output sink: Sink = .collected, errors terminal: PseudoTerminal? = nil,
+        keyboard: PseudoTerminal? = nil, environment: [String: String] = [:]
     ) throws {
         self.arguments = arguments
         let process = Process()
@@ -72,7 +73,7 @@ final class RunningProgram: Sendable {
         process.environment = ["PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm"]
             .merging(Self.sanitizing) { $1 }.merging(environment) { $1 }
         let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
-        process.standardInput = standardInput
+        process.standardInput = keyboard.map { $0.side } ?? standardInput
         switch sink {
         case .collected: process.standardOutput = output
         case .closedPipe:

@@ -52,6 +52,12 @@ final class PseudoTerminal: Sendable {
         return text
     }
 
+    /// Types keys, as a user does.
+    func type(_ keys: String) {
+        let bytes = Array(keys.utf8)
+        _ = unsafe bytes.withUnsafeBytes { unsafe write(master, $0.baseAddress, $0.count) }
+    }
+
     /// Waits until `text` was written.
     func shown(_ text: String) async throws {
         try await waited(for: "the terminal shows `\(text)`; it has: \(self.text.debugDescription)") {

@@ -1,0 +1,41 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+struct Bonds: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the bonds.",
+        usage: "blescan bonds [--bonds <dir>] [--json]",
+        discussion: """
+            EXAMPLES
+              blescan bonds
+              sudo blescan bonds --json
+              blescan bonds --bonds /var/lib/gateway/bonds
+
+            Those of all adapters, also while another program uses them. No key is
+            shown. A line that says `rejected by the peer` is a bond that the peer has
+            lost: forget it, and pair again.
+            """)
+
+    @OptionGroup var bonds: BondOptions
+
+    @Flag(help: "Print one JSON object per line.")
+    var json = false
+
+    func run() throws {
+        let directory = try BondDirectory(bonds)
+        let stored = try directory.stored()
+        let all = stored.flatMap(\.bonds)
+        for bond in all { Console.out(json ? bond.json().text : bond.line) }
+        let damage = stored.compactMap(\.damage)
+        for error in damage.dropLast() { Console.warn(error.description) }
+        if let error = damage.last { throw error }
+        guard all.isEmpty else { return }
+        throw Failure(message: "there are no bonds in \(directory.path). `blescan pair` makes one.", status: .notFound)
+    }
+}
+
+extension StoredBonds {
+    /// The bonds, without keys.
+    var bonds: [Bond] { records.map { Bond($0, adapter: adapter) } }
+}

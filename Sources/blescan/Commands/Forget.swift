@@ -1,0 +1,111 @@
+import ArgumentParser
+import BLECore
+import BLELinux
+import BareBLE
+
+struct Forget: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Remove the bond with a peer.",
+        usage: "blescan forget <peer> [--adapter <hciN>] [--bonds <dir>] [--json]",
+        discussion: """
+            EXAMPLES
+              sudo blescan forget AA:BB:CC:DD:EE:FF
+              sudo blescan forget AA:BB:CC:DD:EE:FF --adapter hci1
+
+            Name the peer as `blescan bonds` does. The key is removed from the disk,
+            then from the kernel, and a link to the peer ends. The peer keeps its own
+            record of the bond; remove it there too, or it may refuse to pair again.
+            """)
+
+    @Argument(
+        help: "The peer: AA:BB:CC:DD:EE:FF[/random|/public].", transform: PeerArgument.init(argument:))
+    var peer: PeerArgument
+
+    @Option(
+        help: ArgumentHelp("Only the bond of this adapter: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
+    var adapter: AdapterArgument?
+
+    @OptionGroup var bonds: BondOptions
+
+    @Flag(help: "Print one JSON object per line.")
+    var json = false
+
+    /// A bond that the arguments name.
+    struct Target: Hashable, Sendable {
+        let adapter: BluetoothAddress
+        let identity: PeerID
+    }
+
+    func validate() throws {
+        guard peer.isInTheAir else { throw ValidationError("There are no bonds with \(peer).") }
+    }
+
+    func run() async throws {
+        let directory = try BondDirectory(bonds)
+        let targets = try targets(in: directory)
+        guard !targets.isEmpty else {
+            throw Failure(
+                message: "there is no bond with \(peer) in \(directory.path). `blescan bonds` lists them.",
+                status: .notFound)
+        }
+        for target in targets {
+            try await Interrupt.cancelling { try await Self.forget(target, in: directory) }
+            if json {
+                Console.out(
+                    JSONLine.object([
+                        "v": 1, "peer": .string(target.identity.description),
+                        "adapter": .string(target.adapter.description), "forgotten": true,
+                    ]).text)
+            } else {
+                Console.out("forgot the bond with \(target.identity); remove it on the device too")
+            }
+        }
+    }
+
+    /// Returns the bonds that the arguments name.
+    func targets(in directory: BondDirectory) throws -> [Target] {
+        guard case .address(let address, let type) = peer else { return [] }
+        let selected: BluetoothAddress? =
+            switch adapter?.selector {
+            case .address(let address): address
+            case .named(let name): try Central.adapters().first { $0.name == name }?.address ?? .zero
+            case .first, nil: nil
+            }
+        return try directory.stored().filter { selected == nil || $0.adapter == selected }.flatMap { stored in
+            stored.records.map(\.identity).filter { $0.address == address && (type == nil || $0.type == type) }
+                .map { Target(adapter: stored.adapter, identity: $0) }
+        }
+    }
+
+    private static func forget(_ target: Target, in directory: BondDirectory) async throws {
+        let store = try directory.store()
+        guard (try? Central.adapters())?.contains(where: { $0.address == target.adapter }) == true else {
+            // The kernel has no keys of an adapter that is not there.
+            _ = try store.open(adapter: target.adapter).forget(target.identity)
+            return
+        }
+        var configuration = Configuration()
+        configuration.adapter = .address(target.adapter)
+        configuration.security = SecurityConfiguration(bonds: store)
+        let central = Central.ofCommand(configuration)
+        try await central.run { try await forget(target, in: store, central) }
+    }
+
+    /// Forgets a bond of the central's adapter. If only the kernel refuses, that is a warning.
+    ///
+    /// - Throws: `BLEError` if the bond still exists.
+    static func forget(
+        _ target: Target, in store: BondStore, _ central: Central, warn: (String) -> Void = Console.warn
+    ) async throws(BLEError) {
+        do throws(BLEError) {
+            try await central.forgetBond(with: target.identity)
+        } catch {
+            let isLeft = try store.all().contains { stored in
+                stored.adapter == target.adapter && stored.records.contains { $0.identity == target.identity }
+            }
+            if isLeft { throw error }
+            warn("the bond is forgotten, but the kernel may keep its key until it restarts: \(error)")
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import BLECore
+import BareBLE
+
+/// The options of every command that makes a link.
+struct LinkOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Adapter to use: hci0, or its address.", valueName: "hciN"),
+        transform: AdapterArgument.init(argument:))
+    var adapter: AdapterArgument?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Longest time for connecting, for pairing, for discovery, and for each value: 10s, 500ms, 2m; a bare "
+                + "number is seconds.",
+            valueName: "time"),
+        transform: DurationArgument.init(argument:))
+    var timeout: DurationArgument?
+
+    @OptionGroup var bonds: BondOptions
+
+    @OptionGroup var recording: RecordingOptions
+
+    @Flag(help: "Print every ATT packet to standard error.")
+    var trace = false
+
+    @Flag(help: "Print one JSON object per line.")
+    var json = false
+}
+
+/// `--bonds`, for every command that uses bonds.
+struct BondOptions: ParsableArguments {
+    @Option(
+        name: .customLong("bonds"),
+        help: ArgumentHelp(
+            "The directory of the bonds, in place of $XDG_STATE_HOME/bareble/bonds, or /var/lib/bareble/bonds for root.",
+            valueName: "dir"))
+    var directory: String?
+
+    func validate() throws {
+        if directory == "" { throw ValidationError("--bonds takes the name of a directory.") }
+    }
+}
+
+/// A passkey on the command line: six digits.
+struct PasskeyArgument: Hashable, Sendable {
+    let passkey: Passkey
+
+    /// Parses an argument.
+    ///
+    /// - Throws: `BadValue`, which describes valid values.
+    init(argument: String) throws(BadValue) {
+        guard let passkey = Passkey(argument) else { throw BadValue(description: "write up to six digits, as 012345.") }
+        self.passkey = passkey
+    }
+}

@@ -1,0 +1,157 @@
+import BLECore
+import BLELinux
+import BareBLE
+import Glibc
+
+/// The directory of the bonds: the one of `--bonds`, or the usual one of the user.
+///
+/// Look at it after privileges were dropped: its owner is the user that the program runs as then.
+struct BondDirectory: Sendable {
+    /// The usual directory of root.
+    static let ofRoot = "/var/lib/bareble/bonds"
+
+    let path: String
+    /// Whether a command line names it.
+    let isNamed: Bool
+
+    /// A directory that the command line names.
+    init(_ path: String) {
+        self.init(path: path, isNamed: true)
+    }
+
+    private init(path: String, isNamed: Bool) {
+        self.path = path
+        self.isNamed = isNamed
+    }
+
+    /// - Throws: `Failure` for a user without a home directory.
+    init(_ options: BondOptions) throws(Failure) {
+        if let named = options.directory {
+            self.init(named)
+            return
+        }
+        guard let usual = Self.usual() else {
+            throw Failure(message: "this user has no home directory for bonds. Name one with --bonds.", status: .usage)
+        }
+        self.init(path: usual, isNamed: false)
+    }
+
+    /// Returns the usual directory of the user that this process runs as.
+    static func usual() -> String? {
+        let user = geteuid()
+        if user == 0 { return ofRoot }
+        // sudo leaves variables of root.
+        if Privileges.Caller.current?.user != user {
+            if let state = variable("XDG_STATE_HOME") { return state + "/bareble/bonds" }
+            if let home = variable("HOME") { return ofUser(home) }
+        }
+        guard let entry = unsafe getpwuid(user), let home = unsafe entry.pointee.pw_dir else { return nil }
+        return ofUser(unsafe String(cString: home))
+    }
+
+    private static func ofUser(_ home: String) -> String { home + "/.local/state/bareble/bonds" }
+
+    /// Returns the value of a variable, if it is an absolute path.
+    private static func variable(_ name: String) -> String? {
+        guard let value = unsafe getenv(name).map({ unsafe String(cString: $0) }), value.hasPrefix("/") else {
+            return nil
+        }
+        return value
+    }
+
+    var exists: Bool { SystemFiles.isFolder(path) }
+
+    /// Returns the store, and creates the directory if there is none; of the usual one also those that contain it.
+    ///
+    /// - Throws: `BLEError`.
+    func store() throws(BLEError) -> BondStore {
+        if !isNamed, !exists {
+            var folder = ""
+            for part in path.split(separator: "/").dropLast() {
+                folder += "/" + part
+                // What prevents this is reported for the last one.
+                if !SystemFiles.isFolder(folder) { try? StoredFolder.create(folder) }
+            }
+        }
+        return try BondStore(directory: path)
+    }
+
+    /// Returns what is stored for all adapters; nothing if the directory does not exist.
+    ///
+    /// - Throws: `BLEError`; `Failure` if the command line names a directory that does not exist.
+    func stored() throws -> [StoredBonds] {
+        guard exists else {
+            if isNamed { throw Failure(message: "\(path): no such directory.", status: .usage) }
+            return []
+        }
+        return try BondStore(directory: path).all()
+    }
+}
+
+/// The bonds that a command uses.
+struct BondUse: Sendable {
+    let store: BondStore
+    /// The adapter that has the bond with the peer.
+    var adapter: BluetoothAddress?
+    /// The peer's identity, if it is known by the address on the command line.
+    var identity: PeerID?
+
+    /// The bonds that a command uses, and what its user should know of them.
+    struct Finding: Sendable {
+        var use: BondUse?
+        var warnings: [String] = []
+    }
+
+    /// Finds out whether a command uses bonds: to pair, or because there is one with the peer. Nothing else needs the
+    /// kernel's management of the adapter, which takes more rights.
+    ///
+    /// - Throws: `BLEError`, `Failure`.
+    static func find(for peer: PeerArgument, _ options: LinkOptions, isPairing: Bool) throws -> Finding {
+        switch peer {
+        case .unix:
+            guard isPairing else { return Finding() }
+            throw Failure(message: "\(peer) is a socket and not a device: it cannot be paired with.", status: .usage)
+        case .demo(let name):
+            guard isPairing || VirtualPeer(named: name)?.isProtected == true else { return Finding() }
+            let store = try options.bonds.directory.map { path throws(BLEError) in try BondStore(directory: path) }
+            return Finding(use: BondUse(store: store ?? .inMemory))
+        case .address(let address, _):
+            let directory = try BondDirectory(options.bonds)
+            if isPairing, !directory.exists { return Finding(use: BondUse(store: try directory.store())) }
+            return try find(
+                address, in: directory, options.adapter?.selector ?? .first, isPairing: isPairing,
+                adapters: (try? Central.adapters()) ?? [])
+        }
+    }
+
+    /// Finds the bond with an address among those of `adapters` that `selector` selects.
+    static func find(
+        _ address: BluetoothAddress, in directory: BondDirectory, _ selector: AdapterSelector, isPairing: Bool,
+        adapters: [AdapterDescription]
+    ) throws -> Finding {
+        let all = try directory.stored()
+        var finding = Finding(warnings: all.compactMap { $0.damage?.description })
+        let places = all.filter { $0.hasBond(with: address) }
+        let used = adapters.filter { selector.matches($0) }.lazy
+            .compactMap { adapter in places.first { $0.adapter == adapter.address } }.first
+        if used == nil, let other = places.first {
+            finding.warnings.append(
+                "the bond with \(address) belongs to the adapter \(other.adapter), which is not used here")
+        }
+        guard used != nil || isPairing else { return finding }
+        finding.use = BondUse(
+            store: try directory.store(), adapter: used?.adapter,
+            identity: used?.records.first { $0.identity.address == address }?.identity)
+        return finding
+    }
+}
+
+extension StoredBonds {
+    /// Returns whether there is a bond with the device that uses an address, as far as that can be seen: any private
+    /// address may be a bonded device's, if the adapter has bonds with such devices.
+    func hasBond(with address: BluetoothAddress) -> Bool {
+        if records.contains(where: { $0.identity.address == address }) { return true }
+        let kind = PeerID(address: address, type: .random).kind
+        return kind == .resolvablePrivate && records.contains { $0.resolvingKey != nil }
+    }
+}

@@ -1,0 +1,97 @@
+import BLECore
+import BLELinux
+import BareBLE
+
+/// A pairing that the command line asks for.
+///
+/// Its agent asks on the terminal. Without one it can only enter a passkey of the command line. It never pretends that
+/// there is nobody to ask: a peer that shows a passkey would be paired without protection, and refuse its values.
+struct PairingRequest: Sendable {
+    private static let usualTimeout: Duration = .seconds(25)
+
+    private let passkey: Passkey?
+    private let isTerminal: Bool
+    private let ask: @Sendable (String) async -> String?
+    private let note: @Sendable (String) -> Void
+    private let wasAsked = Lock(false)
+    private(set) var options: PairingOptions
+
+    /// - Parameters:
+    ///   - passkey: The one of the command line.
+    ///   - isTerminal: Whether there is a user to ask.
+    ///   - ask: Prints a question, and returns the line that the user types.
+    ///   - note: Prints a line for the user.
+    init(
+        passkey: Passkey?, require: RequiredSecurity = .encrypted, name: String? = nil, timeout: Duration? = nil,
+        isTerminal: Bool = TerminalLine.isPossible,
+        ask: @escaping @Sendable (String) async -> String? = { await TerminalLine.ask($0) },
+        note: @escaping @Sendable (String) -> Void = { Console.note($0) }
+    ) {
+        self.passkey = passkey
+        self.isTerminal = isTerminal
+        self.ask = ask
+        self.note = note
+        options = PairingOptions(require: require, name: name, timeout: timeout ?? Self.usualTimeout)
+        options.agent = agent
+    }
+
+    /// Pairs, unless there is a bond.
+    ///
+    /// - Throws: `BLEError`, with the option that helps.
+    func pair(_ peripheral: Peripheral, _ peer: PeerArgument) async throws(BLEError) -> Bond {
+        Console.progress.update("\(peer): pairing")
+        do throws(BLEError) {
+            return try await peripheral.pair(options)
+        } catch {
+            throw advised(error)
+        }
+    }
+
+    private func advised(_ error: BLEError) -> BLEError {
+        if wasAsked.withLock(\.self), passkey == nil, !isTerminal {
+            return BLEError(
+                .pairingFailed, subject: error.subject, during: error.operation,
+                because: "the peer shows a passkey, and there is no terminal to ask for it",
+                hint: "Give it with --passkey, or run this in a terminal.")
+        }
+        switch error.code {
+        case .pairingRefused where passkey != nil:
+            return error.with(
+                hint: "Check --passkey, put the peer into its pairing mode, and remove an earlier pairing there.")
+        case .pairingFailed where options.require != .encrypted:
+            return error.with(hint: "Without --require it is paired as well as it can be.")
+        case .keyTooShort:
+            return error.with(hint: "Such a key protects nothing, and was not kept.")
+        default:
+            return error
+        }
+    }
+
+    // MARK: The agent
+
+    private var agent: PairingAgent {
+        let wasAsked = wasAsked
+        if let passkey { return .passkey(passkey) }
+        guard isTerminal else {
+            return PairingAgent(enter: { _ in
+                wasAsked.withLock { $0 = true }
+                return nil
+            })
+        }
+        return PairingAgent(
+            show: { [note] peer, passkey in note("Enter \(passkey) on \(peer).") },
+            compare: { [ask] peer, number in
+                let line = await ask("Does \(peer) show \(number) too? [y/n] ")
+                return ["y", "yes"].contains(line?.filter { !$0.isWhitespace }.lowercased())
+            },
+            enter: { [ask, note] peer in
+                while let line = await ask("Passkey that \(peer) shows: ") {
+                    let word = line.filter { !$0.isWhitespace }
+                    if word.isEmpty { return nil }
+                    if let passkey = Passkey(word) { return passkey }
+                    note("A passkey has up to six digits; an empty line ends the pairing.")
+                }
+                return nil
+            })
+    }
+}

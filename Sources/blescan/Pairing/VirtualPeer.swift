@@ -1,0 +1,20 @@
+import BLECore
+import BareBLE
+import BareBLETestKit
+
+/// A virtual device of the command line.
+struct VirtualPeer: Sendable {
+    let device: VirtualDevice
+
+    /// The device of this name; `nil` if there is none.
+    init?(named name: String) {
+        guard let preset = VirtualDevice.presets.first(where: { $0.name == name }) else { return nil }
+        device = preset.device
+    }
+
+    /// Whether it has values for paired devices alone.
+    var isProtected: Bool { device.security != nil }
+
+    /// The names of all of them, as on the command line.
+    static var names: String { VirtualDevice.presets.map { "demo:" + $0.name }.joined(separator: ", ") }
+}

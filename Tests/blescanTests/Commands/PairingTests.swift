@@ -1,0 +1,306 @@
+import BLECore
+import BLELinux
+import BareBLE
+import BareBLETestKit
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import blescan
+
+/// `pair`, `forget`, `bonds` and `--pair`, of the built program, with a virtual device that pairs.
+@Suite struct PairingTests {
+    private static let lock = "C0:FF:EE:00:00:01"
+
+    @Test func aVirtualLockIsPairedWith() async throws {
+        let session = try await Golden.session([
+            ["read", "demo:lock", "fff1"],
+            ["read", "demo:lock", "fff1", "--json"],
+            ["explore", "demo:lock", "--no-read"],
+            ["read", "demo:lock", "fff1", "--pair", "--passkey", "123456"],
+            ["write", "demo:lock", "fff1", "--u8", "0", "--pair", "--passkey", "123456"],
+            ["pair", "demo:lock", "--passkey", "123456"],
+            ["pair", "demo:lock", "--passkey", "123456", "--require", "authenticated", "--name", "Door", "--json"],
+            ["pair", "demo:lock", "--passkey", "000001"],
+            ["pair", "demo:lock"],
+            ["pair", "demo:lock", "--json"],
+            ["pair", "demo:battery"],
+            ["pair", "unix:/nowhere"],
+            ["read", "unix:/nowhere", "fff1", "--pair"],
+            ["pair", "demo:nothing"],
+            ["pair", "demo:lock", "--passkey", "1234567"],
+            ["pair", "demo:lock", "--name", ""],
+            ["pair", "demo:lock", "--require", "much"],
+            ["read", "demo:lock", "fff1", "--passkey", "123456"],
+            ["bonds", "--bonds", "/nowhere"],
+            ["bonds", "--bonds", ""],
+            ["forget", "demo:lock"],
+            ["forget", Self.lock, "--bonds", "/nowhere"],
+        ])
+        try Golden.expect(session, matches: "pair.txt")
+    }
+
+    @Test func aBondIsKeptAndListedWithoutItsKey() async throws {
+        let folder = try TestFolder()
+        let directory = folder["bonds"]
+        let named = ["--bonds", directory]
+        let paired = try await BuiltProgram.run(
+            ["pair", "demo:lock", "--passkey", "123456", "--name", "Front door"] + named)
+        #expect(paired.status == 0, "\(paired.errors)")
+        let file = directory + "/00AA01000042.bonds"
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+        #expect(try FileManager.default.attributesOfItem(atPath: directory)[.posixPermissions] as? Int == 0o700)
+        let key = try #require(text.firstMatch(of: /ltk=([0-9a-f]{72})/)).output.1.suffix(32)
+
+        let listed = try await BuiltProgram.run(["bonds"] + named)
+        #expect(listed.status == 0 && listed.errors.isEmpty)
+        #expect(
+            listed.output.hasPrefix(
+                "\(Self.lock)/random  passkey typed here, authenticated, key of 16 bytes  adapter 00:AA:01:00:00:42  "
+                    + "since "))
+        #expect(listed.output.hasSuffix("\"Front door\"\n"))
+        let objects = try await BuiltProgram.run(["bonds", "--json"] + named)
+        let object = try #require(try objects.objects().first)
+        #expect(object["peer"] as? String == "\(Self.lock)/random" && object["name"] as? String == "Front door")
+        #expect(object["authenticated"] as? Bool == true && object["keySize"] as? Int == 16)
+        for outcome in [paired, listed, objects] { #expect(!(outcome.output + outcome.errors).contains(key)) }
+
+        // The virtual device of the next command has other keys: its bond is rejected, marked and kept.
+        let rejected = try await BuiltProgram.run(["read", "demo:lock", "fff1"] + named)
+        #expect(rejected.status == 76)
+        #expect(rejected.errors.contains("A virtual device forgets its bonds when the command ends."))
+        #expect(try await BuiltProgram.run(["bonds"] + named).output.contains("rejected by the peer since "))
+        let again = try await BuiltProgram.run(["pair", "demo:lock", "--passkey", "123456"] + named)
+        #expect(again.status == 76 && again.output.isEmpty)
+
+        let forgotten = try await BuiltProgram.run(["forget", Self.lock, "--json"] + named)
+        #expect(
+            forgotten.output
+                == #"{"v":1,"peer":"\#(Self.lock)/random","adapter":"00:AA:01:00:00:42","forgotten":true}"# + "\n")
+        #expect(try !String(contentsOfFile: file, encoding: .utf8).contains(key))
+        #expect(try await BuiltProgram.run(["forget", Self.lock] + named).status == 1)
+        #expect(try await BuiltProgram.run(["bonds"] + named).status == 1)
+    }
+
+    @Test func damageIsReportedAndNotTouched() async throws {
+        let (directory, folder) = try Self.directory()
+        let file = directory + "/001122334455.bonds"
+        try Data("nonsense\n".utf8).write(to: URL(filePath: file))
+        #expect(unsafe chmod(file, 0o600) == 0)
+        let outcome = try await BuiltProgram.run(["bonds", "--bonds", directory])
+        #expect(outcome.status == 65 && outcome.output.hasPrefix("C6:55:44:33:22:11/random  "))
+        #expect(outcome.errors.contains(file))
+        #expect(FileManager.default.fileExists(atPath: file))
+        #expect(unsafe chmod(directory, 0o777) == 0)
+        let open = try await BuiltProgram.run(["bonds", "--bonds", directory])
+        #expect(open.status == 77 && open.errors.contains("chmod go= \(directory)"))
+        _ = folder
+    }
+
+    // MARK: The terminal
+
+    @Test(arguments: [
+        ("123456\n", Int32(0)), (" 123456 \n", 0), ("abc\n123456\n", 0), ("000001\n", 76), ("\n", 76),
+    ])
+    func theUserIsAskedForThePasskey(_ keys: String, _ status: Int32) async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["pair", "demo:lock"], errors: terminal, keyboard: terminal)
+        for (index, line) in keys.split(separator: "\n", omittingEmptySubsequences: false).dropLast().enumerated() {
+            let question = "Passkey that \(Self.lock)/random shows: "
+            try await waited(for: "question \(index + 1)") {
+                terminal.text.components(separatedBy: question).count == index + 2
+            }
+            terminal.type(line + "\n")
+        }
+        let outcome = try await program.outcome()
+        #expect(outcome.status == status, "\(terminal.text)")
+        if status == 0 { #expect(outcome.output.hasPrefix("bonded with \(Self.lock)/random: passkey typed here, ")) }
+        if keys.hasPrefix("abc") {
+            try await terminal.shown("A passkey has up to six digits; an empty line ends the pairing.")
+        }
+    }
+
+    @Test func theQuestionCanBeInterrupted() async throws {
+        let terminal = try PseudoTerminal()
+        let program = try RunningProgram(["pair", "demo:lock"], errors: terminal, keyboard: terminal)
+        try await terminal.shown("Passkey that ")
+        program.signal(SIGINT)
+        #expect(try await program.outcome().status == 130)
+    }
+
+    // MARK: The agent
+
+    @Test(arguments: [
+        (VirtualSecurity.Capability.noInputNoOutput, PairingMethod.justWorks), (.displayOnly, .passkeyTyped),
+        (.keyboardOnly, .passkeyShown), (.displayYesNo, .numericComparison), (.keyboardDisplay, .numericComparison),
+    ])
+    func theTerminalDoesWhatThePeerNeeds(_ capability: VirtualSecurity.Capability, _ method: PairingMethod) async throws
+    {
+        try await VirtualTime.run { time in
+            let shown = Lock<[String]>([])
+            let request = PairingRequest(
+                passkey: nil, isTerminal: true,
+                ask: { question in
+                    shown.withLock { $0.append(question) }
+                    return question.hasSuffix("[y/n] ") ? "Y" : "123456"
+                },
+                note: { note in shown.withLock { $0.append(note) } })
+            let bond = try await Self.pair(time, VirtualSecurity(capability: capability, passkey: 123_456), request)
+            #expect(bond.method == method)
+            #expect(shown.withLock { $0.count } == (method == .justWorks ? 0 : 1))
+        }
+    }
+
+    @Test(arguments: ["n", "", "no", nil] as [String?])
+    func onlyAYesConfirmsTheNumber(_ reply: String?) async throws {
+        await VirtualTime.run { time in
+            let request = PairingRequest(passkey: nil, isTerminal: true, ask: { _ in reply }, note: { _ in })
+            await #expect(throws: BLEError(.pairingRefused, during: "pair", because: "")) {
+                _ = try await Self.pair(time, VirtualSecurity(capability: .displayYesNo), request)
+            }
+        }
+    }
+
+    @Test func withoutATerminalAPeerWithoutAPasskeyIsPaired() async throws {
+        try await VirtualTime.run { time in
+            let request = PairingRequest(passkey: nil, isTerminal: false)
+            let bond = try await Self.pair(time, VirtualSecurity(capability: .noInputNoOutput), request)
+            #expect(bond.method == .justWorks)
+        }
+    }
+
+    private static func pair(
+        _ time: VirtualTime, _ security: VirtualSecurity, _ request: PairingRequest
+    ) async throws -> Bond {
+        let radio = VirtualRadio(time: time)
+        var device = VirtualDevice.lock
+        device.security = security
+        let peripheral = await radio.add(device)
+        let peer = try #require(await radio.id(of: peripheral))
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: .inMemory)
+        let link = try await Central(configuration, radio: radio).connect(peer)
+        let result: Result<Bond, BLEError>
+        do throws(BLEError) {
+            result = .success(try await request.pair(link, .demo("lock")))
+        } catch {
+            result = .failure(error)
+        }
+        await link.disconnect()
+        return try result.get()
+    }
+
+    // MARK: Which bonds are used
+
+    /// An adapter that is there, by the last byte of its address.
+    private static func adapter(_ number: UInt16) -> AdapterDescription {
+        let address = BluetoothAddress(rawValue: 0x0011_2233_4400 + UInt64(number))
+        return AdapterDescription(
+            ControllerInfo(index: number, name: "hci\(number)", address: address, isUp: true), isBlocked: false)
+    }
+
+    /// A directory with the bonds of the adapter 00:11:22:33:44:01.
+    private static func directory() throws -> (path: String, folder: TestFolder) {
+        let folder = try TestFolder()
+        let store = try BondStore(directory: folder["bonds"])
+        let adapter = BluetoothAddress(rawValue: 0x0011_2233_4401)
+        _ = try store.open(adapter: adapter).save(RecordedBonds.first, isForStorage: true)
+        return (folder["bonds"], folder)
+    }
+
+    private static func find(
+        _ address: BluetoothAddress, _ path: String, _ selector: AdapterSelector, _ adapters: [UInt16]
+    ) throws -> BondUse.Finding {
+        try BondUse.find(
+            address, in: BondDirectory(path), selector, isPairing: false, adapters: adapters.map(Self.adapter))
+    }
+
+    /// The bonds of others cost nothing and need nothing.
+    @Test func aPeerWithoutABondUsesNone() throws {
+        let (path, folder) = try Self.directory()
+        let stranger = try #require(BluetoothAddress("AA:BB:CC:DD:EE:FF"))
+        let finding = try Self.find(stranger, path, .first, [1])
+        #expect(finding.use == nil && finding.warnings.isEmpty)
+        _ = folder
+    }
+
+    @Test func theAdapterThatHasTheBondIsUsed() throws {
+        let (path, folder) = try Self.directory()
+        let use = try #require(try Self.find(RecordedBonds.phone.address, path, .first, [0, 1]).use)
+        #expect(use.adapter == BluetoothAddress(rawValue: 0x0011_2233_4401) && use.identity == RecordedBonds.phone)
+        for (selector, adapters) in [(AdapterSelector.named("hci0"), [UInt16(0), 1]), (.first, [0]), (.first, [])] {
+            let finding = try Self.find(RecordedBonds.phone.address, path, selector, adapters)
+            #expect(finding.use == nil)
+            #expect(
+                finding.warnings == [
+                    "the bond with C6:55:44:33:22:11 belongs to the adapter 00:11:22:33:44:01, which is not used here"
+                ])
+        }
+        _ = folder
+    }
+
+    /// The bonded device has an identity resolving key: any private address may be its own.
+    @Test func aPrivateAddressMayBeABondedDevices() throws {
+        let (path, folder) = try Self.directory()
+        let address = try #require(BluetoothAddress("62:CC:28:F3:EE:75"))
+        let use = try #require(try Self.find(address, path, .first, [1]).use)
+        #expect(use.adapter != nil && use.identity == nil)
+        _ = folder
+    }
+
+    @Test func anAdapterWithoutRightsStillForgets() async throws {
+        let folder = try TestFolder()
+        try await VirtualTime.run { time in
+            let radio = VirtualRadio(time: time)
+            let peer = RecordedBonds.phone
+            let store = try BondStore(directory: folder["bonds"])
+            let address = try #require(BluetoothAddress("00:AA:01:00:00:42"))
+            _ = try store.open(adapter: address).save(RecordedBonds.first, isForStorage: true)
+            await radio.setPermissions([.commands])
+            var configuration = Configuration()
+            configuration.security = SecurityConfiguration(bonds: store)
+            let central = Central(configuration, radio: radio)
+            let warnings = Lock<[String]>([])
+            try await Forget.forget(.init(adapter: address, identity: peer), in: store, central) { text in
+                warnings.withLock { $0.append(text) }
+            }
+            #expect(try store.all().allSatisfy { $0.records.isEmpty })
+            #expect(warnings.withLock { $0.count } == 1)
+        }
+    }
+
+    // MARK: Advice
+
+    @Test func theMessageNamesTheCommands() throws {
+        let peer = try PeerArgument(argument: "AA:BB:CC:DD:EE:FF/random")
+        let refused = BLEError(
+            .insufficientSecurity, during: "read", because: "refused", attError: .insufficientAuthentication)
+        #expect(refused.advised(peer).description.contains("`blescan pair AA:BB:CC:DD:EE:FF/random`"))
+        #expect(
+            refused.advised(peer, isBonded: true).description.contains(
+                "`blescan forget AA:BB:CC:DD:EE:FF/random`, then `blescan pair AA:BB:CC:DD:EE:FF/random --require "
+                    + "authenticated`"))
+        let rejected = BLEError(.bondRejected, during: "connect", because: "it has lost the key")
+        #expect(
+            rejected.advised(peer).description.contains(
+                "`blescan forget AA:BB:CC:DD:EE:FF/random`, then `blescan pair AA:BB:CC:DD:EE:FF/random`"))
+        // No pairing makes a peer authorize anything.
+        let unauthorized = BLEError(
+            .insufficientSecurity, during: "read", because: "refused", attError: .insufficientAuthorization)
+        #expect(unauthorized.advised(peer) == unauthorized && unauthorized.advised(peer).hint == nil)
+        let socket = try PeerArgument(argument: "unix:/nowhere")
+        #expect(refused.advised(socket).hint == nil)
+    }
+
+    /// The state directory of the user, or the usual one.
+    @Test func theUsualDirectoryIsTheUsers() async throws {
+        let outcome = try await BuiltProgram.run(
+            ["bonds"], environment: ["XDG_STATE_HOME": "/nowhere/state", "HOME": "/nowhere"])
+        let place = geteuid() == 0 ? "/var/lib/bareble/bonds" : "/nowhere/state/bareble/bonds"
+        guard !FileManager.default.fileExists(atPath: place) else { return }
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains(place))
+    }
+}
