@@ -12,7 +12,7 @@ let profiles = Target.Dependency.product(name: "BLEProfiles", package: "BareBLE"
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
-// Two daemons to copy. In a package of your own, name a version of BareBLE instead of the folder.
+// Daemons to copy. In a package of your own, name a version of BareBLE instead of the folder.
 let package = Package(
     name: "bareble-examples",
     dependencies: [
@@ -24,6 +24,8 @@ let package = Package(
         .target(name: "SystemService", dependencies: [bareble, logging, lifecycle], swiftSettings: strict),
         .target(name: "HeartRateLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .target(name: "UARTBridging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
+        .target(name: "LockReading", dependencies: [bareble], swiftSettings: strict),
+        .target(name: "WeightLogging", dependencies: [bareble, profiles, lifecycle], swiftSettings: strict),
         .executableTarget(
             name: "heart-rate-logger",
             dependencies: ["HeartRateLogging", "SystemService"],
@@ -34,10 +36,21 @@ let package = Package(
             dependencies: ["SystemService", "UARTBridging"],
             swiftSettings: strict
         ),
+        .executableTarget(
+            name: "lock-reader",
+            dependencies: ["LockReading", bareble],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "weight-logger",
+            dependencies: ["SystemService", "WeightLogging", bareble],
+            swiftSettings: strict
+        ),
         .testTarget(
             name: "ExampleTests",
             dependencies: [
-                "HeartRateLogging", "SystemService", "UARTBridging", bareble, logging, lifecycle,
+                "HeartRateLogging", "LockReading", "SystemService", "UARTBridging", "WeightLogging", bareble, logging,
+                lifecycle,
                 .product(name: "BareBLETestKit", package: "BareBLE"),
             ],
             swiftSettings: strict

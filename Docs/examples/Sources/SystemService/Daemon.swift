@@ -13,18 +13,20 @@ public enum Daemon {
     ///
     /// - Parameters:
     ///   - state: The store of the restoration state; `nil` for none.
+    ///   - bonds: The directory of bonds, which is created; `nil` for a daemon that pairs with nobody.
     ///   - begin: Creates the session, and the service that works with it. That service disconnects the session when it
     ///     ends.
     public static func run(
-        _ name: String, keeping state: StateStore? = nil,
+        _ name: String, keeping state: StateStore? = nil, bonds: String? = nil,
         _ begin: @Sendable (Central) async throws -> (Session, any Service)
     ) async -> Never {
         let logger = Logger(label: name) { StreamLogHandler.standardError(label: $0) }
         var configuration = Configuration()
         configuration.stateStore = state
         if state == nil { configuration.cacheDirectory = getenv("STATE_DIRECTORY").map { String(cString: $0) } }
-        let central = Central(configuration)
         do {
+            if let bonds { configuration.security = SecurityConfiguration(bonds: try BondStore(directory: bonds)) }
+            let central = Central(configuration)
             let (session, service) = try await begin(central)
             let reporter = SessionReporter(
                 session, clock: central.clock, notifier: ServiceNotifier(), logger: logger)

@@ -35,6 +35,13 @@ struct Bench: Sendable {
         return Central(configuration, radio: radio)
     }
 
+    /// The central of a daemon that keeps bonds.
+    func central(keeping bonds: BondStore) -> Central {
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: bonds)
+        return Central(configuration, radio: radio)
+    }
+
     /// The service with its reporter, beside each other.
     func group(_ service: any Service, _ session: Session, _ notifier: ServiceNotifier? = nil)
         -> ServiceGroup

@@ -47,6 +47,8 @@ import Testing
         ] {
             #expect(try await BuiltProgram("heart-rate-logger", arguments).status() == 64)
         }
-        #expect(try await BuiltProgram("uart-bridge", ["/tmp/tty"]).status() == 64)
+        for program in ["uart-bridge", "weight-logger", "lock-reader"] {
+            #expect(try await BuiltProgram(program, ["/tmp/tty"]).status() == 64)
+        }
     }
 }

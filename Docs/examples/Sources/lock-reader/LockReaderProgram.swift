@@ -1,0 +1,24 @@
+import BareBLE
+import Glibc
+import LockReading
+
+/// `lock-reader BONDS ADDRESS[/random] UUID`: prints a protected value of a lock, in hexadecimal.
+///
+/// BONDS is a directory, which is created. The first run asks for the passkey, the others ask for nothing.
+@main
+enum LockReaderProgram {
+    static func main() async throws {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        guard arguments.count == 3, let lock = PeerID(arguments[1]) ?? PeerID(arguments[1] + "/public"),
+            let state = BluetoothUUID(arguments[2])
+        else {
+            print("usage: lock-reader BONDS ADDRESS[/random] UUID")
+            exit(64)
+        }
+        var configuration = Configuration()
+        configuration.security = SecurityConfiguration(bonds: try BondStore(directory: arguments[0]))
+        let central = Central(configuration)
+        try await central.ready(powerOn: true)
+        print(Hex.encode(try await readLock(lock, .uuid(state), of: central)))
+    }
+}
