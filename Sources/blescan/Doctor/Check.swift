@@ -18,6 +18,7 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
     case kernel
     case wireless
     case connection
+    case bonds
 
     /// The name in `--json`, in one word with dashes.
     var name: String {
@@ -37,6 +38,7 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
         case .kernel: "kernel"
         case .wireless: "wifi"
         case .connection: "connect"
+        case .bonds: "bonds"
         }
     }
 
@@ -58,6 +60,7 @@ enum Check: Int, CaseIterable, Hashable, Sendable {
         case .kernel: Self.kernel(facts)
         case .wireless: Self.wireless(facts)
         case .connection: Self.connection(facts)
+        case .bonds: Self.bonds(facts)
         }
     }
 

@@ -14,6 +14,8 @@ struct RootAccess: Sendable {
     let kernelLog: KernelLog?
     /// The kernel's list of channels, which changes when an adapter is switched on.
     let channels: SystemFile?
+    /// The kernel's lists of keys.
+    let keyFiles: [KernelKeyFile]
     /// The switches of the radios, if they are to be changed.
     let switches: RadioSwitches?
 
@@ -22,6 +24,7 @@ struct RootAccess: Sendable {
         hasOwnNetwork = SystemFacts.hasOwnNetwork(root: "")
         kernelLog = KernelLog()
         channels = SystemFile(Controllers.channelsPath)
+        keyFiles = KernelKeyFile.all(root: "")
         switches = unblocking ? RadioSwitches() : nil
     }
 }

@@ -1,4 +1,6 @@
+import BLECore
 import BLELinux
+import BareBLE
 
 extension SystemFacts {
     /// Reads the kernel's files; `root` is the prefix of all their names, and `access` was opened before privileges
@@ -23,6 +25,11 @@ extension SystemFacts {
         hasLinkSockets = links.split(separator: "\n").count > 1
         let channels = access.map { $0.channels?.text } ?? SystemFiles.text(root + Controllers.channelsPath)
         pairingAddresses = channels.map(Controllers.pairingAddresses(inChannels:))
+        bonds = (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap { BondFacts($0, root: root) }
+        let keyFiles = access.map { $0.keyFiles } ?? KernelKeyFile.all(root: root)
+        if !keyFiles.isEmpty {
+            keyOwners = Dictionary(keyFiles.map { ($0.adapter, $0.owners) }, uniquingKeysWith: { first, _ in first })
+        }
         wirelessInterfaces = Self.wirelessInterfaces(root + "/sys/class/net")
         let log = access?.kernelLog ?? KernelLog(root + "/dev/kmsg")
         kernelMessages = log?.messages { KernelTrouble($0) != nil }
@@ -54,5 +61,49 @@ extension SystemFacts {
                 name: name, isUp: SystemFiles.text("\(folder)/\(name)/operstate") == "up",
                 driver: driver?.split(separator: "/").last.map(String.init))
         }
+    }
+}
+
+extension BondFacts {
+    /// Reads a directory of bonds; `nil` if there is none. Its name in the findings is without `root`.
+    init?(_ directory: String, root: String) {
+        guard SystemFiles.isFolder(root + directory) else { return nil }
+        self.init(directory: directory)
+        do throws(BLEError) {
+            let store = try BondStore(directory: root + directory)
+            movedFiles = try store.namesOfMovedFiles()
+            for stored in try store.all() {
+                if let reason = stored.damage?.reason { damage.append("the bonds of \(stored.adapter): \(reason)") }
+                bonds += stored.bonds.map {
+                    Bond(peer: $0.peer, adapter: $0.adapter, isRejected: $0.rejectedSince != nil)
+                }
+            }
+        } catch {
+            failure = error.reason
+            remedy = error.hint?.replacing(root + directory, with: directory)
+        }
+    }
+}
+
+/// The kernel's list of the long term keys of one adapter, in debugfs, which only root may read.
+struct KernelKeyFile: Sendable {
+    let adapter: String
+    private let file: SystemFile
+
+    /// Opens the lists of all adapters, as far as this process may.
+    static func all(root: String) -> [KernelKeyFile] {
+        let folder = root + "/sys/kernel/debug/bluetooth"
+        return SystemFiles.names(in: folder).compactMap { name in
+            guard name.hasPrefix("hci") else { return nil }
+            return SystemFile("\(folder)/\(name)/long_term_keys").map { KernelKeyFile(adapter: name, file: $0) }
+        }
+    }
+
+    /// The peers with a key. The keys themselves, which are in the same lines, are not kept.
+    var owners: Set<BluetoothAddress> {
+        Set(
+            (file.text ?? "").split(separator: "\n").compactMap { line in
+                line.split(separator: " ").first.flatMap { BluetoothAddress(String($0)) }
+            })
     }
 }

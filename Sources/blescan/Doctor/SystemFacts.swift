@@ -23,12 +23,36 @@ struct SystemFacts: Hashable, Sendable {
     var hasLinkSockets = false
     /// The addresses of the adapters that the kernel can pair with; `nil` without permission to see that.
     var pairingAddresses: Set<BluetoothAddress>?
+    /// The bonds of this user; `nil` if there is no directory of bonds.
+    var bonds: BondFacts?
+    /// The addresses of the peers whose long term keys the kernel has, by the name of the adapter; `nil` without
+    /// permission to see that.
+    var keyOwners: [String: Set<BluetoothAddress>]?
     var wirelessInterfaces: [WirelessInterface] = []
     /// The kernel's messages about Bluetooth; `nil` without permission to read them.
     var kernelMessages: [String]?
     var radio = RadioFacts()
     /// The result of `--connect`.
     var connection: ConnectionFacts?
+}
+
+/// The bonds of a user, without keys.
+struct BondFacts: Hashable, Sendable {
+    struct Bond: Hashable, Sendable {
+        let peer: PeerID
+        let adapter: BluetoothAddress
+        let isRejected: Bool
+    }
+
+    let directory: String
+    var bonds: [Bond] = []
+    /// Why files, or some of their lines, are not used.
+    var damage: [String] = []
+    /// The files that were moved aside, by their names.
+    var movedFiles: [String] = []
+    /// Why the directory is not used, and the remedy.
+    var failure: String?
+    var remedy: String?
 }
 
 /// A Wi-Fi interface.

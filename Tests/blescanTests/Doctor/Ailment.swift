@@ -1,3 +1,7 @@
+import BLECore
+import BareBLE
+import TestSupport
+
 @testable import blescan
 
 /// A machine with one fault, and the finding that must name it.
@@ -214,5 +218,38 @@ struct Ailment: Sendable, CustomStringConvertible {
         Ailment("no kernel log", nil) { try $0.remove("dev/kmsg") },
         Ailment("Wi-Fi on the same chip", "combo-chip") { try $0.wireless("wlan0", driver: "brcmfmac", state: "up") },
         Ailment("Wi-Fi on another chip", nil) { try $0.wireless("wlan0", driver: "iwlwifi", state: "up") },
+        Ailment("a bond, whose key the kernel has", nil) {
+            _ = try $0.bonds([RecordedBonds.first])
+            try $0.keys([
+                "C6:55:44:33:22:11 (type 2) 1 0x03 16 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
+            ])
+        },
+        Ailment("a bond, before its key is loaded", nil) {
+            _ = try $0.bonds([RecordedBonds.first])
+            try $0.keys([])
+        },
+        Ailment("a kernel with other keys", "bonds-not-loaded") {
+            _ = try $0.bonds([RecordedBonds.first])
+            try $0.keys([
+                "D1:00:00:00:00:01 (type 2) 1 0x03 16 0000 0000000000000000 ef8c26c1e45e8cbe9d7e39d53905d68e"
+            ])
+        },
+        Ailment("a bond that the peer has lost", "bond-rejected") {
+            let store = try $0.bonds([RecordedBonds.first])
+            let adapter = BluetoothAddress(AdapterFacts.healthy.address) ?? .zero
+            _ = try store.open(adapter: adapter).markRejected(RecordedBonds.phone, at: 1_790_000_002)
+        },
+        Ailment("a damaged file of bonds", "bonds-damaged") {
+            _ = try $0.bonds([])
+            try $0.bondFile("5CF3709B1A02.bonds", "nonsense\n")
+        },
+        Ailment("a file of bonds that was moved aside", "bonds-moved") {
+            _ = try $0.bonds([RecordedBonds.first])
+            try $0.bondFile("5CF3709B1A02.bonds.damaged", "nonsense\n")
+        },
+        Ailment("bonds that others may replace", "bonds-refused") {
+            _ = try $0.bonds([RecordedBonds.first])
+            try $0.setMode("var/lib/bareble/bonds", 0o777)
+        },
     ]
 }

@@ -35,10 +35,10 @@ import Testing
         let found = Set(findings.compactMap { $0["id"] as? String })
         if let id = ailment.id { #expect(found.contains(id)) }
         #expect(found.allSatisfy { !$0.contains(" ") }, "one name for a check, whatever it finds")
-        // The fifteen checks, in their order, each with a result.
+        // The sixteen checks, in their order, each with a result.
         let numbers = findings.compactMap { $0["check"] as? Int }
         #expect(numbers == numbers.sorted())
-        #expect(Set(numbers) == Set(1...15))
+        #expect(Set(numbers) == Set(1...16))
         for finding in findings {
             let isBad = ["fail", "warn"].contains(finding["level"] as? String)
             #expect(((finding["remedy"] as? String) != nil) == isBad)
@@ -49,6 +49,18 @@ import Testing
         #expect(summary["status"] as? Int == Int(outcome.status))
         #expect((outcome.status == 0) == (failures == 0))
         #expect(outcome.errors.isEmpty)
+    }
+
+    /// The kernel's list has the keys in the same lines as the addresses.
+    @Test(arguments: [[], ["--json"], ["--report"]]) func noKeyIsPrinted(_ arguments: [String]) async throws {
+        let machine = try FakeMachine()
+        _ = try machine.bonds([RecordedBonds.first])
+        let key = "0123456789abcdef0011223344556677"
+        try machine.keys(["D1:00:00:00:00:01 (type 2) 1 0x03 16 0000 0000000000000000 \(key)"])
+        let outcome = try await machine.doctor(arguments)
+        #expect(outcome.output.contains("the kernel has keys, but not those of"))
+        #expect(!outcome.output.contains(key))
+        #expect(!outcome.output.contains("ef8c26c1e45e8cbe9d7e39d53905d68e"))
     }
 
     /// A program's name and a kernel's message are untrusted text.

@@ -1,4 +1,7 @@
+import BLECore
+import BareBLE
 import Foundation
+import TestSupport
 
 @testable import blescan
 
@@ -58,6 +61,32 @@ final class FakeMachine {
 
     /// The kernel's list of channels, which is for root.
     func channels(_ lines: String) throws { try write("sys/kernel/debug/bluetooth/l2cap", lines + "\n") }
+
+    /// Root's directory of bonds, with these.
+    func bonds(_ records: [BondRecord]) throws -> BondStore {
+        let folder = root.appending(path: "var/lib/bareble")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let store = try BondStore(directory: folder.appending(path: "bonds").path)
+        let adapter = BluetoothAddress(AdapterFacts.healthy.address) ?? .zero
+        for record in records { _ = try store.open(adapter: adapter).save(record, isForStorage: true) }
+        return store
+    }
+
+    /// Gives a file in root's directory of bonds a mode that only its owner can use.
+    func bondFile(_ name: String, _ text: String) throws {
+        try write("var/lib/bareble/bonds/" + name, text)
+        try setMode("var/lib/bareble/bonds/" + name, 0o600)
+    }
+
+    func setMode(_ path: String, _ mode: Int) throws {
+        try FileManager.default.setAttributes(
+            [.posixPermissions: mode], ofItemAtPath: root.appending(path: path).path)
+    }
+
+    /// The kernel's list of keys, which is for root.
+    func keys(_ lines: [String]) throws {
+        try write("sys/kernel/debug/bluetooth/hci0/long_term_keys", lines.map { $0 + "\n" }.joined())
+    }
 
     func wireless(_ name: String, driver: String, state: String) throws {
         try write("sys/class/net/\(name)/wireless/status", "")
