@@ -7,9 +7,11 @@
 // it to the sockets that may know.
 //
 // Invariants:
-// - An adapter has a Security Manager only if it was switched on while under management.
+// - An adapter has a Security Manager only if it was switched on while under management. In its first two seconds after it
+//   was plugged in, an adapter that seems to be off is on: HCIDEVUP keeps it so, without a Security Manager.
 // - A link has one pairing at a time. It ends once: with keys, a failure, or the end of the link.
-// - A Pair Device command is completed once, by whatever ends its pairing.
+// - A Pair Device command is completed once, by whatever ends its pairing. Without a link it waits for one, until it is
+//   cancelled.
 // - It knows neither time nor sockets: `VirtualRadio` does, and calls `stepDue` later.
 
 package import BLECore
@@ -69,6 +71,8 @@ package struct VirtualManagement {
         /// The peer shows this number, or its user enters it.
         case show(LinkName, UInt32)
         case schedule(Duration, Step)
+        /// Call `graceEnded` with the number later.
+        case endGrace(UInt16, number: UInt64, after: Duration)
     }
 
     /// The order in which a program sees the results of a pairing, which come on two sockets.
@@ -81,6 +85,8 @@ package struct VirtualManagement {
 
     /// The time of a phase of a pairing.
     package static let phase: Duration = .milliseconds(20)
+    /// The time for which an adapter that was plugged in is on, though it seems to be off: `HCI_AUTO_OFF_TIMEOUT`.
+    package static let grace: Duration = .seconds(2)
     /// The time that a peer's user takes to enter a passkey.
     package static let typing: Duration = .milliseconds(200)
     /// The time between the results of a pairing.
@@ -98,6 +104,7 @@ package struct VirtualManagement {
     private var hosts: [UInt16: Host] = [:]
     private var numbers: VirtualNumbers
     private var lastPairing: UInt64 = 0
+    private var lastGrace: UInt64 = 0
     private var actions: [Action] = []
 
     package init(seed: UInt64 = 0) {
@@ -129,6 +136,10 @@ extension VirtualManagement {
         var links: [ConnectionHandle: Link] = [:]
         /// The socket whose Set Powered is being executed.
         var powering: UInt64?
+        /// The number of the time in which the adapter is on, though it seems to be off.
+        var grace: UInt64?
+        /// Pair Device commands whose peers have no link yet, with their sockets.
+        var dials: [ManagementPeer: Dial] = [:]
 
         var settings: ManagementSettings {
             var settings: ManagementSettings = []
@@ -155,6 +166,12 @@ extension VirtualManagement {
             keys.removeAll { $0.peer == peer }
             identities.removeAll { $0.peer == peer }
         }
+    }
+
+    /// A Pair Device command that waits for a link.
+    private struct Dial {
+        let requester: UInt64
+        let capability: IOCapability
     }
 
     /// The kernel's state of a link.
@@ -294,12 +311,24 @@ extension VirtualManagement {
     ) -> [Action] {
         hosts[adapter] = Host(address: address, isUp: isUp, hasLowEnergy: hasLowEnergy)
         announce(.indexAdded, adapter)
+        if !isUp {
+            lastGrace += 1
+            hosts[adapter]?.grace = lastGrace
+            actions.append(.endGrace(adapter, number: lastGrace, after: Self.grace))
+        }
         return flush()
+    }
+
+    /// The kernel has switched an adapter off that was plugged in a while ago.
+    package mutating func graceEnded(_ adapter: UInt16, number: UInt64) {
+        if hosts[adapter]?.grace == number { hosts[adapter]?.grace = nil }
     }
 
     /// Forgets everything about an adapter.
     package mutating func adapterRemoved(_ adapter: UInt16) -> [Action] {
-        guard hosts.removeValue(forKey: adapter) != nil else { return [] }
+        guard hosts[adapter] != nil else { return [] }
+        endDials(adapter, .invalidIndex)
+        hosts[adapter] = nil
         announce(.indexRemoved, adapter)
         return flush()
     }
@@ -310,8 +339,14 @@ extension VirtualManagement {
         host.powering = nil
         let isChanged = host.isUp != isUp
         host.isUp = isUp
-        if isChanged { host.hasSecurityManager = isUp && host.isManaged }
+        if isChanged {
+            // HCIDEVUP only keeps on what is on, and nothing is set up.
+            let isKeptOn = host.grace != nil && requester == nil
+            host.hasSecurityManager = isUp && host.isManaged && !isKeptOn
+            host.grace = nil
+        }
         hosts[adapter] = host
+        if !isUp { endDials(adapter, .notPowered) }
         if let requester { complete(.setPowered, .success, settings(adapter), adapter, requester) }
         if isChanged, host.isManaged { announce(.newSettings(host.settings), adapter, except: requester) }
         return flush()
@@ -631,9 +666,11 @@ extension VirtualManagement {
         if host.keys.contains(where: { $0.peer == peer }) {
             return complete(code, .alreadyPaired, peer, adapter, socket)
         }
-        // The kernel would connect by itself.
         guard let name = find(peer, adapter), let link = link(name) else {
-            return complete(code, .connectFailed, peer, adapter, socket)
+            // The kernel connects by itself, as soon as it hears the peer.
+            if host.dials[peer] != nil { return complete(code, .busy, peer, adapter, socket) }
+            hosts[adapter]?.dials[peer] = Dial(requester: socket, capability: capability)
+            return
         }
         // Without a Security Manager every security is enough.
         guard host.hasSecurityManager else { return complete(code, .success, peer, adapter, socket) }
@@ -642,10 +679,16 @@ extension VirtualManagement {
             // It joins the one that runs.
             return change(name) { $0.pairing?.requester = socket }
         }
+        // Any key was enough.
+        if link.has(.medium) { return complete(code, .success, peer, adapter, socket) }
         begin(name, capability, needed: .medium, requester: socket, isForSocket: false)
     }
 
     private mutating func cancelPair(_ peer: ManagementPeer, _ adapter: UInt16, _ socket: UInt64) {
+        if let dial = hosts[adapter]?.dials.removeValue(forKey: peer) {
+            complete(.pairDevice, .cancelled, peer, adapter, dial.requester)
+            return complete(.cancelPairDevice, .success, peer, adapter, socket)
+        }
         guard let name = find(peer, adapter), let requester = link(name)?.pairing?.requester else {
             return status(.cancelPairDevice, .invalidParameters, adapter, socket)
         }
@@ -658,6 +701,15 @@ extension VirtualManagement {
         actions.append(.disconnect(name))
     }
 
+    /// No link comes up any more that a Pair Device waits for.
+    private mutating func endDials(_ adapter: UInt16, _ status: ManagementStatus) {
+        let dials = hosts[adapter]?.dials ?? [:]
+        hosts[adapter]?.dials = [:]
+        for (peer, dial) in dials.sorted(by: { $0.value.requester < $1.value.requester }) {
+            complete(.pairDevice, status, peer, adapter, dial.requester)
+        }
+    }
+
     private mutating func unpair(_ peer: ManagementPeer, _ option: UInt8?, _ adapter: UInt16, _ socket: UInt64) {
         let code = ManagementCommandCode.unpairDevice
         guard let host = hosts[adapter], let option, option <= 1 else {
@@ -665,6 +717,8 @@ extension VirtualManagement {
         }
         let name = find(peer, adapter)
         let isPairing = name.flatMap { link($0)?.pairing } != nil
+        // Only the Long Term Key decides whether there was a pairing; the other key goes all the same.
+        hosts[adapter]?.identities.removeAll { $0.peer == peer }
         guard isPairing || host.keys.contains(where: { $0.peer == peer }) else {
             return complete(code, .notPaired, peer, adapter, socket)
         }
@@ -941,6 +995,9 @@ extension VirtualManagement {
         hosts[name.adapter]?.links[name.handle] = Link(
             onAir: peer, peer: known, capability: host.capability, security: security)
         if host.isManaged { tell(.deviceConnected(known), name.adapter) }
+        if let dial = hosts[name.adapter]?.dials.removeValue(forKey: known) {
+            begin(name, dial.capability, needed: .medium, requester: dial.requester, isForSocket: false)
+        }
         return flush()
     }
 

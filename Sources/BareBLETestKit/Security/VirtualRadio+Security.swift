@@ -86,6 +86,10 @@ extension VirtualRadio {
             case .show(let name, let number):
                 controllers[name.adapter]?.links[name.handle]?.peripheral.assumeIsolated { $0.show(number) }
             case .schedule(let delay, let step): schedule(step, delay)
+            case .endGrace(let adapter, let number, let delay):
+                _ = loop.schedule(at: loop.now() + delay) { [weak self] in
+                    self?.assumeIsolated { $0.management.graceEnded(adapter, number: number) }
+                }
             }
         }
         for (name, timer) in pairingTimeouts where !management.isPairing(name) {

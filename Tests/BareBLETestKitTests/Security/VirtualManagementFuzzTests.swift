@@ -36,7 +36,7 @@ struct VirtualManagementFuzzTests {
                 case .encrypted(let link, _, _), .reportEncryption(let link), .wait(let link), .proceed(let link),
                     .show(let link, _):
                     #expect(links.contains(link))
-                case .enableLowEnergy: continue
+                case .enableLowEnergy, .endGrace: continue
                 }
             }
         }
@@ -114,6 +114,8 @@ struct VirtualManagementFuzzTests {
         }
         // What waits for the end of a link has it now.
         for link in owner.links { owner.end(link, .connectionTimeout) }
+        // And what waits for a link, with the adapter.
+        owner.perform(owner.machine.adapterRemoved(0))
         #expect(owner.responses == sent)
         #expect(owner.pairEnds == pairsSent)
         // Bytes that are no packets.

@@ -88,6 +88,77 @@ struct VirtualManagementTests {
         }
     }
 
+    @Test("An adapter that was plugged in is on for two seconds though it seems to be off: HCIDEVUP leaves it so")
+    func grace() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity())
+            for isLate in [false, true] {
+                await bench.radio.unplug()
+                await bench.radio.plugIn()
+                let information = try await bench.exchange("04000000 0000")
+                // Low Energy alone.
+                #expect(information.last?.dropFirst(2 * (9 + 13)).hasPrefix("00020000") == true)
+                if isLate { await bench.pass(.seconds(2)) }
+                try bench.radio.system.powerUp(0)
+                await bench.pass(.zero)
+                #expect(await bench.radio.hasSecurityManager() == isLate)
+                // It is on, so nothing is set up.
+                #expect(try await bench.exchange("05000000 0100 01").last == packet("01000000 0700 0500 00 01020000"))
+                #expect(await bench.radio.hasSecurityManager() == isLate)
+            }
+            await bench.radio.unplug()
+            await bench.radio.plugIn()
+            _ = try await bench.exchange("05000000 0100 01")
+            #expect(await bench.radio.hasSecurityManager())
+        }
+    }
+
+    @Test("Pair Device without a link waits for one until it is cancelled, or the power is switched off")
+    func dial() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity())
+            try await bench.manage()
+            #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .seconds(100)).isEmpty)
+            #expect(
+                try await bench.exchange("19000000 0800 \(Self.peer) 03")
+                    == [packet("01000000 0a00 1900 0a \(Self.peer)")])
+            #expect(
+                try await bench.exchange("1a000000 0700 \(Self.peer)") == [
+                    packet("01000000 0a00 1900 10 \(Self.peer)"), packet("01000000 0a00 1a00 00 \(Self.peer)"),
+                ])
+            #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03").isEmpty)
+            #expect(
+                try await bench.exchange("05000000 0100 00").first == packet("01000000 0a00 1900 0f \(Self.peer)"))
+            _ = try await bench.exchange("05000000 0100 01")
+            // A link that comes up is paired.
+            #expect(try await bench.exchange("19000000 0800 \(Self.peer) 03").isEmpty)
+            try await bench.initiate()
+            #expect(bench.management.received().contains { $0.hasPrefix(packet("0f000000 0c00 \(Self.peer)")) })
+        }
+    }
+
+    @Test("Unpair Device removes the key of private addresses also without another key, and says that there was none")
+    func unpairsIdentities() async throws {
+        try await VirtualTime.run { time in
+            let identity = VirtualIdentity(SecurityBench.id, key: [UInt8](0..<16))
+            var security = VirtualSecurity()
+            security.identity = identity
+            let onAir = try #require(PeerID("62:CC:28:F3:EE:75/random"))
+            let bench = try await SecurityBench(time, security, at: onAir)
+            try await bench.manage()
+            _ = try await bench.exchange(packet("30000000 1900 0100 \(Self.peer) 000102030405060708090a0b0c0d0e0f"))
+            for isKnown in [true, false] {
+                try await bench.initiate(onAir)
+                let name = isKnown ? Self.peer : "75eef328cc6202"
+                #expect(bench.management.received().contains { $0.hasPrefix("0b") && $0.dropFirst(12).hasPrefix(name) })
+                try await bench.disconnect()
+                #expect(
+                    try await bench.exchange("1b000000 0800 \(Self.peer) 00")
+                        == [packet("01000000 0a00 1b00 06 \(Self.peer)")])
+            }
+        }
+    }
+
     static let refusals: [(String, String)] = [
         // Unknown, wrong adapter, wrong length.
         ("ff000000 0000", "02000000 0300 ff00 01"),
@@ -101,7 +172,6 @@ struct VirtualManagementTests {
         // Peers: BR/EDR, not connected, not paired, no pairing, no such capability.
         ("19000000 0800 1122334455c600 03", "01000000 0a00 1900 0d 1122334455c600"),
         ("19000000 0800 \(peer) 05", "01000000 0a00 1900 0d \(peer)"),
-        ("19000000 0800 \(peer) 03", "01000000 0a00 1900 04 \(peer)"),
         ("1a000000 0700 \(peer)", "02000000 0300 1a00 0d"),
         ("1b000000 0800 \(peer) 01", "01000000 0a00 1b00 06 \(peer)"),
         ("1b000000 0800 \(peer) 02", "01000000 0a00 1b00 0d \(peer)"),

@@ -189,7 +189,11 @@ struct VirtualPairingTests {
                     isEncryptedFirst.append(!bench.commands.received().isEmpty)
                     await bench.pass(.milliseconds(50))
                     _ = try await bench.exchange("1b000000 0800 \(Self.peer) 00")
-                    _ = bench.commands.received()
+                    // An encrypted link would not be paired again.
+                    try await bench.disconnect()
+                    try await bench.initiate()
+                    try bench.attach()
+                    _ = bench.management.received()
                 }
                 return isEncryptedFirst
             }
@@ -217,6 +221,20 @@ struct VirtualPairingTests {
             try await bench.linked(isBondable: false)
             #expect(try await bench.pair().dropFirst() == [Self.completed("00")])
             #expect(try bench.security() == SocketSecurity(level: .medium, keySize: 16))
+        }
+    }
+
+    @Test("On an encrypted link Pair Device succeeds at once, and makes no key")
+    func encrypted() async throws {
+        try await VirtualTime.run { time in
+            let bench = try await SecurityBench(time, VirtualSecurity())
+            try await bench.linked()
+            try await bench.pair()
+            _ = try await bench.exchange("1b000000 0800 \(Self.peer) 00")
+            #expect(
+                try await bench.exchange("19000000 0800 \(Self.peer) 03", for: .seconds(1)) == [Self.completed("00")])
+            #expect(await bench.radio.longTermKeys().isEmpty)
+            #expect(await bench.device.pairingCount == 1)
         }
     }
 
