@@ -76,12 +76,15 @@ package enum Controllers {
     /// debugfs has to be mounted.
     package static let channelsPath = "/sys/kernel/debug/bluetooth/l2cap"
 
-    /// Returns the addresses of the adapters that the kernel can pair with, by its list of channels.
+    /// Returns the addresses of the adapters that the kernel can pair with, by its list of channels; `nil` for a list that
+    /// may have been cut, because any user can fill it.
     ///
     /// The kernel opens a channel of the Security Manager when an adapter is switched on under management. A line has the
     /// own address and the peer's, on newer kernels each with a type in brackets, the state, the PSM, and the own
     /// channel.
-    package static func pairingAddresses(inChannels list: String) -> Set<BluetoothAddress> {
+    package static func pairingAddresses(inChannels list: String) -> Set<BluetoothAddress>? {
+        // The newline at the end may be missing.
+        guard list.utf8.count + 1 < SystemFile.limit else { return nil }
         var addresses: Set<BluetoothAddress> = []
         for line in list.split(separator: "\n") {
             let fields = line.split(separator: " ")
@@ -93,9 +96,10 @@ package enum Controllers {
         return addresses
     }
 
-    /// Whether the kernel can pair with the adapter of this address; `nil` without permission to see that.
+    /// Whether the kernel can pair with the adapter of this address; `nil` without permission to see that, or if its list
+    /// is too long.
     package static func canPair(_ address: BluetoothAddress) -> Bool? {
-        SystemFiles.text(channelsPath).map { pairingAddresses(inChannels: $0).contains(address) }
+        SystemFiles.text(channelsPath).flatMap { pairingAddresses(inChannels: $0)?.contains(address) }
     }
 
     private static let securityManagerChannel = "0x0006"

@@ -49,6 +49,9 @@ package enum SystemFiles {
 package final class SystemFile: Sendable {
     private let file: OwnedDescriptor
 
+    /// The length in bytes from which a text is cut.
+    static let limit = 65_536
+
     /// Opens a file; `nil` if this process may not.
     package init?(_ path: String) {
         let number = SystemCallError.repeated { unsafe open(path, O_RDONLY | O_CLOEXEC) }
@@ -61,7 +64,7 @@ package final class SystemFile: Sendable {
         _ = lseek(file.number, 0, SEEK_SET)
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 4096)
-        while bytes.count < 65536 {
+        while bytes.count < Self.limit {
             let count = SystemCallError.repeated { unsafe read(file.number, &part, part.count) }
             guard count > 0 else {
                 if count < 0 { return nil }

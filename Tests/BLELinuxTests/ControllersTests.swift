@@ -52,7 +52,13 @@ import Testing
         #expect(
             Controllers.pairingAddresses(inChannels: list)
                 == Set(["5C:F3:70:9B:1A:02", "5C:F3:70:9B:1A:04"].compactMap { BluetoothAddress($0) }))
-        #expect(Controllers.pairingAddresses(inChannels: "").isEmpty)
+        #expect(Controllers.pairingAddresses(inChannels: "") == [])
+        // A local user may open so many channels that the list is cut.
+        let line = "5C:F3:70:9B:1A:03 (1) D1:00:00:00:00:01 (2) 1 0 0x0004 0x0006 672 672 1 0\n"
+        let whole = 65_536 / line.utf8.count
+        #expect(Controllers.pairingAddresses(inChannels: String(repeating: line, count: whole - 1)) == [])
+        let cut = String(String(repeating: line, count: whole + 1).prefix(65_536))
+        #expect(Controllers.pairingAddresses(inChannels: cut) == nil)
     }
 
     @Test func deviceList() {

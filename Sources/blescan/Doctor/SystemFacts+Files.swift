@@ -24,7 +24,7 @@ extension SystemFacts {
         let links = SystemFiles.text(root + "/proc/net/l2cap") ?? ""
         hasLinkSockets = links.split(separator: "\n").count > 1
         let channels = access.map { $0.channels?.text } ?? SystemFiles.text(root + Controllers.channelsPath)
-        pairingAddresses = channels.map(Controllers.pairingAddresses(inChannels:))
+        pairingAddresses = channels.flatMap(Controllers.pairingAddresses(inChannels:))
         bonds = (root.isEmpty ? BondDirectory.usual() : BondDirectory.ofRoot).flatMap { BondFacts($0, root: root) }
         let keyFiles = access.map { $0.keyFiles } ?? KernelKeyFile.all(root: root)
         if !keyFiles.isEmpty {
