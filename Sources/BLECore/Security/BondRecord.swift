@@ -36,6 +36,7 @@ package struct BondRecord: Hashable, Sendable {
     package enum IdentityKey: Hashable, Sendable {
         /// The peer sent none.
         case none
+        /// It is used unless another bond has the same one.
         case key(Secret128)
         /// The peer sent one that would match strangers; it was not kept.
         case unusable(IdentityKeyFault)
@@ -45,7 +46,7 @@ package struct BondRecord: Hashable, Sendable {
     package enum IdentityKeyFault: Hashable, Sendable, CaseIterable {
         /// All bits are zero.
         case zero
-        /// Another bond has the same key.
+        /// Another bond has the same key. Files of earlier versions have this in the place of the key.
         case shared
         /// The key has been published.
         case published

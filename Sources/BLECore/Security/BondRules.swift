@@ -56,7 +56,8 @@ package enum BondRules {
 
     /// Returns the record to store after a pairing.
     ///
-    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why.
+    /// An Identity Resolving Key that would match strangers is not part of it; `identityKey` then says why. One that another
+    /// bond has too is kept: it is used again when the other bond is forgotten.
     ///
     /// - Parameters:
     ///   - isForStorage: Whether the kernel's hint says so for each of the keys.
@@ -78,10 +79,7 @@ package enum BondRules {
             throw .full
         }
         var record = record
-        let others = bonds.filter { $0.identity != record.identity }
-        if case .key(let key) = record.identityKey,
-            let fault = fault(of: key, isShared: others.contains { $0.identityKey == .key(key) })
-        {
+        if case .key(let key) = record.identityKey, let fault = fault(of: key, isShared: false) {
             record.identityKey = .unusable(fault)
         }
         return record
@@ -138,6 +136,17 @@ package enum BondRules {
         }
     }
 
+    /// The Identity Resolving Keys that more than one of these bonds has.
+    package static func sharedIdentityKeys(of bonds: [BondRecord]) -> Set<Secret128> {
+        var known: Set<Secret128> = []
+        var shared: Set<Secret128> = []
+        for bond in bonds {
+            guard let key = bond.resolvingKey?.key else { continue }
+            if !known.insert(key).inserted { shared.insert(key) }
+        }
+        return shared
+    }
+
     private static func fault(of key: Secret128, isShared: Bool) -> BondRecord.IdentityKeyFault? {
         if key == .zero { return .zero }
         if isPublished(key) { return .published }
@@ -173,14 +182,15 @@ package enum BondRules {
     /// Returns the two lists with the keys of all bonds.
     ///
     /// A bond with a key that the kernel would skip is left out as a whole. If there are more keys than a list holds,
-    /// those for links whose Central is the peer are left out first.
+    /// those for links whose Central is the peer are left out first. An Identity Resolving Key of more than one bond is
+    /// given for none of them: the kernel would take the first one for each of their private addresses, and a clone's.
     ///
     /// - Parameter adapter: The bus identifier of the adapter, if it is known.
     package static func keyLists(of bonds: [BondRecord], adapter: String? = nil) -> KeyLists {
         var central: [ManagementLongTermKey] = []
         var peripheral: [(owner: PeerID, key: ManagementLongTermKey)] = []
         var identities: [ManagementIdentityResolvingKey] = []
-        var known: Set<Secret128> = []
+        let shared = sharedIdentityKeys(of: bonds)
         var omissions: [KeyLists.Omission] = []
         for bond in bonds {
             func omit(_ reason: BondRefusal) {
@@ -197,7 +207,7 @@ package enum BondRules {
                 continue
             }
             guard let resolving = bond.resolvingKey else { continue }
-            if let fault = fault(of: resolving.key, isShared: !known.insert(resolving.key).inserted) {
+            if let fault = fault(of: resolving.key, isShared: shared.contains(resolving.key)) {
                 omit(.identityKey(fault))
             } else if identities.count >= ManagementLoadIdentityResolvingKeys.limit {
                 omit(.listIsFull)

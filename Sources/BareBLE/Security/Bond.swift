@@ -27,7 +27,10 @@ public struct Bond: Hashable, Sendable {
     /// The time since which the peer rejects the key, in seconds since 1970; `nil` if it does not.
     public let rejectedSince: UInt64?
 
-    package init(_ record: BondRecord, adapter: BluetoothAddress) {
+    /// Describes a record.
+    ///
+    /// - Parameter sharedKeys: The keys of private addresses that more than one bond has.
+    package init(_ record: BondRecord, adapter: BluetoothAddress, sharedKeys: Set<Secret128> = []) {
         let key = record.centralKey
         peer = record.identity
         name = record.name
@@ -36,7 +39,7 @@ public struct Bond: Hashable, Sendable {
         isAuthenticated = record.isAuthenticated
         isLegacyPasskey = key?.kind == .legacyAuthenticated
         keySize = key.map { Int($0.size) } ?? 0
-        resolvesPrivateAddresses = record.resolvingKey != nil
+        resolvesPrivateAddresses = record.resolvingKey.map { !sharedKeys.contains($0.key) } ?? false
         bondedAt = record.bondedAt
         lastEncryptedAt = record.lastEncryptedAt
         rejectedSince = if case .rejected(let since) = record.state { since } else { nil }

@@ -21,8 +21,8 @@ internal import Glibc
 /// owner only. A file is replaced as a whole, so that it has either the old bonds or the new ones, even after a crash
 /// or on a full disk. One process uses the bonds of an adapter at a time, by `ADDRESS.lock` in the same directory.
 ///
-/// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`.
-/// Both still contain keys.
+/// A damaged file is renamed to `ADDRESS.bonds.damaged`, and one of a newer version to `ADDRESS.bonds.other-version`;
+/// where that exists, a number follows, from 2 on. All of them still contain keys.
 public struct BondStore: Sendable {
     fileprivate enum Place: Sendable {
         case directory(String)
@@ -79,7 +79,7 @@ public struct BondStore: Sendable {
             do throws(FileLock.Failure) {
                 let lock = try FileLock(files.lockPath)
                 // Temporary files of processes that were killed while they wrote; there are keys in them.
-                StoredFile.removeRemains(in: directory) { files.names.contains($0) }
+                StoredFile.removeRemains(in: directory) { files.isWritten($0) }
                 return OpenBondStore(adapter, .files(files, OwnedFileLock(lock)), turn: Lock(()))
             } catch {
                 switch error {
@@ -125,7 +125,17 @@ private struct BondFiles: Sendable {
 
     var nameOfDamaged: String { name + ".damaged" }
     var nameOfOtherVersion: String { name + ".other-version" }
-    var names: [String] { [name, nameOfDamaged] }
+    /// Whether a file is one that is written here.
+    func isWritten(_ other: String) -> Bool { other == name || other.hasPrefix(nameOfDamaged) }
+
+    /// Returns this name, or with the first number that no file has: what was set aside before stays.
+    func unused(_ wanted: String, in folder: borrowing StoredFolder) -> String {
+        let names = Set(folder.names())
+        guard names.contains(wanted) else { return wanted }
+        // One of so many numbers is free.
+        let number = (2...names.count + 2).first { !names.contains("\(wanted)-\($0)") }
+        return "\(wanted)-\(number ?? names.count + 2)"
+    }
 
     func path(_ name: String) -> String { "\(directory)/\(name)" }
 }
@@ -245,9 +255,10 @@ package final class OpenBondStore: Sendable {
     /// Removes the bond with a peer. What the peer has stored is its own business.
     ///
     /// - Returns: Whether there was one.
-    /// - Throws: `BLEError` with `.bondNotStored`; the bond then still exists.
+    /// - Throws: `BLEError` with `.bondNotStored`; the bond then still exists. With `.unusableState` if the file was
+    ///   damaged: what is left of it was set aside, and the next call removes the bond if it is not part of that.
     package func forget(_ identity: PeerID) throws(BLEError) -> Bool {
-        try change(during: "forget the bond") { contents throws(BLEError) in
+        try change(during: "forget the bond", isRemoval: true) { contents throws(BLEError) in
             guard let index = contents.records.firstIndex(where: { $0.identity == identity }) else { return false }
             contents.records.remove(at: index)
             contents.generation &+= 1
@@ -313,7 +324,7 @@ package final class OpenBondStore: Sendable {
 
     /// Reads the bonds, changes them, and writes them if they have changed.
     private func change<Result>(
-        during operation: String, _ body: (inout Contents) throws(BLEError) -> Result
+        during operation: String, isRemoval: Bool = false, _ body: (inout Contents) throws(BLEError) -> Result
     ) throws(BLEError) -> Result {
         try turn.withLock { _ throws(BLEError) in
             var contents: Contents
@@ -323,7 +334,7 @@ package final class OpenBondStore: Sendable {
                 throw error.asBondNotStored
             }
             // Never a new file over a damaged one without a notice.
-            if let damage = contents.damage { throw damage.asBondNotStored }
+            if let damage = contents.damage { throw isRemoval ? damage : damage.asBondNotStored }
             let former = contents.records
             let result = try body(&contents)
             guard contents.records != former else { return result }
@@ -357,17 +368,17 @@ package final class OpenBondStore: Sendable {
                     throw BLEError(error, bonds: files.path(files.name), during: operation)
                 }
                 let reason = failure.errno == EFBIG ? "it is too large for a file of bonds" : "it is not a plain file"
-                return try setAside(files, as: files.nameOfDamaged, because: reason, during: operation)
+                return try setAside(
+                    files, as: files.unused(files.nameOfDamaged, in: folder), because: reason, during: operation)
             }
             defer { StoredFile.wipe(&bytes) }
             do throws(MalformedPacket) {
                 let file = try BondFile(bytes: bytes)
                 return setAsideLines(of: file, files, in: folder, during: operation)
             } catch {
-                let isNewer = BondFile.isOtherVersion(error)
+                let name = BondFile.isOtherVersion(error) ? files.nameOfOtherVersion : files.nameOfDamaged
                 return try setAside(
-                    files, as: isNewer ? files.nameOfOtherVersion : files.nameOfDamaged, because: "\(error)",
-                    during: operation)
+                    files, as: files.unused(name, in: folder), because: "\(error)", during: operation)
             }
         }
     }
@@ -421,12 +432,13 @@ package final class OpenBondStore: Sendable {
             StoredFile.wipe(&damaged)
             StoredFile.wipe(&others)
         }
+        let name = files.unused(files.nameOfDamaged, in: folder)
         do throws(SystemCallError) {
             // In this order, so that they are lost at no step.
-            try folder.replace(files.nameOfDamaged, with: damaged)
+            try folder.replace(name, with: damaged)
             try folder.replace(files.name, with: others)
-            contents.movedTo = files.path(files.nameOfDamaged)
-            hint = "They are now in \(files.path(files.nameOfDamaged)), with their keys; the other bonds are used."
+            contents.movedTo = files.path(name)
+            hint = "They are now in \(files.path(name)), with their keys; the other bonds are used."
         } catch {
             hint += " (\(error.call): errno \(error.errno))"
         }

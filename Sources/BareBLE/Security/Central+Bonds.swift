@@ -10,7 +10,8 @@ extension Central {
     ///
     /// The peer keeps its own record of the bond, and may refuse to pair again until it is removed there too.
     ///
-    /// - Throws: `BLEError` with `.bondNotStored` if the disk refused: the bond still exists.
+    /// - Throws: `BLEError` with `.bondNotStored` if the disk refused: the bond still exists. With `.unusableState` if the
+    ///   stored bonds were damaged: what is left of them was set aside, and the next call removes the bond.
     public func forgetBond(with peer: PeerID) async throws(BLEError) { try await adapter.forgetBond(with: peer) }
 
     /// Returns the identity of the bonded device that uses a private address; `nil` for every other address.

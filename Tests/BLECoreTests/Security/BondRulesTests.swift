@@ -120,9 +120,9 @@ import Testing
         #expect(zero.identityKey == .unusable(.zero))
         #expect(zero.resolvingKey == nil)
         let other = RecordedBonds.second.with(identityKey: good.identityKey)
+        // One that another bond has as well is kept: that bond may be forgotten.
         let shared = try BondRules.accept(good, isForStorage: true, among: [other])
-        #expect(shared.identityKey == .unusable(.shared))
-        #expect(shared.keys == good.keys)
+        #expect(shared.identityKey == good.identityKey)
         let again = try BondRules.accept(good, isForStorage: true, replacing: good.identity, among: [good])
         #expect(again.identityKey == good.identityKey, "its own key is no other bond's")
     }
@@ -165,9 +165,9 @@ import Testing
     // MARK: Loading
 
     @Test func allKeysAreLoadedAsTheyCame() {
-        let lists = BondRules.keyLists(of: [legacy, RecordedBonds.second, good], adapter: "usb-1.2%")
-        // The two bonds with the recorded identity have the same key of private addresses.
-        #expect(lists.omissions == [.init(identity: good.identity, reason: .identityKey(.shared))])
+        let bonds = [legacy.with(identityKey: BondRecord.IdentityKey.none), RecordedBonds.second, good]
+        let lists = BondRules.keyLists(of: bonds, adapter: "usb-1.2%")
+        #expect(lists.omissions == [])
         let scale = bytes("010203040506 01")
         #expect(
             lists.longTermKeys.parameters
@@ -215,9 +215,14 @@ import Testing
             #expect(lists.identities.keys == [other.resolvingKey])
         }
         let twin = other.with(identityKey: good.identityKey)
-        let lists = BondRules.keyLists(of: [good, twin])
-        #expect(lists.omissions == [.init(identity: twin.identity, reason: .identityKey(.shared))])
-        #expect(lists.identities.keys == [good.resolvingKey])
+        let lists = BondRules.keyLists(of: [good, twin, RecordedBonds.numbered(2)])
+        #expect(
+            lists.omissions == [good, twin].map { .init(identity: $0.identity, reason: .identityKey(.shared)) })
+        #expect(lists.identities.keys == [RecordedBonds.numbered(2).resolvingKey])
+        #expect(BondRules.sharedIdentityKeys(of: [good, twin]) == [good.resolvingKey?.key])
+        // When one of them is forgotten, the other's key is used again.
+        let left = BondRules.keyLists(of: [twin])
+        #expect(left.omissions == [] && left.identities.keys == [twin.resolvingKey])
     }
 
     @Test func aPinnedBondIsForItsAdapterOnly() {

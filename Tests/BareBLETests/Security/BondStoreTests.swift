@@ -128,13 +128,15 @@ import Testing
         #expect(try opened.load().records.count == 2)
     }
 
-    @Test func anIdentityKeyOfAnotherBondIsFlagged() throws {
+    @Test func anIdentityKeyOfAnotherBondIsKept() throws {
         let opened = try open()
         _ = try opened.save(first, isForStorage: true)
         let twin = RecordedBonds.numbered(1).with(identityKey: first.identityKey)
         let stored = try opened.save(twin, isForStorage: true)
-        #expect(stored.identityKey == .unusable(.shared))
+        #expect(stored.identityKey == first.identityKey)
         #expect(try opened.load().records.last == stored)
+        #expect(!Bond(stored, adapter: opened.adapter, sharedKeys: [twin.resolvingKey!.key]).resolvesPrivateAddresses)
+        #expect(Bond(stored, adapter: opened.adapter).resolvesPrivateAddresses)
     }
 
     // MARK: Rule 5: replacing
@@ -267,16 +269,21 @@ import Testing
         let good = BondFile(generation: 3, records: [first]).bytes
         var flipped = good
         flipped[40] ^= 1
-        for bytes in [[], Array(good.dropLast(1)), flipped, good + [0x0A]] {
+        let files = [[], Array(good.dropLast(1)), flipped, good + [0x0A]]
+        // What was set aside before stays: it may be all that is left of other bonds.
+        let places = ["", "-2", "-3", "-4"].map { path + ".damaged" + $0 }
+        for (bytes, place) in zip(files, places) {
             try write(bytes)
             let read = try opened.load()
             #expect(read.records.isEmpty)
             #expect(read.damage?.code == .unusableState)
             #expect(read.damage?.description.contains("ef8c26") == false)
-            #expect(read.movedTo == path + ".damaged")
-            #expect(try [UInt8](Data(contentsOf: URL(filePath: path + ".damaged"))) == bytes)
-            #expect(try mode(path + ".damaged") == 0o600)
+            #expect(read.movedTo == place)
+            #expect(try mode(place) == 0o600)
             #expect(try opened.load().damage == nil)
+        }
+        for (bytes, place) in zip(files, places) {
+            #expect(try [UInt8](Data(contentsOf: URL(filePath: place))) == bytes)
         }
         _ = try opened.save(first, isForStorage: true)
         #expect(try opened.load().records.map(\.identity) == [first.identity])
@@ -311,6 +318,21 @@ import Testing
         let again = try opened.load()
         #expect(again.damage == nil)
         #expect(again.records == [second])
+        // The same once more: the first one stays.
+        try write(Array((body + "checksum \(padded)\n").utf8))
+        #expect(try opened.load().movedTo == path + ".damaged-2")
+        #expect(try String(contentsOf: URL(filePath: path + ".damaged"), encoding: .utf8) == aside)
+    }
+
+    /// The bond may be gone with the file, or be one of those that are left.
+    @Test func aBondOfADamagedFileIsForgottenByTheNextCall() throws {
+        let opened = try open()
+        _ = try opened.save(first, isForStorage: true)
+        try write(try contents + [1])
+        let error = failure { () throws(BLEError) in _ = try opened.forget(first.identity) }
+        #expect(error?.code == .unusableState && error?.hint?.contains(path + ".damaged") == true)
+        #expect(try !opened.forget(first.identity))
+        #expect(try opened.load().records.isEmpty)
     }
 
     /// A change never replaces a damaged file without a notice.
